@@ -130,7 +130,7 @@ Result<> Files::append(std::string_view block, Instant now, WallTime wall_now) {
   KnownFile& file = files_.back();
   const Result<> written = write(current_.value(), block, path_of(file.sequence));
   if (!written) {
-    // The half of a block would end the file for whoever reads it.
+    // Readers stop at an incomplete block and would miss everything after it.
     if (::ftruncate(current_.value(), static_cast<off_t>(file.bytes)) != 0) (void)current_.close();
     return written;
   }
@@ -149,16 +149,17 @@ Result<> Files::begin_file(Instant now, WallTime wall_now) {
                                  O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOFOLLOW,
                                  0600));
     if (file.is_open() || errno != EEXIST) break;
-    ++sequence;  // Another process's.
+    ++sequence;  // It belongs to another process.
   }
   if (!file.is_open()) {
     const int error = errno;
-    // Somebody may have removed the directory.
+    // The directory may have been deleted: the next call creates it again.
     is_listed_ = false;
     (void)current_.close();
     errno = error;
     return failed("create", path_of(sequence));
   }
+  // Tells other processes that this file is being written; held until the file is closed.
   (void)::flock(file.value(), LOCK_EX | LOCK_NB);
   const std::string header = encode(FileHeader{.host = host_, .sequence = sequence});
   if (Result<> written = write(file.value(), header, path_of(sequence)); !written) {
@@ -175,11 +176,12 @@ Result<> Files::begin_file(Instant now, WallTime wall_now) {
 void Files::make_room(std::uint64_t coming_bytes, Instant now, WallTime wall_now) {
   const std::vector<KnownFile> files(files_.begin(), files_.end());
   std::size_t count = count_to_remove(files, coming_bytes, limits_, now, wall_now);
-  // The one that is written goes when it is full.
+  // The file that is being written stays until the next one has begun.
   if (current_.is_open()) count = std::min(count, files.size() - 1);
   for (; count > 0; --count) {
     const std::filesystem::path path = path_of(files_.front().sequence);
     const io::Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    // A file that another process is writing is left alone, and no longer counted.
     if (!file.is_open() || ::flock(file.value(), LOCK_EX | LOCK_NB) == 0) ::unlink(path.c_str());
     files_.pop_front();
   }

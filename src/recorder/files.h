@@ -1,11 +1,12 @@
-// The recorder's files: one is written, older ones are kept as long as they may be.
+// The recorder's files: one is being written, older ones are kept within limits of size and age.
 //
 // A directory has files turns-<sequence>.rec, of which the highest is the newest. Each process
-// begins one of its own, so that nobody appends to what another was killed over. The oldest go
-// first: when all of them together would be too large, and when they are too old. Several processes
-// may have one directory: a file that is being written is nobody else's to remove.
+// begins a file of its own and never appends to one that a killed process may have left incomplete.
+// The oldest files are deleted when all files together would be too large, and when they are too
+// old. Several processes may share a directory: no process deletes a file that another one is
+// writing.
 //
-// Any thread, one at a time; all of it blocks on the disk.
+// Any thread, one at a time; all functions block on the disk.
 #pragma once
 
 #include "base/result.h"
@@ -28,22 +29,23 @@ struct FileLimits {
   Duration age_max{};
 };
 
-// One of the files, as the decision below sees it.
+// One of the files, as input of count_to_remove().
 struct KnownFile {
   std::uint64_t sequence = 0;
   std::uint64_t bytes = 0;
-  WallTime written;  // Last.
-  // The same by the clock that does not jump; nothing for one of an earlier process.
+  WallTime written;  // Time of the last write.
+  // The same by the monotonic clock; nothing if another process wrote the file.
   std::optional<Instant> written_here = {};
 };
 
-// How many of the oldest (they come first) have to go so that there is room for `coming_bytes`
-// more. A clock that was set back makes no file older than it is, and one that lies in the future
-// goes by its size.
+// How many of the oldest files (they come first) must be deleted to make room for `coming_bytes`. A
+// wall clock that was set back makes no file too old. A file whose time lies in the future is
+// deleted only when space is short.
 [[nodiscard]] std::size_t count_to_remove(std::span<const KnownFile> files,
                                           std::uint64_t coming_bytes, const FileLimits& limits,
                                           Instant now, WallTime wall_now);
-// When a file of that many bytes has been begun at `began`, whether the next block begins another.
+// Whether the next block of `coming_bytes` needs a new file, given the size and age of the present
+// one.
 [[nodiscard]] bool is_full(std::uint64_t bytes, std::uint64_t coming_bytes, Duration age,
                            const FileLimits& limits);
 
@@ -54,10 +56,11 @@ class Files {
   Files(const Files&) = delete;
   Files& operator=(const Files&) = delete;
 
-  // Adds a block to the newest file, or to a new one. After an error nothing of the block is left;
-  // the next call tries anew. Unavailable, with what the system says: no space, a broken disk.
+  // Appends a block to the present file, or to a new one. After an error the file is truncated to
+  // its former size; if that fails, the next call begins a new file. Unavailable, with the message
+  // of the system: no space, a broken disk.
   [[nodiscard]] Result<> append(std::string_view block, Instant now, WallTime wall_now);
-  // Removes what is too old.
+  // Deletes files that are too old.
   [[nodiscard]] Result<> sweep(Instant now, WallTime wall_now);
 
   [[nodiscard]] std::uint64_t bytes() const;
@@ -72,7 +75,7 @@ class Files {
   const FileLimits limits_;
   const std::uint64_t host_;
   bool is_listed_ = false;
-  std::deque<KnownFile> files_;  // By sequence; the last is the one that is written, if any is.
+  std::deque<KnownFile> files_;  // By sequence; if a file is open, it is the last one.
   io::Descriptor current_;
   Instant current_began_;
 };

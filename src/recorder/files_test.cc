@@ -49,11 +49,11 @@ TEST(CountToRemove, IsWhatIsTooOld) {
 }
 
 TEST(CountToRemove, DoesNotBelieveAClockThatJumps) {
-  // The clock was set forward by a year: what this process wrote an hour ago is an hour old.
+  // The clock was set forward by a year: a file that this process wrote an hour ago is an hour old.
   const std::vector<KnownFile> here = {
       {.sequence = 1, .bytes = 1, .written = kWall, .written_here = kNow - 1h}};
   EXPECT_EQ(count_to_remove(here, 0, kLimits, kNow, kWall + 24h * 365), 0U);
-  // It was set back: what lies in the future stays, as long as there is room.
+  // It was set back: files with a time in the future stay as long as there is room.
   const std::vector<KnownFile> future = {
       {.sequence = 1, .bytes = 600, .written = kWall + 24h * 365}};
   EXPECT_EQ(count_to_remove(future, 400, kLimits, kNow, kWall), 0U);
@@ -146,14 +146,14 @@ TEST_F(FilesTest, OfAnotherProcessGoOn) {
   EXPECT_THAT(listed(), SizeIs(2));
   EXPECT_EQ(records(), 3U);
 
-  // What another one is writing stays, whatever its age.
+  // A file that another process is writing stays, whatever its age.
   ASSERT_TRUE(other.sweep(kNow, kWall + 48h));
   EXPECT_THAT(listed(), SizeIs(2));
 }
 
 TEST_F(FilesTest, BeginAnewAfterWhatWasCut) {
   const FileLimits limits{.bytes_max = kBytesMin, .age_max = 24h};
-  const WallTime wall = std::chrono::system_clock::now();  // As the file system has it.
+  const WallTime wall = std::chrono::system_clock::now();  // The file system uses the real clock.
   {
     Files files(directory(), limits, 1);
     ASSERT_TRUE(files.append(block(), kNow, wall));
@@ -177,7 +177,7 @@ TEST_F(FilesTest, HaveNothingOfABlockThatDidNotFit) {
   ASSERT_TRUE(files.append(block(), kNow, kWall));
   const std::uint64_t before = files.bytes();
 
-  // As a full disk: a part of the block fits, then no more.
+  // Imitates a full disk: a part of the block fits.
   struct ::rlimit old{};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old), 0);
   const struct ::rlimit small{.rlim_cur = before + 100, .rlim_max = old.rlim_max};
@@ -199,7 +199,8 @@ TEST_F(FilesTest, ComeBackWhenTheDirectoryIsGone) {
   ASSERT_TRUE(files.append(block(), kNow, kWall));
   std::filesystem::remove_all(directory());
 
-  // The file that is written has no name any more; the next one finds out.
+  // The open file has no name any more. The next file cannot be created, which makes the one after
+  // it create the directory.
   (void)files.append(block(), kNow + 3h, kWall);
   ASSERT_TRUE(files.append(block(), kNow + 6h, kWall));
   EXPECT_THAT(listed(), SizeIs(1));

@@ -26,8 +26,8 @@ static_assert(std::endian::native == std::endian::little, "numbers are written a
 
 constexpr std::string_view kMagic = "hangarfr";
 
-// Before the payload: its length, how many records, both clocks, and a checksum over all of that
-// and the payload.
+// A block's header: the length of the payload, the number of records, both clocks, and a checksum
+// over all of these and the payload.
 constexpr std::size_t kSummedBytes = 24;
 constexpr std::size_t kSumBytes = 16;
 constexpr std::size_t kBlockHeaderBytes = kSummedBytes + kSumBytes;
@@ -173,7 +173,7 @@ void visit_fields(Fields& fields, Kind& lost) {
   fields.instant(lost.until);
 }
 
-// The type of a record is its place in the variant, from 1.
+// The type of a record is its index in the variant plus 1.
 template <class Kind, std::size_t kIndex = 0>
 constexpr std::uint64_t type_of() {
   if constexpr (std::same_as<std::variant_alternative_t<kIndex, Record>, Kind>) {
@@ -200,7 +200,7 @@ struct RawBlock {
   std::string_view payload;
 };
 
-// From the front. Nothing, and why, where there is none.
+// Takes a block from the front of `rest`. If there is no valid one, returns nothing and sets `why`.
 std::optional<RawBlock> take_block(std::string_view& rest, std::string& why) {
   if (rest.size() < kBlockHeaderBytes) {
     why = "the file ends within a block";
@@ -223,7 +223,7 @@ std::optional<RawBlock> take_block(std::string_view& rest, std::string& why) {
   }
   const std::chrono::microseconds wall(fixed_at<std::int64_t>(rest, 8));
   const std::chrono::microseconds instant(fixed_at<std::int64_t>(rest, 16));
-  // What would not fit into nanoseconds.
+  // More would not fit into nanoseconds.
   constexpr std::chrono::hours kMost(24 * 365 * 200);
   if (wall > kMost || wall < -kMost || instant > kMost || instant < -kMost) {
     why = "the time of a block is out of range";
@@ -235,7 +235,8 @@ std::optional<RawBlock> take_block(std::string_view& rest, std::string& why) {
   return block;
 }
 
-// In their order. What comes before something that makes no sense counts.
+// The records in their order. After an invalid record, returns the records before it and sets
+// `why`.
 std::vector<Record> records_of(const RawBlock& block, std::string& why) {
   std::vector<Record> records;
   std::vector<std::string_view> texts;
@@ -299,7 +300,7 @@ Result<Blocks> blocks_of(std::string_view bytes) {
   return found;
 }
 
-// False: nothing more is wanted.
+// False: the callback asked to stop.
 template <class Records>
 bool give(const Records& records, const Place& place, const OnRecord& on_record, ReadFile& read) {
   for (const Record& record : records) {
@@ -323,7 +324,7 @@ std::string encode(const FileHeader& header) {
 template <class Kind>
 void Block::put(const Kind& record, const Moment& now) {
   if (records_ == 0) {
-    // As it will be read: what is told from it is then what was told.
+    // Rounded as in the file, since the instants of records are written relative to it.
     began_ = {.instant = std::chrono::floor<std::chrono::microseconds>(now.instant),
               .wall = std::chrono::floor<std::chrono::microseconds>(now.wall)};
   }
@@ -376,6 +377,7 @@ Result<ReadFile> read(std::string_view bytes, const OnRecord& on_record) {
 }
 
 Result<ReadFile> read_backwards(std::string_view bytes, const OnRecord& on_record) {
+  // Blocks are found from the front only, since each begins with its size.
   Blocks found = HANGAR_TRY(blocks_of(bytes));
   ReadFile read{.header = found.header, .cut = std::move(found.cut)};
   for (const RawBlock& block : std::views::reverse(found.blocks)) {

@@ -1,8 +1,8 @@
-// A recorder's file, as bytes: docs/formats/recorder.md.
+// Encodes and reads a recorder's file: docs/formats/recorder.md.
 //
-// A file is a header and blocks. Each block stands alone: it has a checksum, its own time and its
-// own table of texts, so that a file is readable up to where it was cut, and nothing has to be
-// remembered between two blocks.
+// A file is a header and blocks. Each block is independent of the others: it has a checksum, a time
+// and a table of texts of its own. A truncated file is therefore readable up to the incomplete
+// block, and a reader keeps no state between blocks.
 #pragma once
 
 #include "base/result.h"
@@ -23,7 +23,7 @@ inline constexpr std::uint32_t kFormatVersion = 2;
 
 struct FileHeader {
   std::uint32_t version = kFormatVersion;
-  std::uint64_t host = 0;  // One number of each process that records: instants are comparable.
+  std::uint64_t host = 0;  // Random number of the process. Instants of one host are comparable.
   std::uint64_t sequence = 0;
 
   friend bool operator==(const FileHeader&, const FileHeader&) = default;
@@ -31,10 +31,10 @@ struct FileHeader {
 inline constexpr std::size_t kFileHeaderBytes = 32;
 [[nodiscard]] std::string encode(const FileHeader& header);
 
-// Records in memory until they are a block.
+// Collects records in memory and encodes them as a block.
 class Block {
  public:
-  // Both clocks, of one moment.
+  // One moment by both clocks.
   struct Moment {
     Instant instant;
     WallTime wall;
@@ -43,13 +43,13 @@ class Block {
   [[nodiscard]] bool is_empty() const { return records_ == 0; }
   [[nodiscard]] std::size_t size_bytes() const { return payload_.size(); }
   [[nodiscard]] std::uint64_t record_count() const { return records_; }
-  // The first one's `now` is the block's.
+  // The `now` of the first record becomes the block's; that of the others is ignored.
   void add(const Turn& record, const Moment& now);
   void add(const Asked& record, const Moment& now);
   void add(const Answered& record, const Moment& now);
   void add(const Slept& record, const Moment& now);
   void add(const Lost& record, const Moment& now);
-  // All of it, as it is written. Empty afterwards, and without memory.
+  // Returns the encoded block. The object is empty afterwards and holds no memory.
   [[nodiscard]] std::string take();
 
  private:
@@ -63,33 +63,33 @@ class Block {
   internal::KnownTexts texts_;
 };
 
-// A block with this payload, as if it had been recorded: for whoever tests reading.
+// A block with this payload and a valid checksum, for tests and fuzzers of the reader.
 [[nodiscard]] std::string wrap(std::string_view payload);
 
-// Where a record stands.
+// The host and the block of a record.
 struct Place {
   std::uint64_t host = 0;
   Block::Moment block;
 
-  // By the clock that people read, as it was then.
+  // The wall time of an instant, by the wall clock as it was set when the block was begun.
   [[nodiscard]] WallTime wall(Instant instant) const {
     return block.wall + std::chrono::duration_cast<WallTime::duration>(instant - block.instant);
   }
 };
 
-// What was read of a file. All of it is what the host had written, or is left out.
+// The result of reading a file. Damaged parts are left out, never interpreted.
 struct ReadFile {
   FileHeader header;
   std::uint64_t blocks = 0;
   std::uint64_t records = 0;
-  // Why there is less than the file has bytes: it was cut, or is damaged. Empty: it was read whole.
+  // Why a part was left out: the file is truncated or damaged. Empty: all of it was read.
   std::string cut;
 };
-// Views of a record are into `bytes`. False: nothing more is wanted. InvalidInput when it is not a
-// recorder's file, or of another version.
+// Texts of a record are views into `bytes`. The callback returns false to stop. InvalidInput when
+// the file is not a recorder's, or has another version.
 using OnRecord = std::function<bool(const Place& place, const Record& record)>;
 [[nodiscard]] Result<ReadFile> read(std::string_view bytes, const OnRecord& on_record);
-// The same, the last record first.
+// The same from the last record to the first.
 [[nodiscard]] Result<ReadFile> read_backwards(std::string_view bytes, const OnRecord& on_record);
 
 }  // namespace hangar::recorder

@@ -86,7 +86,7 @@ Answered answered(std::uint64_t id) {
           .object = {.group = "apps", .kind = "Deployment", .name = "front", .version = 4712}};
 }
 
-// What is in it, in a line: so that two of them can be compared.
+// The content of a record as bytes, so that two records can be compared.
 std::string text_of(const Record& record) {
   Block block;
   std::visit([&block](const auto& one) { block.add(one, kMoment); }, record);
@@ -232,7 +232,7 @@ TEST(RecorderFormat, CutsTextsThatAreTooLong) {
 }
 
 TEST(RecorderFormat, TellsTimesOfBlocksByTheClockOfThatMoment) {
-  // Between the two the clock was set back by an hour.
+  // The wall clock is set back by an hour between the two blocks.
   std::string bytes = encode(FileHeader());
   Block block;
   block.add(Lost{.count = 1, .since = kInstant, .until = kInstant}, kMoment);

@@ -1,5 +1,5 @@
-// Numbers and durations as JSON about records has them. What others may have written is cut to what
-// can be.
+// Numbers and durations in the JSON of records. Values out of range are clamped, since the JSON may
+// not be hangar's.
 #pragma once
 
 #include "base/time.h"
@@ -11,9 +11,9 @@
 namespace hangar::recorder {
 
 [[nodiscard]] std::int64_t microseconds(Duration duration);
-// From zero to a year.
+// Clamped to the range from zero to a year.
 [[nodiscard]] Duration duration_at(const json::Value& value, std::string_view member);
-// Zero for what is none, or is negative.
+// Zero if the member is not a number, or is negative.
 [[nodiscard]] std::uint64_t number_at(const json::Value& value, std::string_view member);
 
 }  // namespace hangar::recorder

@@ -1,4 +1,4 @@
-// Bounds of what is recorded, each with the reason for its number.
+// Limits of the recorder, each with the reason for its value.
 #pragma once
 
 #include "base/limits.h"
@@ -9,35 +9,38 @@
 
 namespace hangar::recorder {
 
-// On disk, of all files together. A turn takes some 150 bytes with its requests: a million of them
-// and more.
+// Size of all files together. A turn with its requests takes about 150 bytes, so this holds more
+// than a million turns.
 inline constexpr std::uint64_t kBytesMax = 256 * limits::kMiB;
 inline constexpr std::chrono::hours kAgeMax{24};
-// A file goes as a whole, so what is held varies by one of them: of so many.
+// A file is deleted as a whole. With at least this many files, a deletion removes at most a
+// sixteenth of the records.
 inline constexpr std::uint64_t kFilesMin = 16;
-// Whoever reads has one file in memory.
+// A reader holds one file in memory.
 inline constexpr std::uint64_t kFileBytesMax = 16 * limits::kMiB;
 inline constexpr std::uint64_t kFileBytesMin = 64 * limits::kKiB;
 inline constexpr std::uint64_t kBytesMin = kFilesMin * kFileBytesMin;
 
-// Until a record is handed to the file: a host that is killed loses no more than a second's.
+// How long a record stays in memory before it is written: a host that is killed loses at most about
+// a second of records.
 inline constexpr std::chrono::milliseconds kWriteAfter{500};
-// What is handed over at once, if that is reached before.
+// Records of this size are written at once, before that time has passed.
 inline constexpr std::size_t kBlockBytes = 64 * limits::kKiB;
-// What waits for the disk. Beyond it records are lost, and counted.
+// Bytes that may wait for the disk. Further records are lost, and counted.
 inline constexpr std::size_t kWaitingBytesMax = 2 * limits::kMiB;
-// After a write that failed, until the next try.
+// Time from a failed write to the next attempt.
 inline constexpr std::chrono::seconds kRetryAfter{10};
-// How often old files are looked for where nothing is recorded.
+// How often old files are deleted if nothing is recorded.
 inline constexpr std::chrono::minutes kCarePeriod{30};
 
-// Of one turn, what woke it and which timers it set: beyond that they are counted only.
+// Wakings and timers of one turn that are recorded; further ones are only counted.
 inline constexpr std::size_t kWakingsMax = 128;
 inline constexpr std::size_t kTimersMax = 16;
-// Of one text: names have 253 bytes. Guests choose some of them, so they are cut.
+// Size of one text; names have at most 253 bytes. Guests choose some texts, so longer ones are
+// truncated.
 inline constexpr std::size_t kTextBytesMax = 512;
 
-// For the reader: more than the largest block that is ever written.
+// Size of a block that a reader accepts; the largest block that is written is smaller.
 inline constexpr std::size_t kBlockBytesMax = 2 * limits::kMiB;
 static_assert(kBlockBytes + (kWakingsMax + 8) * 5 * kTextBytesMax < kBlockBytesMax,
               "one record more than a block's fill fits into it");

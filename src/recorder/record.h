@@ -1,8 +1,8 @@
-// What is recorded of guests' turns, as values.
+// Records of guests' turns, as values.
 //
-// Texts are views: of what is recorded into the guest's own, of what was read into the file's
-// bytes. docs/formats/recorder.md says how they are written. A request is two records, because a
-// host may be killed between them: that a write was asked for is known then.
+// Texts are views: of a record to write, into the guest's own; of a record that was read, into the
+// bytes of the file. docs/formats/recorder.md specifies the encoding. A request is two records
+// because a host may be killed between them; the first one still tells that a write was requested.
 #pragma once
 
 #include "base/time.h"
@@ -16,13 +16,14 @@ namespace hangar::recorder {
 
 enum class Contract : std::uint8_t { Operator, Workflow, Airway };
 
-// Whose turn it is.
+// The guest whose turn it is.
 struct Guest {
   Contract contract = Contract::Operator;
   std::string_view namespace_;
   std::string_view name;
-  // Which of its instances, by when that started: no two of one name and host have the same. The
-  // ids of an instance's requests and timers are its own.
+  // The instance, by its start: two instances of one name on one host never have the same number.
+  // Zero for guests that do not live between turns. Ids of requests and timers belong to an
+  // instance.
   std::uint64_t instance = 0;
 };
 
@@ -32,54 +33,54 @@ struct Object {
   std::string_view kind;
   std::string_view namespace_;
   std::string_view name;
-  std::uint64_t version = 0;  // resourceVersion; zero: not known.
+  std::uint64_t version = 0;  // resourceVersion; zero: unknown.
 };
 
-// One thing that a turn began with.
+// One of the reasons for a turn.
 struct Waking {
   enum class Cause : std::uint8_t {
     Added,  // An event of a watch.
     Modified,
     Deleted,
-    Line,    // Of a stream, and none of the above.
-    Answer,  // To a request, as a whole.
-    Head,    // Of a stream.
-    End,     // Of a stream.
+    Line,    // A line of a stream that is none of the above.
+    Answer,  // A complete answer to a request.
+    Head,    // The start of a stream.
+    End,     // The end of a stream.
     Timer,
-    Event,  // `event` says all there is.
+    Event,  // Any other reason; `event` names it.
   };
   Cause cause = Cause::Line;
-  std::uint64_t id = 0;  // Of the request, or of the timer.
+  std::uint64_t id = 0;  // Id of the request or timer.
   std::uint64_t bytes = 0;
-  std::string_view event = {};  // What it was to a machine: "signal APPROVED".
-  Object object = {};           // Added to Deleted.
+  std::string_view event = {};  // The event of a machine: "signal APPROVED".
+  Object object = {};           // With Added, Modified and Deleted.
 };
 
-// What a turn set that a later one may begin with: a timer, or an action that a machine asked for.
+// A timer that a turn set, or an action that a machine requested: a later turn may begin with it.
 struct Timer {
   std::uint64_t id = 0;
   Duration after{};
 };
 
-// One turn, when it has ended.
+// One turn; recorded when it has ended.
 struct Turn {
   enum class Outcome : std::uint8_t { Waits, Completed, Failed };
 
   Guest guest;
-  std::string_view uid;      // Of the guest's object; empty: of `hangar run`.
-  std::string_view user;     // As whom it asks; empty: as the host.
-  std::string_view module;   // sha256, hexadecimal.
-  std::uint64_t number = 0;  // Ascends, and goes on where an instance failed.
-  Instant arrived;           // What it began with.
-  Instant began;             // It had its place among those that have a turn.
+  std::string_view uid;      // Uid of the guest's object; empty with `hangar run`.
+  std::string_view user;     // The user of its requests; empty: the host's own.
+  std::string_view module;   // SHA-256, hexadecimal.
+  std::uint64_t number = 0;  // Ascends; a new instance continues the count.
+  Instant arrived;           // When the first of its reasons arrived.
+  Instant began;             // When it got one of the places for turns.
   Instant ended;
-  Duration resume{};  // Out of sleep; part of the turn.
+  Duration resume{};  // Time to resume from sleep; part of the turn.
   Duration cpu{};
   bool was_asleep = false;
-  std::uint64_t memory_bytes = 0;  // Of the guest, at the end.
+  std::uint64_t memory_bytes = 0;  // Memory of the guest at the end of the turn.
   Outcome outcome = Outcome::Waits;
   std::uint64_t printed_bytes = 0;
-  std::uint64_t asked = 0;  // Requests.
+  std::uint64_t asked = 0;  // Number of requests.
   std::vector<Waking> wakings;
   std::uint64_t wakings_left_out = 0;
   std::vector<Timer> timers;
@@ -101,7 +102,7 @@ enum class Verb : std::uint8_t {
   return verb != Verb::Get && verb != Verb::List && verb != Verb::Watch;
 }
 
-// A request, when it is passed on.
+// A request; recorded when it is passed on.
 struct Asked {
   Guest guest;
   std::uint64_t turn = 0;
@@ -109,29 +110,29 @@ struct Asked {
   Instant at;
   Verb verb = Verb::Other;
   std::string_view group;
-  std::string_view resource;  // Plural. Empty: no resource, then `path` says what.
+  std::string_view resource;  // Plural. Empty: not a resource; see `path`.
   std::string_view namespace_;
   std::string_view name;
   std::string_view subresource;
   std::string_view path;           // Without its query.
-  std::string_view field_manager;  // As the request names it; empty: it does not.
+  std::string_view field_manager;  // The field manager in the request, if any.
   bool is_dry_run = false;
-  std::uint64_t version = 0;  // The object's, as the guest takes it for; zero: it does not say.
+  std::uint64_t version = 0;  // resourceVersion in the request; zero: none.
   std::uint64_t bytes = 0;
 };
 
-// A request, when its answer has come as a whole, or will not.
+// The end of a request: its answer is complete, or will not come.
 struct Answered {
   Guest guest;
   std::uint64_t id = 0;
   Instant at;
-  std::uint64_t status = 0;  // HTTP's; zero: nobody waited for it any more.
+  std::uint64_t status = 0;  // HTTP status; zero: the guest no longer waited.
   std::uint64_t bytes = 0;
   bool is_write = false;
-  Object object;  // As a write's answer has it.
+  Object object;  // The object in the answer to a write.
 };
 
-// A guest that left memory after a turn, or did not.
+// A guest that was suspended after a turn, or could not be.
 struct Slept {
   Guest guest;
   std::uint64_t turn = 0;
@@ -141,7 +142,7 @@ struct Slept {
   bool is_asleep = false;
 };
 
-// Records are missing here.
+// Records that are missing at this place.
 struct Lost {
   std::uint64_t count = 0;
   Instant since;

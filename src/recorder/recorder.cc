@@ -11,7 +11,7 @@ namespace hangar::recorder {
 
 namespace {
 
-// A part of limits::kShutdownMax.
+// Part of limits::kShutdownMax, the time for the whole shutdown.
 constexpr std::chrono::seconds kFlushMax{2};
 
 std::uint64_t random_number() {
@@ -107,10 +107,11 @@ void Recorder::on_written(const Written& written) {
     stopped_at_ = io::Loop::now();
     return;
   }
-  // On a disk that is nearly full a small block fits now and then: that is not going on. What was
-  // lost is told first.
+  // A nearly full disk may take a small block now and then, which is not a recovery. Recording
+  // resumes when a block is written that reports the lost records.
   if (!told) return;
   if (std::exchange(stopped_at_, std::nullopt)) is_stopped_.set(0);
+  // More records may have been lost while the block waited; a later block reports those.
   missing_.count -= told->count;
   missing_.since = told->until;
   if (missing_.count > 0) return;
@@ -128,7 +129,7 @@ void Recorder::lose(std::uint64_t count, Instant since) {
 
 void Recorder::care() {
   thread_.submit([this] {
-    // What stands in the way of that stands in the way of writing, which says so.
+    // An error of this would make writes fail, too, and is logged there.
     (void)files_->sweep(io::Loop::now(), io::Loop::wall_now());
     loop_.post([this, bytes = files_->bytes()] { files_bytes_.set(static_cast<double>(bytes)); });
   });

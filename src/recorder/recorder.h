@@ -1,12 +1,11 @@
-// The flight recorder: what each turn of each guest was woken by, asked for and cost, written to
-// files behind the work.
+// The flight recorder: writes the cause, requests and cost of each turn of each guest to files.
 //
-// Recording is a copy into memory. A thread of the recorder's own writes that to disk half a second
-// later, so that a disk which is slow, full or hangs holds up neither the loop nor guests: what
-// waits for it is bounded, what is beyond is lost and counted. Where a write fails, recording
-// stops; that is said once, tried again now and then, and said when it goes on.
+// Recording copies into memory. A thread of the recorder writes that to disk half a second later,
+// so a slow, full or hanging disk delays neither the loop nor guests. The amount that waits for the
+// disk is bounded; further records are lost and counted. When a write fails, recording stops; the
+// recorder logs that once, retries after a while, and logs when recording continues.
 //
-// While nothing happens the recorder holds no memory for any guest.
+// While nothing is recorded, the recorder holds no memory for any guest.
 #pragma once
 
 #include "base/log.h"
@@ -34,12 +33,12 @@ class Recorder {
   struct Options {
     std::filesystem::path directory;
     FileLimits limits;
-    Duration retry_after = kRetryAfter;  // After a write that failed.
+    Duration retry_after = kRetryAfter;  // Time from a failed write to the next one.
   };
   Recorder(io::Loop& loop, Options options, Metrics& metrics, Log log);
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
-  // The loop has ended.
+  // Requires that the loop has ended.
   ~Recorder();
 
   void record(const Turn& turn);
@@ -47,16 +46,16 @@ class Recorder {
   void record(const Answered& answered);
   void record(const Slept& slept);
 
-  // Waits until everything is written, for a second or two at most.
+  // Waits until everything is written, for at most two seconds.
   [[nodiscard]] io::Task<void> flush();
 
  private:
-  // Of the thread that writes.
+  // The result of writing a block.
   struct Written {
-    std::uint64_t bytes = 0;  // Of the block.
+    std::uint64_t bytes = 0;  // Size of the block.
     std::uint64_t records = 0;
     Instant first;
-    bool tells = false;  // What was missing when it was begun.
+    bool tells = false;  // Whether the block reports lost records.
     Result<> result;
     std::uint64_t files_bytes = 0;
   };
@@ -81,12 +80,12 @@ class Recorder {
   io::Loop::Timer write_timer_;
   io::Loop::Timer care_timer_;
   std::uint64_t waiting_bytes_ = 0;
-  std::optional<Instant> stopped_at_;  // Of the last write that failed; nothing: all is well.
-  Lost missing_;                       // That no file says yet.
-  std::optional<Lost> told_;           // Of that, what a block that is not written yet says.
-  bool block_tells_ = false;           // That is the present block.
+  std::optional<Instant> stopped_at_;  // Time of the last failed write; nothing: no failure.
+  Lost missing_;                       // Lost records that no file reports yet.
+  std::optional<Lost> told_;           // The part of `missing_` that a pending block reports.
+  bool block_tells_ = false;           // Whether `block_` is that block.
 
-  // Of the thread alone, which ends before it.
+  // Used only by `thread_`, which is destroyed first.
   const std::unique_ptr<Files> files_;
   io::Workers thread_;
 };

@@ -52,7 +52,7 @@ class RecorderTest : public testing::Test {
     loop_.spawn(recorder.flush());
     loop_.run_until([this] { return loop_.spawned_count() == 0; });
   }
-  // Numbers of turns, the newest first, and what was lost.
+  // Numbers of the turns, newest first, and the number of lost records.
   [[nodiscard]] std::vector<std::uint64_t> recorded(std::uint64_t* lost = nullptr) const {
     std::vector<std::uint64_t> numbers;
     const Result<ReadDirectory> read = read_directory(directory(), [&](const Story& story) {
@@ -97,7 +97,7 @@ TEST_F(RecorderTest, HasWrittenAllAfterAFlush) {
 }
 
 TEST_F(RecorderTest, SaysOnceThatItCannotWriteAndGoesOn) {
-  // In place of the directory, so that root is kept out, too.
+  // A file in place of the directory is an obstacle for root, too.
   std::ofstream(directory()) << "in the way";
   Recorder recorder(loop_, options(), metrics_, Log(lines_, "recorder"));
   recorder.record(Turn{.number = 1});
@@ -117,7 +117,7 @@ TEST_F(RecorderTest, SaysOnceThatItCannotWriteAndGoesOn) {
   EXPECT_THAT(recorded(&lost), ElementsAre(3));
   EXPECT_EQ(lost, 2U);
 
-  // Nothing is missing any more.
+  // The loss is reported only once.
   recorder.record(Turn{.number = 4});
   flush(recorder);
   EXPECT_THAT(recorded(&lost), ElementsAre(4, 3));

@@ -23,7 +23,7 @@ ObjectVersion own(const Object& object) {
           .version = object.version};
 }
 
-// Its answer and its requests are put in by whoever has them.
+// Without its requests and its suspend, which are other records.
 Story own(const Place& place, const Turn& turn) {
   Story story{.host = place.host,
               .contract = turn.guest.contract,
@@ -72,8 +72,8 @@ Request own(const Place& place, const Asked& asked) {
                      .name = std::string(asked.name)}};
 }
 
-// What is created gets its name by the answer at the latest. Where that is of another group, as a
-// Scale of Deployments is, it says no more of the kind that was asked for.
+// An object that the API server names gets its name from the answer. If the answer is of another
+// group (the Scale of a Deployment is), its group and kind are not those of the requested resource.
 void answer_with(Request& request, const ObjectVersion& answer) {
   if (request.resource.empty() || answer.group == request.object.group) {
     request.object = answer;
@@ -85,7 +85,7 @@ void answer_with(Request& request, const ObjectVersion& answer) {
 
 Result<bool> read_into(ReadDirectory& out, const std::filesystem::path& path,
                        Storyteller& storyteller, const std::function<bool(Story story)>& on_story) {
-  // Somebody may have made it larger than any of ours.
+  // A file in the directory may be larger than any that hangar writes.
   const std::string bytes = HANGAR_TRY(io::read_file(path, 4 * kFileBytesMax));
   bool is_enough = false;
   Result<ReadFile> read = read_backwards(bytes, [&](const Place& place, const Record& record) {
@@ -112,7 +112,8 @@ bool Request::is_write() const {
 
 bool Request::may_have_changed() const {
   constexpr std::uint64_t kRefusedFrom = 300;
-  // The answer 503 is the gateway's own, too, when none came.
+  // A 5xx status does not tell whether the write was carried out: the gateway answers 503 itself if
+  // the API server does not answer.
   const bool is_refused = took && status >= kRefusedFrom && status < 500;
   return is_write() && verb != Verb::Other && !is_dry_run && !is_refused;
 }
@@ -169,7 +170,7 @@ Result<ReadDirectory> read_directory(const std::filesystem::path& directory,
   const std::vector<std::filesystem::path> files = HANGAR_TRY(list_files(directory));
   for (const std::filesystem::path& path : std::views::reverse(files)) {
     Result<bool> read = read_into(out, path, storyteller, on_story);
-    if (!read && read.error().kind() == ErrorKind::NotFound) continue;  // It went meanwhile.
+    if (!read && read.error().kind() == ErrorKind::NotFound) continue;  // Deleted meanwhile.
     if (!read) {
       out.problems.push_back(read.error().message());
     } else if (!*read) {

@@ -1,7 +1,7 @@
-// A turn with what it asked for and what came of that: several records as one value, for people.
+// A story is a turn with its requests and their results: several records joined into one value.
 //
-// Records are read from the newest to the oldest, so that what came of a turn is known when the
-// turn itself is met, and so that a search for causes is one pass.
+// Records are read from the newest to the oldest. The results of a turn are therefore known when
+// the turn itself is read, and a search for causes takes one pass.
 #pragma once
 
 #include "base/result.h"
@@ -21,10 +21,10 @@
 
 namespace hangar::recorder {
 
-// An object at one of its versions, or at any: zero.
+// An object at one version; version zero: at any.
 struct ObjectVersion {
   std::string group;
-  std::string kind;  // Empty where only the resource is known.
+  std::string kind;  // Empty if only the resource is known.
   std::string namespace_;
   std::string name;
   std::uint64_t version = 0;
@@ -36,30 +36,31 @@ struct Cause {
   Waking::Cause what = Waking::Cause::Line;
   std::uint64_t id = 0;
   std::uint64_t bytes = 0;
-  std::string event;     // What it was to a machine; empty: it is not one.
-  ObjectVersion object;  // Added to Deleted.
+  std::string event;     // The event of a machine; empty: not a machine.
+  ObjectVersion object;  // With Added, Modified and Deleted.
 };
 
 struct Request {
   std::uint64_t id = 0;
   Verb verb = Verb::Other;
-  std::string resource;  // Plural; empty: `path` says what.
+  std::string resource;  // Plural; empty: not a resource; see `path`.
   std::string subresource;
   std::string path;
   std::string field_manager;
   bool is_dry_run = false;
   std::uint64_t version_before = 0;
-  std::uint64_t bytes = 0;  // Of its body.
+  std::uint64_t bytes = 0;  // Size of its body.
   WallTime at;
-  // Nothing: no answer was recorded. A write may have been done nevertheless.
+  // Nothing: no answer was recorded. A write may have been carried out nevertheless.
   std::optional<Duration> took;
-  std::uint64_t status = 0;  // Zero: nobody waited for it any more.
+  std::uint64_t status = 0;  // Zero: the guest no longer waited.
   std::uint64_t answer_bytes = 0;
-  // What it is about, at the version that the answer has.
+  // The object of the request, at the version in the answer.
   ObjectVersion object;
 
   [[nodiscard]] bool is_write() const;
-  // Whether it may have changed the object: it was a write, for real, and was not refused.
+  // Whether it may have changed the object: it is a write by a known verb, not a dry run, and was
+  // not refused.
   [[nodiscard]] bool may_have_changed() const;
 };
 
@@ -75,8 +76,8 @@ struct Story {
   std::uint64_t number = 0;
 
   WallTime arrived;
-  Duration waited{};  // For its place among those that have a turn.
-  Duration ran{};     // Resume included.
+  Duration waited{};  // Wait for one of the places for turns.
+  Duration ran{};     // Including `resume`.
   Duration resume{};
   Duration cpu{};
   bool was_asleep = false;
@@ -87,17 +88,17 @@ struct Story {
   std::uint64_t causes_left_out = 0;
   std::vector<std::uint64_t> timers;
 
-  std::vector<Request> requests;    // In the order of their ids.
-  std::optional<Duration> suspend;  // Nothing: it stayed in memory, or the next turn came first.
+  std::vector<Request> requests;    // By their ids.
+  std::optional<Duration> suspend;  // Nothing: it was not suspended after this turn.
   std::uint64_t disk_bytes = 0;
 
   [[nodiscard]] Duration took() const { return waited + ran; }
 };
 
-// Makes stories of records that come backwards.
+// Joins records into stories. Takes the records from the newest to the oldest.
 class Storyteller {
  public:
-  // The record, if it is a turn, with all that came after it.
+  // If the record is a turn, returns its story.
   [[nodiscard]] std::optional<Story> add(const Place& place, const Record& record);
 
  private:
@@ -116,8 +117,8 @@ class Storyteller {
     ObjectVersion object;
   };
   struct Seen {
-    std::map<std::uint64_t, Answer> answers;  // By the ids of requests that are not met yet.
-    std::map<std::uint64_t, std::vector<Request>> requests;  // By their turns.
+    std::map<std::uint64_t, Answer> answers;  // By ids of requests that are not read yet.
+    std::map<std::uint64_t, std::vector<Request>> requests;  // By turns that are not read yet.
     std::map<std::uint64_t, std::pair<Duration, std::uint64_t>> sleeps;
   };
   [[nodiscard]] Seen& seen(const Place& place, const Guest& guest);
@@ -125,18 +126,18 @@ class Storyteller {
   std::map<Instance, Seen> seen_;
 };
 
-// What of the directory could be read.
+// Which records were read, and what is missing.
 struct ReadDirectory {
   std::uint64_t files = 0;
-  std::optional<WallTime> since;  // Of the oldest block; nothing: nothing is held.
+  std::optional<WallTime> since;  // Time of the oldest block; nothing: no blocks.
   std::uint64_t lost_records = 0;
-  std::vector<std::string> problems;  // Files that are cut or damaged, and why.
+  std::vector<std::string> problems;  // Truncated or damaged files, with the reason.
 };
-// The newest turn first. False: nothing more is wanted, then `since` is what it was up to there.
-// NotFound when there is no such directory. Blocks on the disk.
+// Calls `on_story` with each turn, newest first, until it returns false; `since` is then the time
+// of the last block that was read. NotFound when there is no such directory. Blocks on the disk.
 [[nodiscard]] Result<ReadDirectory> read_directory(
     const std::filesystem::path& directory, const std::function<bool(Story story)>& on_story);
-// The same of one file.
+// The same for one file.
 [[nodiscard]] Result<ReadDirectory> read_file(const std::filesystem::path& file,
                                               const std::function<bool(Story story)>& on_story);
 

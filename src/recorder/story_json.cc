@@ -58,7 +58,7 @@ std::string text_at(const json::Value& value, std::string_view member) {
   return std::string(json::string_at(value, {member}));
 }
 
-// Nothing: there is none.
+// Nothing if there is no such member.
 Result<std::optional<WallTime>> time_at(const json::Value& value, std::string_view member) {
   if (json::find(value, {member}) == nullptr) return std::nullopt;
   const Result<WallTime> time = parse_rfc3339(json::string_at(value, {member}));
@@ -88,7 +88,7 @@ std::uint64_t parse_version(std::string_view text) {
   return version;
 }
 
-// As a story has it: sixteen digits.
+// Sixteen hexadecimal digits, as json_of() writes them.
 std::uint64_t parse_host(std::string_view text) {
   std::uint64_t host = 0;
   std::from_chars(text.data(), text.data() + text.size(), host, 16);

@@ -1,5 +1,6 @@
-// Stories as JSON, for programs and between a host and a command, and read again. Guests choose
-// some of the texts in there: all but printable ASCII is escaped, and stays so.
+// Stories as JSON, written and read: for programs, and between a host and a command. Guests choose
+// some of the texts, so everything but printable ASCII is escaped, and stays escaped when it is
+// read.
 #pragma once
 
 #include "base/result.h"
@@ -14,7 +15,7 @@ namespace hangar::recorder {
 [[nodiscard]] std::string_view name_of(Waking::Cause cause);
 [[nodiscard]] std::string_view name_of(Verb verb);
 [[nodiscard]] std::string_view name_of(Contract contract);
-// Nothing for other words.
+// Nothing if there is no such name.
 [[nodiscard]] std::optional<Contract> contract_of(std::string_view name);
 [[nodiscard]] std::optional<Verb> verb_of(std::string_view name);
 [[nodiscard]] std::string_view name_of(Turn::Outcome outcome);
@@ -22,11 +23,11 @@ namespace hangar::recorder {
 [[nodiscard]] json::Value json_of(const ObjectVersion& object);
 [[nodiscard]] json::Value json_of(const Request& request);
 [[nodiscard]] json::Value json_of(const Story& story);
-// What the files do not say, and since when they say anything.
+// The number of lost records, the problems, and the time of the oldest block.
 [[nodiscard]] json::Value json_of(const ReadDirectory& read);
 
-// What json_of() made, but for the ids of timers; numbers beyond any bound are cut to it.
-// InvalidInput names the member that is wrong.
+// Reads the result of json_of(), which does not have the ids of timers. Numbers out of range are
+// clamped. InvalidInput names the wrong member.
 [[nodiscard]] Result<Story> parse_story(const json::Value& value);
 [[nodiscard]] Result<ReadDirectory> parse_read_directory(const json::Value& value);
 

@@ -85,7 +85,7 @@ TEST_F(StoryTest, HasWhatCameOfATurn) {
                .verb = Verb::Watch,
                .resource = "configmaps",
                .namespace_ = "shop"});
-  // In another block, and another guest in between.
+  // In another block, after a turn of another guest.
   append(
       files, Turn{.guest = guest("other", 1), .number = 1},
       Answered{

@@ -1,4 +1,4 @@
-// For tests: what is read of what was recorded.
+// For tests: records something and reads it back.
 #pragma once
 
 #include "base/assert.h"
@@ -21,7 +21,7 @@
 
 namespace hangar::recorder {
 
-// What is there once `act` has told it to a recorder; the newest first.
+// The stories that `act` has recorded, newest first.
 inline std::vector<Story> stories_of(const std::function<void(Recorder& recorder)>& act) {
   std::string root = (std::filesystem::temp_directory_path() / "stories-XXXXXX").string();
   HANGAR_ASSERT(::mkdtemp(root.data()) != nullptr, "there is room for a file");

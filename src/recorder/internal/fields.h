@@ -1,6 +1,6 @@
-// Fields of records: what is written, and in which order, is said once for both directions, by a
-// function that hands the members of a record to a Writer or to a Reader. A text that its block has
-// had already is written as its number.
+// Writes and reads the fields of records. One function per type hands its members to a Writer or a
+// Reader, so both directions have the same fields in the same order. A text that has occurred in
+// the block already is written as its number.
 #pragma once
 
 #include "base/time.h"
@@ -21,7 +21,8 @@ namespace hangar::recorder::internal {
 
 using Microseconds = std::chrono::duration<std::int64_t, std::micro>;
 
-// Small numbers of either sign are small: 0, -1, 1, -2, ... as 0, 1, 2, 3, ...
+// Zigzag encoding, so that small numbers of either sign are short: 0, -1, 1, -2, ... become 0, 1,
+// 2, 3, ...
 [[nodiscard]] constexpr std::uint64_t fold_sign(std::int64_t value) {
   return (static_cast<std::uint64_t>(value) << 1U) ^ static_cast<std::uint64_t>(value >> 63U);
 }
@@ -29,10 +30,10 @@ using Microseconds = std::chrono::duration<std::int64_t, std::micro>;
   return static_cast<std::int64_t>(value >> 1U) ^ -static_cast<std::int64_t>(value & 1U);
 }
 
-// The texts of a block by their numbers, from 1.
+// Numbers the texts of a block, from 1.
 class KnownTexts {
  public:
-  // Zero: it was not known, and is now.
+  // Zero: the text is new; it gets the next number.
   [[nodiscard]] std::uint64_t number_of(std::string_view text) {
     if (const auto found = numbers_.find(text); found != numbers_.end()) return found->second;
     numbers_.emplace(text, numbers_.size() + 1);
@@ -61,7 +62,7 @@ class Writer {
   void choice(const Choice& value, Choice /*last*/) {
     number(static_cast<std::uint64_t>(value));
   }
-  // Empty: 0. Known: its number and 1. New: 1, its length and its bytes.
+  // Empty: 0. Known: its number plus 1. New: 1, its length and its bytes.
   void text(const std::string_view& value) {
     if (value.empty()) return number(0);
     const std::string_view cut = value.substr(0, kTextBytesMax);
@@ -90,7 +91,7 @@ class Writer {
   const Instant base_;
 };
 
-// After something that is wrong all that follows is left as it is.
+// After the first error, all further fields keep their values.
 class Reader {
  public:
   Reader(std::string_view bytes, std::vector<std::string_view>& texts, Instant base)
@@ -136,7 +137,7 @@ class Reader {
     value = base_ + since;
   }
   void duration(Duration& value) {
-    // A century: what is more would not fit into nanoseconds.
+    // A century; more would not fit into nanoseconds.
     constexpr std::int64_t kMost = Microseconds(std::chrono::hours(24 * 36525)).count();
     std::uint64_t folded = 0;
     number(folded);
@@ -153,7 +154,7 @@ class Reader {
       visit(*this, values.emplace_back());
   }
 
-  // Empty: nothing was wrong, and nothing is left.
+  // The first error. Empty: none, and all bytes were read.
   [[nodiscard]] std::string_view refusal() {
     if (refusal_.empty() && !rest_.empty()) refuse("bytes follow its end");
     return refusal_;
