@@ -25,7 +25,7 @@ namespace {
 
 constexpr const char* kReviews = "/apis/authentication.k8s.io/v1/tokenreviews";
 
-// Nothing: there is none.
+// Nothing if the request has no bearer token.
 std::optional<std::string> bearer_token(const http::Headers& headers) {
   constexpr std::string_view kScheme = "bearer ";
   const auto header = http::find_header(headers, "Authorization");
@@ -55,7 +55,7 @@ std::string sharer_of(std::string_view user) {
 io::Task<Result<kube::Identity>> Callers::identify(const http::ServerRequest& request,
                                                    std::stop_token stop) {
   if (request.client_name) {
-    // Whoever has no name of its own would be taken for the host.
+    // An identity without a user would stand for the host (kube/client.h).
     if (request.client_name->empty()) {
       co_return fail(ErrorKind::Denied, "the client certificate has not exactly one common name");
     }

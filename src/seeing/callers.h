@@ -1,9 +1,10 @@
-// Who asks: as the API server of the cluster would say it of the same login.
+// Authenticates callers as the API server of the cluster would.
 //
-// A caller shows a client certificate, which was verified with the authorities of the cluster's
-// clients (http/server.h): common name and organizations are user and groups, as the API server
-// has it. Or a bearer token, which the API server is asked about (TokenReview). It is not kept:
-// each question proves anew who asks it.
+// A caller presents a client certificate, which has been verified with the cluster's authorities
+// for clients (http/server.h). Its common name is the user and its organizations are the groups, as
+// in the API server. Or it presents a bearer token, which the API server reviews (TokenReview).
+// Nothing is cached: each request authenticates anew.
+//
 // Loop thread only.
 #pragma once
 
@@ -27,11 +28,12 @@ namespace hangar::seeing {
 
 class Callers {
  public:
-  // `client` asks as the host.
+  // `client` sends reviews with the host's rights.
   explicit Callers(const kube::Client& client) : client_(client) {}
 
-  // Never an identity without a name. Denied: nobody that the cluster knows, with words that say
-  // what to show. LimitExceeded when too many tokens are being asked about. Unavailable; Cancelled.
+  // Never returns an identity without a user. Denied: the cluster does not know the caller; the
+  // message says what to present. LimitExceeded: too many tokens are under review. Unavailable;
+  // Cancelled.
   [[nodiscard]] io::Task<Result<kube::Identity>> identify(const http::ServerRequest& request,
                                                           std::stop_token stop);
 

@@ -33,6 +33,7 @@ Result<FoundTurns> find_turns(const RecordsPlace& place, const TurnsQuestion& qu
     if (!reading.has_room(story)) return false;
     shown.push_back(std::move(story));
     if (!question.slowest) return shown.size() < question.turns_max;
+    // A heap whose front is the fastest of the turns that are kept.
     std::ranges::push_heap(shown, is_slower);
     if (shown.size() > question.turns_max) {
       std::ranges::pop_heap(shown, is_slower);
@@ -65,7 +66,7 @@ Result<FoundWrites> find_writes(const std::filesystem::path& directory,
   Reading reading(bounds);
   std::size_t kept = 0;
   const auto on_story = [&](Story story) {
-    // Turns come as they have ended.
+    // Turns are read in the reverse order of their ends, so all further ones ended before, too.
     if (!reading.has_time() || (question.since && internal::ended_at(story) < *question.since))
       return false;
     const bool goes_on = search.add(std::move(story));

@@ -1,4 +1,4 @@
-// Turns and writes that are asked for, out of the recorder's files. Blocks on the disk; any thread.
+// Finds turns and writes in the recorder's files. Blocks on the disk; any thread.
 #pragma once
 
 #include "base/result.h"
@@ -15,31 +15,33 @@
 
 namespace hangar::seeing {
 
-// Where records are read.
+// The files to read.
 struct RecordsPlace {
   std::filesystem::path directory;
-  std::filesystem::path file;  // This one instead; empty: none.
+  std::filesystem::path file;  // Read only this file; empty: the directory.
 };
 
-// What is left out because of these is told among the problems of what was read.
+// Limits of one search. If something is left out because of them, the problems of the result say
+// so.
 struct ReadBounds {
   std::optional<Duration> time_max;
-  std::size_t entries_max = std::numeric_limits<std::size_t>::max();  // Turns, causes and requests.
+  // Turns, causes, requests and timers together.
+  std::size_t entries_max = std::numeric_limits<std::size_t>::max();
 };
 
 struct TurnsQuestion {
-  std::string namespace_;  // Empty: of an operator of `hangar run`.
+  std::string namespace_;  // Empty for an operator of `hangar run`.
   std::string name;
   std::size_t turns_max = 20;
-  bool slowest = false;  // Those that took longest, instead of the last.
+  bool slowest = false;  // The slowest turns instead of the last ones.
 
   friend bool operator==(const TurnsQuestion&, const TurnsQuestion&) = default;
 };
 struct FoundTurns {
-  std::vector<recorder::Story> stories;  // The oldest first, or the slowest first.
+  std::vector<recorder::Story> stories;  // Oldest first, or slowest first.
   recorder::ReadDirectory read;
 };
-// NotFound, with what is known, when no turn of that one is held.
+// NotFound if no turn of that guest is recorded; the message says how far back records go.
 [[nodiscard]] Result<FoundTurns> find_turns(const RecordsPlace& place,
                                             const TurnsQuestion& question,
                                             const ReadBounds& bounds);
@@ -47,12 +49,12 @@ struct FoundTurns {
 struct WritesQuestion {
   WhyTarget target;
   WhySearch::Limits limits;
-  std::optional<WallTime> since;  // Turns that ended before are not looked at.
+  std::optional<WallTime> since;  // Ignores turns that ended before.
 
   friend bool operator==(const WritesQuestion&, const WritesQuestion&) = default;
 };
 struct FoundWrites {
-  WallTime at;  // When reading began: all that had been written by then was looked at.
+  WallTime at;  // When the search began; it has seen all records that had been written by then.
   WhyFindings findings;
   recorder::ReadDirectory read;
 };

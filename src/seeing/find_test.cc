@@ -35,7 +35,7 @@ class FindTest : public testing::Test {
  protected:
   ~FindTest() override { std::filesystem::remove_all(root_); }
 
-  // One turn of `name` that began `after` the beginning and took so long, and wrote the target.
+  // Records a turn of `name` that began `after` kInstant, lasted `took` and wrote the target.
   void record(std::string_view name, std::uint64_t number, Duration after, Duration took) {
     const recorder::Guest guest{.namespace_ = "team", .name = name, .instance = 1};
     recorder::Block block;
@@ -132,7 +132,7 @@ TEST_F(FindTest, ReadingEndsInTime) {
 TEST_F(FindTest, WritesAreThoseSinceThen) {
   record("mirror", 1, 0s, 1ms);
   record("mirror", 2, 10s, 1ms);
-  record("slow", 1, 2s, 30s);  // It ended last.
+  record("slow", 1, 2s, 30s);  // It ended last although it began before the second turn of mirror.
   WritesQuestion question{.target = {.plural = "things", .namespace_ = "team", .name = "target"}};
 
   const auto all = find_writes(root(), question, {});

@@ -1,4 +1,4 @@
-// Bounds of what a host tells of its records, each with the reason for its number.
+// Limits of the server that shows records, each with the reason for its value.
 #pragma once
 
 #include "base/limits.h"
@@ -9,25 +9,26 @@
 
 namespace hangar::seeing {
 
-// Of a question: names, and numbers.
+// Size of a request and of each text in it; it has only names and numbers.
 inline constexpr std::uint64_t kQuestionBytesMax = 16 * limits::kKiB;
 inline constexpr std::size_t kTextBytesMax = 512;
-// Of an answer: turns that are shown, and these with all their causes and requests. A cause takes
-// some 200 bytes, so an answer is a few MiB at most.
+// Turns and writes in an answer, and all entries in it: turns, causes, requests and timers. A cause
+// takes about 200 bytes, so an answer takes a few MiB at most.
 inline constexpr std::size_t kTurnsMax = 1000;
 inline constexpr std::size_t kWritesMax = 1000;
 inline constexpr std::size_t kEntriesMax = 20'000;
-// Of a table: that of so long. Guests of one are bounded as entries are.
+// Period that a table of guests may cover. Its guests are limited to kEntriesMax.
 inline constexpr std::chrono::seconds kWindowMax{3600};
-// All 256 MiB are read in a few seconds; on a busy machine what is older is left out, and said.
+// Time to read. 256 MiB of records take a few seconds; on a busy machine older records are left
+// out, and the answer says so.
 inline constexpr std::chrono::seconds kReadMax{15};
 
-// Of what one guest has used: rights, and names of objects of each. A guest chooses what it asks
-// for.
+// Rights that one guest has used, and names of objects for each. A guest chooses its requests, so
+// both are limited.
 inline constexpr std::size_t kUsesMax = 2000;
 inline constexpr std::size_t kNamesPerUseMax = 32;
 
-// Questions that are answered at a time: one of them reads, the other is authorised or sent.
+// Requests that are answered at the same time: one reads, the other is authorised or sent.
 inline constexpr std::size_t kAnswersMax = 2;
 // Those of one user, or of the ServiceAccounts of one namespace, that wait for that.
 inline constexpr std::size_t kWaitingPerUserMax = 4;
@@ -38,15 +39,16 @@ inline constexpr double kQuestionsPerSecond = 5;
 inline constexpr double kQuestionsBurst = 30;
 inline constexpr std::size_t kSharersMax = 1000;
 
-// A bearer token: what an API server's header has room for.
+// Size of a bearer token; tokens of ServiceAccounts take about 1 KiB.
 inline constexpr std::size_t kTokenBytesMax = 16 * limits::kKiB;
-// TokenReviews under way: whoever sends wrong tokens slows others that send tokens, and no more.
+// TokenReviews at the same time. Senders of wrong tokens delay other callers with tokens, and
+// nobody else.
 inline constexpr std::size_t kTokenReviewsMax = 8;
 inline constexpr std::size_t kTokenReviewsWaitingMax = 64;
-// Reviews about what one answer names: Secrets, and operators of others. What is beyond is
-// withheld.
+// SubjectAccessReviews for the Secrets in an answer, for the guests of one resource, or for the
+// rows of a table. Names and rows beyond that are withheld.
 inline constexpr std::size_t kReviewsPerAnswerMax = 100;
-// All of them together, for one answer.
+// Time for all reviews of one answer.
 inline constexpr std::chrono::seconds kAuthorisationMax{20};
 
 }  // namespace hangar::seeing

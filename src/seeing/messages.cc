@@ -70,9 +70,9 @@ Result<std::size_t> count_at(const json::Value& value, std::string_view member,
   return static_cast<std::size_t>(count);
 }
 
-// Of a question about one guest.
+// The namespace in a request about one guest.
 Result<std::string> namespace_at(const json::Value& value, const std::string& name) {
-  // An instance may have none.
+  // An instance of an Airway, `RESOURCE/NAME`, may be cluster-scoped.
   return name.contains('/') ? text_at(value, "namespace") : name_at(value, "namespace");
 }
 
@@ -83,7 +83,7 @@ json::Array texts_of(const std::set<std::string>& texts) {
   return array;
 }
 
-// In the order in which they are written again.
+// Escaped first, so that the set has the order in which texts_of() writes it.
 std::set<std::string> printable_at(const json::Value& value, std::string_view member) {
   std::set<std::string> texts;
   for (const std::string& text : json::texts_at(value, {member}))
@@ -146,7 +146,7 @@ json::Value json_of(const WhyStep& step) {
   return turn;
 }
 
-// An index; nothing where there is none. What lies outside is found by is_whole().
+// Nothing if the member is missing. is_whole() checks the upper bound.
 std::optional<std::size_t> index_at(const json::Value& value, std::string_view member) {
   const std::int64_t index = json::int_at(value, {member}, -1);
   return index < 0 ? std::nullopt : std::optional(static_cast<std::size_t>(index));
@@ -158,7 +158,7 @@ bool has_request(const WhyFindings& findings, std::size_t step,
          (!request || *request < findings.steps[step].story.requests.size());
 }
 
-// Whether all indices are of what is there.
+// Whether all indices refer to existing turns and requests.
 bool is_whole(const WhyFindings& findings) {
   for (const WhyWrite& write : findings.writes)
     if (!has_request(findings, write.step, write.request)) return false;

@@ -1,8 +1,8 @@
-// What a command asks a host, and what that answers, as JSON: both ways. Pure.
+// Requests of commands to a host, and its answers, as JSON, written and read. Pure.
 //
-// Questions are a stranger's until it is known who asks: what is wrong or beyond a bound is
-// InvalidInput and names the member. Answers are of a host that has proved who it is; texts in
-// them are escaped (recorder/story_json.h).
+// A request is hostile until its sender is authenticated: a wrong value or one beyond a limit is
+// InvalidInput and names the member. An answer comes from a host that has authenticated itself;
+// texts in it are escaped (recorder/story_json.h).
 #pragma once
 
 #include "base/result.h"
@@ -15,13 +15,13 @@
 
 namespace hangar::seeing {
 
-// Where they are sent to, by POST.
+// Paths of the requests; all use POST.
 inline constexpr std::string_view kTurnsPath = "/v1/turns";
 inline constexpr std::string_view kWritesPath = "/v1/writes";
 inline constexpr std::string_view kTopPath = "/v1/top";
 inline constexpr std::string_view kUsesPath = "/v1/uses";
 
-// In place of what the caller may not see: a name that no object can have.
+// Replaces names that the caller may not see. No object can have this name.
 inline constexpr std::string_view kWithheld = "(withheld)";
 
 [[nodiscard]] json::Value json_of(const TurnsQuestion& question);

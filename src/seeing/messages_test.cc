@@ -34,7 +34,7 @@ TEST(TurnsQuestion, NamesWhatIsWrong) {
   EXPECT_THAT(words("[]"), HasSubstr("not a JSON object"));
   EXPECT_THAT(words(R"({"name":"a"})"), HasSubstr("\"namespace\""));
   EXPECT_THAT(words(R"({"namespace":"a"})"), HasSubstr("\"name\""));
-  // An instance of an Airway may be in none.
+  // An instance of an Airway may be cluster-scoped.
   EXPECT_EQ(words(R"({"name":"backends.examples.com/web"})"), "");
   EXPECT_THAT(words(R"({"namespace":"a","name":"b","turns":0})"), HasSubstr("\"turns\""));
   EXPECT_EQ(words(R"({"namespace":"a","name":"b","turns":1000})"), "");
@@ -56,7 +56,7 @@ TEST(WritesQuestion, IsReadAsItWasWritten) {
   ASSERT_TRUE(read) << read.error().message();
   EXPECT_EQ(*read, question);
 
-  // Of the core group, in no namespace.
+  // A cluster-scoped object of the core group.
   question = {.target = {.kind = "Node", .plural = "nodes", .name = "a"}};
   const Result<WritesQuestion> plain = parse_writes_question(json::dump(json_of(question)));
   ASSERT_TRUE(plain) << plain.error().message();

@@ -39,7 +39,7 @@ io::Task<Result<bool>> Rights::allows(kube::Identity identity, std::string verb,
                                                             .name = std::move(key.name)},
                                                            std::move(stop));
   if (allowed || allowed.error().kind() != ErrorKind::Denied) co_return allowed;
-  // It is the host that may not ask.
+  // Here it is the host that lacks a right, not the caller.
   co_return fail(ErrorKind::Unavailable,
                  "ask the API server for rights: " + allowed.error().message());
 }
@@ -63,7 +63,7 @@ io::Task<Result<std::set<kube::ObjectKey>>> Rights::may_get(kube::Identity ident
   std::set<kube::ObjectKey> shown;
   std::size_t asked = 0;
   for (auto& [namespace_, of_namespace] : by_namespace) {
-    // All of them by one question, where a role allows that.
+    // One review for the whole namespace first: many roles allow that.
     if (of_namespace.size() > 1) {
       if (++asked > kReviewsPerAnswerMax) break;
       const bool all = HANGAR_CO_TRY(

@@ -1,7 +1,8 @@
-// What a caller may see: what the API server lets the same user get. It is asked each time, and its
-// answers are believed for some seconds (gateway/authorizer.h).
+// Tells whether a caller may see something: whatever the API server lets the same user get. The API
+// server's decisions are cached for some seconds (gateway/authorizer.h).
 //
-// A record is its operator's: who may `get` that sees it. A Secret is named to who may `get` it.
+// Users who may `get` a guest see its records. Users who may `get` a Secret see its name.
+//
 // Loop thread only.
 #pragma once
 
@@ -21,17 +22,18 @@ namespace hangar::seeing {
 
 class Rights {
  public:
-  // `client` asks as the host.
+  // `client` sends reviews with the host's rights.
   explicit Rights(const kube::Client& client) : authorizer_(client) {}
 
-  // Denied: the message names the right that is missing. Errors else: Unavailable, Cancelled.
+  // Denied: the message names the missing right. Other errors: Unavailable, Cancelled.
   [[nodiscard]] io::Task<Result<>> require(kube::Identity identity, std::string verb,
                                            kube::Resource resource, kube::ObjectKey key,
                                            std::stop_token stop);
   [[nodiscard]] io::Task<Result<bool>> allows(kube::Identity identity, std::string verb,
                                               kube::Resource resource, kube::ObjectKey key,
                                               std::stop_token stop);
-  // Those of `keys` that it may get. After kReviewsPerAnswerMax questions the rest is left out.
+  // The keys that the identity may get. At most kReviewsPerAnswerMax reviews; keys beyond that are
+  // left out.
   [[nodiscard]] io::Task<Result<std::set<kube::ObjectKey>>> may_get(kube::Identity identity,
                                                                     kube::Resource resource,
                                                                     std::set<kube::ObjectKey> keys,

@@ -46,7 +46,7 @@ namespace hangar::seeing {
 namespace {
 
 constexpr std::chrono::seconds kStopGrace{2};
-// Of one answer, from the first byte of the question's handling on.
+// Time for one answer, from the complete request on.
 constexpr std::chrono::seconds kAnswerTime = kReadMax + kAuthorisationMax;
 
 constexpr ReadBounds kBounds{.time_max = kReadMax, .entries_max = kEntriesMax};
@@ -101,6 +101,7 @@ Server::Server(io::Loop& loop, const kube::Client& client, Metrics& metrics, Log
       rights_(client),
       slots_(loop, {.slots = kAnswersMax, .waiting_per_tenant_max = kWaitingPerUserMax}),
       reader_(loop, 1) {
+  // The first task of the only thread: from here on it has low priority.
   reader_.submit([] { io::give_way(); });
 }
 
@@ -150,7 +151,7 @@ io::Task<http::Response> Server::answer(http::ServerRequest request) {
 
   const Instant began = io::Loop::now();
   const std::string path = request.path;
-  // Of one question; the end of the host ends it, too.
+  // Cancels this request: at its time limit, or when the host stops.
   std::stop_source stop;
   const std::stop_callback ending(stop_.get_token(), [&stop] { stop.request_stop(); });
   const io::Loop::Timer limit = loop_.after(kAnswerTime, [stop]() mutable { stop.request_stop(); });
@@ -358,11 +359,12 @@ std::string Server::may_list_nothing(const kube::Identity& identity,
 // By one question where a role allows it, else by one for each namespace.
 io::Task<Result<>> Server::leave_listed(kube::Identity identity, std::string namespace_,
                                         FoundTop& found, std::stop_token stop) {
-  // Namespaces of each resource; operators are asked about in any case.
+  // Namespaces of each resource. The list has operators in any case, so that an empty table is
+  // authorised, too.
   std::map<kube::Resource, std::set<std::string>> places = {{options_.operators, {}}};
   for (const TopRow& row : found.rows) {
     GuestObject object = object_of({.namespace_ = row.key.namespace_, .name = row.key.name});
-    // Where it is decides about nothing but itself.
+    // All rows of a resource need the same key, whatever object_of() derives from their namespace.
     object.resource.namespaced = true;
     places[std::move(object.resource)].insert(row.key.namespace_);
   }
@@ -380,7 +382,7 @@ io::Task<Result<>> Server::leave_listed(kube::Identity identity, std::string nam
     }
     if (!namespace_.empty()) continue;
     for (const std::string& one : namespaces) {
-      if (one.empty()) continue;  // Of the cluster: that was asked.
+      if (one.empty()) continue;  // Cluster-scoped: the review without a namespace has decided.
       if (++asked > kReviewsPerAnswerMax) break;
       if (HANGAR_CO_TRY(co_await rights_.allows(identity, "list", resource,
                                                 {.namespace_ = one, .name = {}}, stop))) {

@@ -1,5 +1,5 @@
-// The HTTPS server that tells users of the cluster what is recorded: turns and writes, and of these
-// what the API server would let the same user see.
+// The HTTPS server that shows recorded turns and writes to users of the cluster, as far as the API
+// server would let the same user see them.
 //
 // Guarantees:
 //   - Nothing is read before it is known who asks, and that he may see it.
@@ -43,26 +43,27 @@ namespace hangar::seeing {
 class Server {
  public:
   struct Options {
-    std::filesystem::path directory;  // Of the records.
+    std::filesystem::path directory;  // The directory of the records.
     kube::Resource operators;
-    // What the host has now. The tasks are of this loop, and end soon.
+    // The guests that the host has now. The tasks run on this loop and end soon.
     std::function<io::Task<Result<std::vector<PresentGuest>>>()> present;
     // Resources of other guests than operators that there may be. The same holds for that.
     std::function<io::Task<Result<std::vector<kube::Resource>>>()> guest_resources;
     // Which watches a user's guests have under way.
     std::function<io::Task<Result<std::vector<Right>>>(std::string user)> watches;
   };
-  // `client` asks as the host. The loop has ended when this is destroyed.
+  // `client` sends reviews with the host's rights. Destroy it after the loop has ended.
   Server(io::Loop& loop, const kube::Client& client, Metrics& metrics, Log log, Options options);
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
   ~Server();
 
-  // Listens, from the first call on, and shows this certificate. Errors as of http::Server.
+  // Listens from the first call on, with the certificate of the last call. Errors: those of
+  // http::Server.
   [[nodiscard]] Result<> listen(const std::string& address, http::ServerOptions::Tls certificate);
-  // It has records from here on.
+  // From now on the host leads: its records are current.
   void lead() { is_leading_ = true; }
-  // Lets requests under way finish.
+  // Cancels pending requests, gives their answers a short time to be sent, and stops listening.
   [[nodiscard]] io::Task<void> stop();
 
  private:
@@ -78,14 +79,14 @@ class Server {
                                                    std::stop_token stop);
   [[nodiscard]] io::Task<Result<std::string>> top(kube::Identity identity, std::string body,
                                                   std::stop_token stop);
-  // What a guest is in the cluster: an Operator by its own name, others by that of their resource,
-  // too ("backends.examples.com/web").
+  // The object of a guest in the cluster. An Operator has its own name; other guests have that of
+  // their resource, too ("backends.examples.com/web").
   struct GuestObject {
     kube::Resource resource;
     kube::ObjectKey key;
   };
   [[nodiscard]] GuestObject object_of(const kube::ObjectKey& guest) const;
-  // Denied: it may not get that guest.
+  // Denied: the identity may not get that guest.
   [[nodiscard]] io::Task<Result<>> require_guest(kube::Identity identity, kube::ObjectKey guest,
                                                  std::stop_token stop);
   [[nodiscard]] io::Task<Result<std::set<kube::ObjectKey>>> may_get_guests(
@@ -115,7 +116,7 @@ class Server {
   std::map<std::string, TokenBucket> sharers_;
   std::unique_ptr<http::Server> server_;  // Null until listen().
   bool is_leading_ = false;
-  // What the host had at that time: many tables are one look.
+  // The host's guests at that time; requests within a second share them.
   std::vector<PresentGuest> present_;
   std::optional<Instant> present_at_;
   std::stop_source stop_;

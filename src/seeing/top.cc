@@ -22,10 +22,10 @@ namespace {
 
 using recorder::Story;
 
-// What is gathered of one guest.
+// The sums of one guest.
 struct Gathered {
   TopRow row;
-  std::set<std::pair<std::uint64_t, std::uint64_t>> instances;  // Of which hosts.
+  std::set<std::pair<std::uint64_t, std::uint64_t>> instances;  // Pairs of host and instance.
 };
 
 // Stories come from the newest to the oldest.
@@ -42,7 +42,7 @@ void add(Gathered& gathered, const Story& story) {
   row.requests += story.requests.size();
   for (const recorder::Request& request : story.requests)
     if (request.is_write()) row.written_bytes += request.bytes;
-  // Others have no life between turns.
+  // Other guests do not live between turns.
   if (story.contract != recorder::Contract::Operator) return;
   gathered.instances.emplace(story.host, story.instance);
   row.restarts = gathered.instances.size() - 1;

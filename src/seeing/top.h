@@ -1,5 +1,5 @@
-// What each guest costs: processor time, turns, requests and bytes of a while, from the records,
-// and memory, disk and starts as the host has them now.
+// The cost of each guest: processor time, turns, requests and bytes in a period, from the records;
+// memory, disk and starts from the host's present state.
 #pragma once
 
 #include "base/result.h"
@@ -24,7 +24,7 @@ struct GuestKey {
   friend auto operator<=>(const GuestKey&, const GuestKey&) = default;
 };
 
-// One guest that the host has.
+// A guest that the host has now.
 struct PresentGuest {
   GuestKey key;
   std::string phase;  // "Asleep".
@@ -35,34 +35,34 @@ struct PresentGuest {
 
 struct TopRow {
   GuestKey key;
-  std::string phase;  // Empty: not known, the guest is gone.
+  std::string phase;  // Empty: unknown, since the guest is gone.
   Duration cpu{};
   std::uint64_t turns = 0;
-  std::uint64_t failures = 0;  // Of these.
+  std::uint64_t failures = 0;  // Turns that failed.
   std::uint64_t requests = 0;
-  std::uint64_t written_bytes = 0;  // Of the bodies of writes.
+  std::uint64_t written_bytes = 0;  // Size of the bodies of writes.
   std::uint64_t memory_bytes = 0;
   std::uint64_t disk_bytes = 0;
   std::uint64_t restarts = 0;
 };
 
 struct TopQuestion {
-  std::string namespace_;  // Empty: all of them.
+  std::string namespace_;  // Empty: all namespaces.
   std::chrono::seconds window{60};
 
   friend bool operator==(const TopQuestion&, const TopQuestion&) = default;
 };
 struct FoundTop {
   WallTime at;
-  Duration window{};         // What the counts are of: less than asked where records are younger.
-  std::vector<TopRow> rows;  // By their keys.
+  Duration window{};         // Period of the counts; shorter than requested if records are younger.
+  std::vector<TopRow> rows;  // Sorted by their keys.
   recorder::ReadDirectory read;
 };
 
-// Of those guests alone that had a turn, as far as records tell.
+// Only guests that had a turn, as far as the records tell.
 [[nodiscard]] Result<FoundTop> find_top(const RecordsPlace& place, const TopQuestion& question,
                                         const ReadBounds& bounds);
-// With all others that the host has.
+// Adds the host's other guests, and the present state of all.
 void add_present(FoundTop& found, const std::vector<PresentGuest>& present);
 
 }  // namespace hangar::seeing

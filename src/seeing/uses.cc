@@ -28,7 +28,9 @@ using recorder::Request;
 using recorder::Story;
 
 Right right_of(const Request& request) {
-  // To an authorizer a Namespace is in itself; a Role there would go with it.
+  // The API server authorises requests for a Namespace within that namespace. Without it here, the
+  // rights are those of a ClusterRole, not of a Role that would be deleted together with the
+  // namespace.
   const bool is_namespace = request.object.group.empty() && request.resource == "namespaces";
   return {.verb = request.verb,
           .group = request.object.group,
@@ -38,7 +40,8 @@ Right right_of(const Request& request) {
           .path = request.path};
 }
 
-// The host writes the status of what a workflow or a flight runs for, and takes off its signals.
+// Whether this is a write of the host's own: it writes the status of the object that a workflow or
+// flight runs for, and removes its signals.
 bool is_of_host(const Story& story, const Request& request) {
   if (story.contract == Contract::Operator || request.resource.empty()) return false;
   const kube::Resource resource{.group = request.object.group, .plural = request.resource};
@@ -78,7 +81,7 @@ void UseFold::add(const Story& story) {
   if (story.user != found_.user && found_.earlier_users.size() < kNamesPerUseMax) {
     found_.earlier_users.insert(story.user);
   }
-  // Nothing has woken it: it was started.
+  // A turn without a cause is the first of an instance.
   const bool is_start = story.causes.empty() && story.causes_left_out == 0;
   if (is_start && newest_ == std::pair(story.host, story.instance)) found_.has_start = true;
   for (const Request& request : story.requests)
@@ -104,7 +107,7 @@ void UseFold::add(const Request& request) {
   }
   if (has_created(request)) ++use.created;
   const std::string& name = request.object.name;
-  // What is made has the name that the answer gives it.
+  // The name of a created object comes from the answer; no authorizer has seen it.
   if (name.empty() || use.right.verb == recorder::Verb::Create || use.names.contains(name)) return;
   if (use.names.size() >= kNamesPerUseMax) {
     use.has_more_names = true;

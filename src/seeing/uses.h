@@ -1,4 +1,4 @@
-// What a guest has used of its rights: its recorded requests, folded by verb, resource and place.
+// The rights that a guest has used: its recorded requests, grouped by verb, resource and place.
 #pragma once
 
 #include "base/result.h"
@@ -20,13 +20,13 @@
 
 namespace hangar::seeing {
 
-// What an authorizer decides about, without the name of one object.
+// The attributes that an authorizer decides on, without the name of an object.
 struct Right {
   recorder::Verb verb = recorder::Verb::Other;
   std::string group;
-  std::string resource;  // Plural; empty: `path` says what.
+  std::string resource;  // Plural; empty: not a resource; see `path`.
   std::string subresource;
-  std::string namespace_;  // Empty: of all namespaces, or of the cluster.
+  std::string namespace_;  // Empty: all namespaces, or cluster-scoped.
   std::string path;
 
   auto operator<=>(const Right&) const = default;
@@ -35,16 +35,16 @@ struct Right {
 struct Use {
   Right right;
   std::uint64_t count = 0;    // Requests that were not refused.
-  std::uint64_t created = 0;  // Of these, updates and patches that made the object.
-  std::uint64_t refused = 0;  // By 401 or 403.
-  WallTime last;              // Of any of them.
+  std::uint64_t created = 0;  // Of these, updates and patches that created the object.
+  std::uint64_t refused = 0;  // Answered by 401 or 403.
+  WallTime last;              // Time of the last request.
   std::set<std::string> names;
-  bool has_more_names = false;  // Beyond kNamesPerUseMax, or withheld.
-  bool is_open = false;         // A watch that is under way now.
+  bool has_more_names = false;  // There are more than kNamesPerUseMax, or withheld ones.
+  bool is_open = false;         // It is a watch that is open now.
 };
 
 struct UsesQuestion {
-  std::string namespace_;  // Empty: of an operator of `hangar run`.
+  std::string namespace_;  // Empty for an operator of `hangar run`.
   std::string name;
 
   friend bool operator==(const UsesQuestion&, const UsesQuestion&) = default;
@@ -52,26 +52,27 @@ struct UsesQuestion {
 
 struct FoundUses {
   recorder::Contract contract = recorder::Contract::Operator;
-  std::string user;  // As whom it asked last; empty: as the host, or as who has started it.
+  std::string user;  // The last identity of its requests; empty: the host's, or that of the user of
+                     // `hangar run`.
   std::set<std::string> earlier_users;
   std::uint64_t turns = 0;
-  // Whether what it asks for at its start is among the records. Of operators alone: others have no
-  // life between turns.
+  // Whether the records include the requests of its start. Only operators have one: other guests do
+  // not live between turns.
   bool has_start = true;
-  std::vector<Use> uses;              // By their rights.
-  std::uint64_t uses_left_out = 0;    // Requests of rights beyond kUsesMax.
-  std::set<kube::ObjectKey> sharers;  // Other guests that asked as the same user.
+  std::vector<Use> uses;              // Sorted by their rights.
+  std::uint64_t uses_left_out = 0;    // Requests for rights beyond kUsesMax.
+  std::set<kube::ObjectKey> sharers;  // Other guests with the same user.
   std::uint64_t sharers_withheld = 0;
   recorder::ReadDirectory read;
 };
 
-// Stories in, the newest first. Pure.
+// Collects uses from stories, newest first. Pure.
 class UseFold {
  public:
   explicit UseFold(UsesQuestion question) : question_(std::move(question)) {}
 
   void add(const recorder::Story& story);
-  // NotFound when there was no turn of that guest. Without what the files say.
+  // NotFound if no story was of that guest. Does not set `read`.
   [[nodiscard]] Result<FoundUses> end() &&;
 
  private:
@@ -80,15 +81,16 @@ class UseFold {
   const UsesQuestion question_;
   FoundUses found_;
   std::map<Right, Use> uses_;
-  std::map<std::string, std::set<kube::ObjectKey>> others_;  // By their users.
+  std::map<std::string, std::set<kube::ObjectKey>> others_;  // Other guests, by user.
   std::size_t others_count_ = 0;
-  std::optional<std::pair<std::uint64_t, std::uint64_t>> newest_;  // Host and instance.
+  // Host and instance of the newest turn.
+  std::optional<std::pair<std::uint64_t, std::uint64_t>> newest_;
 };
 
 [[nodiscard]] Result<FoundUses> find_uses(const RecordsPlace& place, const UsesQuestion& question,
                                           const ReadBounds& bounds);
 
-// Watches that it has under way now, however long ago it has asked for them.
+// Adds the watches that are open now, however long ago the guest requested them.
 void add_open_watches(FoundUses& found, const std::vector<Right>& watches);
 
 }  // namespace hangar::seeing

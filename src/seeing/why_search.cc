@@ -63,7 +63,7 @@ bool WhySearch::add(Story story) {
     }
     take(requests_, id_key(request.id), at);
     if (!request.may_have_changed()) continue;
-    // Kept: an older write with the same version is the one that made it.
+    // The entry stays: if an older write has the same version, that one created the version.
     if (const auto version =
             versions_.find({object.group, object.namespace_, object.name, object.version});
         object.version > 0 && version != versions_.end()) {
@@ -82,7 +82,7 @@ bool WhySearch::add(Story story) {
   findings_.steps.push_back({.story = std::move(story),
                              .links = std::vector<WhyLink>(causes),
                              .depth = writes.empty() ? limits_.depth_max : 0});
-  // The last of a turn's writes first, as turns come.
+  // Newest first within the turn, too.
   std::ranges::reverse(writes);
   for (const std::size_t request : writes)
     findings_.writes.push_back({.step = step, .request = request});
@@ -115,7 +115,8 @@ void WhySearch::want_causes_of(std::size_t step) {
         timers_[id].push_back(wanted);
         break;
       default:
-        break;  // Of a stream that began long ago: that says nothing.
+        break;  // The request of a stream says nothing about the cause of its lines; an Event has
+                // no request.
     }
   }
 }

@@ -1,5 +1,5 @@
-// The search of `hangar why`: from the writes on an object back to what caused them, in stories
-// that come from the newest to the oldest. No I/O.
+// The search of `hangar why`: from the writes on an object back to their causes. It takes stories
+// from the newest to the oldest. No I/O.
 #pragma once
 
 #include "recorder/story.h"
@@ -24,16 +24,16 @@ struct WhyTarget {
   friend bool operator==(const WhyTarget&, const WhyTarget&) = default;
 };
 
-// Why one of a turn's causes came about, as far as records tell.
+// The origin of one cause of a turn, as far as the records tell.
 struct WhyLink {
-  std::optional<std::size_t> step;     // Of the turn that asked for it, or wrote it.
-  std::optional<std::size_t> request;  // The one of that turn's requests.
+  std::optional<std::size_t> step;     // The turn that requested or wrote it.
+  std::optional<std::size_t> request;  // The request of that turn.
 };
 
 struct WhyStep {
   recorder::Story story;
-  std::vector<WhyLink> links;  // One a cause.
-  std::size_t depth = 0;       // From the object: zero for a turn that wrote it.
+  std::vector<WhyLink> links;  // One for each cause.
+  std::size_t depth = 0;       // Distance from the object: zero for a turn that wrote it.
 };
 
 struct WhyWrite {
@@ -43,7 +43,7 @@ struct WhyWrite {
 
 struct WhyFindings {
   std::vector<WhyStep> steps;
-  std::vector<WhyWrite> writes;  // On the object, the newest first.
+  std::vector<WhyWrite> writes;  // Writes on the object, newest first.
 };
 
 class WhySearch {
@@ -57,7 +57,7 @@ class WhySearch {
   };
   WhySearch(WhyTarget target, Limits limits);
 
-  // False: nothing that is older could say more.
+  // False: older stories cannot add anything.
   bool add(recorder::Story story);
   [[nodiscard]] const WhyFindings& findings() const { return findings_; }
 
@@ -66,7 +66,7 @@ class WhySearch {
     std::size_t step = 0;
     std::size_t cause = 0;
   };
-  // Group, namespace, name and version; of a deletion without the version.
+  // Group, namespace, name and version; the version is zero for a deletion.
   using ObjectKey = std::tuple<std::string, std::string, std::string, std::uint64_t>;
   // Host, contract, namespace, name, instance and id.
   using IdKey = std::tuple<std::uint64_t, recorder::Contract, std::string, std::string,
@@ -81,7 +81,8 @@ class WhySearch {
   const WhyTarget target_;
   const Limits limits_;
   WhyFindings findings_;
-  // Kept once found: a write that changed nothing has the version of the one before it.
+  // Entries of versions_ stay when a write is found: a write that changed nothing has the version
+  // of the write before it.
   std::map<ObjectKey, std::vector<Wanted>> versions_;
   std::map<ObjectKey, std::vector<Wanted>> deletions_;
   std::map<IdKey, std::vector<Wanted>> requests_;

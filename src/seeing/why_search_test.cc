@@ -136,7 +136,7 @@ TEST(WhySearch, FollowsTimersToTheTurnThatSetThem) {
 
 TEST(WhySearch, EndsALoopAtItsDepth) {
   WhySearch search(kTarget, {.writes_max = 1, .depth_max = 3});
-  // Each is woken by the write before it.
+  // Each turn is woken by the write before it.
   for (std::uint64_t version = 100; version > 50; --version) {
     search.add(
         story("web", version, {changed(front(version - 1))}, {write(version, front(version))}));

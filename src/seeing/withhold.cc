@@ -41,7 +41,7 @@ void withhold(ObjectVersion& object, const std::set<kube::ObjectKey>& shown) {
   if (!shown.contains(key_of(object))) object.name = kWithheld;
 }
 
-// What is not known as a request for a resource may name one nevertheless.
+// A path that was not recognised as that of a resource may still contain the name of a Secret.
 void withhold_in_path(std::string& path) {
   constexpr std::string_view kSecrets = "/secrets/";
   const std::size_t at = path.find(kSecrets);
@@ -54,7 +54,7 @@ bool is_of_secrets(const Right& right) {
   return right.group.empty() && right.resource == "secrets";
 }
 
-// Of its turn nothing is left but the writes at these indices, which are those of the result now.
+// Keeps only the writes at these indices, which become 0, 1, ... in the result.
 Story stranger_of(Story story, const std::vector<std::size_t>& writes) {
   Story stranger{
       .contract = story.contract, .name = std::string(kWithheld), .arrived = story.arrived};
@@ -115,7 +115,7 @@ std::set<kube::ObjectKey> guests_in(const WhyFindings& findings) {
 }
 
 void withhold_guests(WhyFindings& findings, const std::set<kube::ObjectKey>& shown) {
-  std::map<std::size_t, std::vector<std::size_t>> writes;  // Of strangers, by their steps.
+  std::map<std::size_t, std::vector<std::size_t>> writes;  // Writes of hidden guests, by step.
   const auto is_shown = [&](std::size_t step) {
     const Story& story = findings.steps[step].story;
     return shown.contains({.namespace_ = story.namespace_, .name = story.name});
@@ -125,6 +125,7 @@ void withhold_guests(WhyFindings& findings, const std::set<kube::ObjectKey>& sho
     if (!is_shown(step)) strangers.insert(step);
   for (WhyWrite& write : findings.writes) {
     if (!strangers.contains(write.step)) continue;
+    // stranger_of() keeps only these requests, so the indices change.
     std::vector<std::size_t>& of_step = writes[write.step];
     of_step.push_back(std::exchange(write.request, of_step.size()));
   }

@@ -1,4 +1,4 @@
-// What is taken out of an answer because its reader may not see it. Pure.
+// Removes from an answer what its reader may not see. Pure.
 #pragma once
 
 #include "kube/object.h"
@@ -10,21 +10,21 @@
 
 namespace hangar::seeing {
 
-// Secrets that the turn's causes and requests name.
+// Adds the Secrets that are named in the turn's causes and requests.
 void add_secrets(const recorder::Story& story, std::set<kube::ObjectKey>& secrets);
-// The names of all others are withheld; that there was one is told.
+// Replaces the names of all other Secrets; their requests and events remain visible.
 void withhold_secrets(recorder::Story& story, const std::set<kube::ObjectKey>& shown);
 
-// Those whose turns led to the writes.
+// The guests whose turns led to the writes.
 [[nodiscard]] std::set<kube::ObjectKey> guests_in(const WhyFindings& findings);
-// Of all others nothing is told, but for their writes on the object that the question is about: its
-// reader may see that it was written, and how.
+// Hides all other guests, except for their writes on the object of the request: its readers may see
+// that it was written, and how.
 void withhold_guests(WhyFindings& findings, const std::set<kube::ObjectKey>& shown);
 
-// The same of what a guest has used.
+// The same for the uses of a guest.
 [[nodiscard]] std::set<kube::ObjectKey> secrets_in(const FoundUses& found);
 void withhold_secrets(FoundUses& found, const std::set<kube::ObjectKey>& shown);
-// All but these are counted only.
+// Replaces all other sharers by their number.
 void withhold_sharers(FoundUses& found, const std::set<kube::ObjectKey>& shown);
 
 }  // namespace hangar::seeing

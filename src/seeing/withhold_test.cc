@@ -43,9 +43,9 @@ Story reader() {
           .requests = {request(Verb::Get, "secrets", "password"),
                        request(Verb::List, "secrets", ""),
                        request(Verb::Get, "configmaps", "plain"),
-                       // As a write's answer has it.
+                       // With the kind, as in the answer to a write.
                        {.verb = Verb::Create, .resource = "secrets", .object = secret("made")},
-                       // Another group's.
+                       // A resource of another group.
                        {.verb = Verb::Get,
                         .resource = "secrets",
                         .object = {.group = "example.com", .namespace_ = "team", .name = "other"}},
@@ -75,7 +75,7 @@ TEST(WithholdSecrets, LeavesTheNamesOfThoseThatMayBeSeen) {
   EXPECT_EQ(story.causes[0].object.kind, "Secret");
 }
 
-// The first wrote the object because of what the second wrote.
+// The first turn wrote the object because of a write of the second.
 WhyFindings chain() {
   Story writer{.namespace_ = "shop", .name = "copier", .user = "u", .module = "m", .number = 3};
   writer.causes = {{.what = Waking::Cause::Modified}};

@@ -1,4 +1,4 @@
-// What bounds the reading of records, while it goes on.
+// Enforces the limits of a search (find.h) while it reads.
 #pragma once
 
 #include "base/time.h"
@@ -13,19 +13,20 @@
 
 namespace hangar::seeing::internal {
 
-// Whether reading goes on.
+// Counts time and entries.
 class Reading {
  public:
   explicit Reading(const ReadBounds& bounds) : bounds_(bounds), began_(io::Loop::now()) {}
 
-  // Of each turn that is met.
+  // Call it for each turn that is read.
   [[nodiscard]] bool has_time() {
+    // The clock is read once in a while only, since a search may read a million turns.
     constexpr std::size_t kLookEvery = 256;
     if (!bounds_.time_max || ++met_ % kLookEvery != 0) return true;
     is_late_ = io::Loop::now() - began_ > *bounds_.time_max;
     return !is_late_;
   }
-  // Of each turn that is kept, and of what is left out for one that is not any more.
+  // Call it for each turn that is kept; drop() takes back one that is no longer kept.
   [[nodiscard]] bool has_room(const recorder::Story& story) {
     entries_ += entries_of(story);
     is_full_ = entries_ > bounds_.entries_max;
@@ -60,7 +61,7 @@ class Reading {
   bool is_full_ = false;
 };
 
-// By the clock that people read.
+// The end of the turn by the wall clock.
 [[nodiscard]] inline WallTime ended_at(const recorder::Story& story) {
   return story.arrived + std::chrono::duration_cast<WallTime::duration>(story.took());
 }
