@@ -17,7 +17,7 @@
 
 namespace hangar::host {
 
-// As --kubeconfig and --context say.
+// The login that --kubeconfig and --context select.
 [[nodiscard]] inline Result<kube::Login> find_login(const Config& config) {
   return kube::find_login({.kubeconfig = config.kubeconfig, .context = config.context});
 }

@@ -367,7 +367,7 @@ const std::vector<Setting>& table() {
   return rows;
 }
 
-// What a YAML scalar, or a list of them, is as the text of a flag.
+// A YAML scalar, or a list of them, as the text of a flag.
 Result<std::string> text_of(const json::Value& value) {
   if (const auto* text = value.if_string()) return std::string(*text);
   if (const auto* list = value.if_array()) {
@@ -380,7 +380,7 @@ Result<std::string> text_of(const json::Value& value) {
   return fail(ErrorKind::InvalidInput, "must be a scalar or a list of scalars");
 }
 
-// Where a user's programs keep what they can make again.
+// The directory for files that a user's programs can create again.
 std::filesystem::path user_cache_directory() {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): before any thread starts.
   const auto variable = [](const char* name) { return std::getenv(name); };
@@ -488,7 +488,8 @@ Result<std::filesystem::path> beside_this_program(std::string_view name, std::st
   return program;
 }
 
-// As client-go has it. A renewal that takes as long as it may leaves time for another.
+// As in client-go, but with a shorter retry period: after a renewal that timed out, another one
+// fits before the deadline.
 Result<> check_lease(const Config& config) {
   using std::chrono::milliseconds;
   constexpr std::chrono::seconds kDurationMin{1};

@@ -1,4 +1,4 @@
-// Modules in ConfigMaps, read from the API server: where modules/ and kube/ meet.
+// Reads modules in ConfigMaps from the API server. Connects modules/ with kube/.
 #pragma once
 
 #include "base/result.h"
@@ -12,7 +12,7 @@
 
 namespace hangar::host {
 
-// `client` outlives it. Loop thread only.
+// `client` must outlive it. Loop thread only.
 class ConfigMaps final : public modules::ConfigMapReader {
  public:
   explicit ConfigMaps(const kube::Client& client) : client_(client) {}

@@ -19,8 +19,9 @@ namespace hangar::host {
 
 namespace {
 
-// One process for all is as wide as the host. Of many each has its own threads, which count for the
-// container's number of processes: 32 of them with one for each of 64 cores would be 2,000.
+// A process for all flights has as many threads as the host. If each namespace has a process, each
+// has its own threads, which count for the container's limit of processes: 32 processes with a
+// thread for each of 64 cores would have 2,000.
 constexpr std::uint32_t kThreadsOfOneOfManyMax = 8;
 
 std::uint32_t threads_of_each(const Config& config) {

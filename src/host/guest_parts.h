@@ -1,4 +1,4 @@
-// Where flights run, for the host and for commands that run them.
+// The processes that flights run in, for the host and for commands that run flights.
 #pragma once
 
 #include "abi/flight/command.h"
@@ -15,15 +15,15 @@
 
 namespace hangar::host {
 
-// Starts what guest processes are forked from; nothing when none is wanted. Before any credential
-// is read. `config` is resolved. Unavailable.
+// Starts the process that guest processes are forked from; nothing if none are configured or no
+// flights run. Call it before any credential is read. `config` is resolved. Unavailable.
 [[nodiscard]] Result<std::optional<domains::ZygoteProcess>> start_zygote(const Config& config);
 
-// Where there are guest processes, hides this one's memory from who has this user's rights. After
-// the engine is made, which opens files of its own /proc. Unavailable.
+// If guest processes are configured, hides this process's memory from processes of the same user.
+// Call it after the engine has been created, which opens files in /proc/self. Unavailable.
 [[nodiscard]] Result<> hide_from_guests(const Config& config);
 
-// Null: in this process. All references outlive it.
+// Null: flights run in this process. All references must outlive it.
 [[nodiscard]] std::unique_ptr<domains::GuestProcesses> make_guest_processes(
     const Config& config, std::optional<domains::ZygoteProcess> zygote, wasm::Engine& engine,
     Metrics& metrics, Log log);

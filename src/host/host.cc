@@ -83,11 +83,12 @@ namespace {
 
 constexpr std::string_view kComponent = "hangar";
 
-// One turn of the main loop of so many lease durations is its last: by default a minute, when no
-// turn takes more than seconds on a busy machine.
+// A turn of the main loop that takes this many lease durations counts as hung. By default that is a
+// minute; even on a busy machine a turn takes seconds at most.
 constexpr int kLeasesUntilDead = 4;
 
-// After the last reconcile, before its memory is given back: a burst costs one look.
+// Time from the last reconcile until free memory is returned to the system: a burst of reconciles
+// costs one pass.
 constexpr std::chrono::seconds kHeapQuiet{5};
 
 std::optional<reconcile::LeaderElector::Options> lease_options(const Config& config,
@@ -106,7 +107,7 @@ std::optional<reconcile::LeaderElector::Options> lease_options(const Config& con
 admission::Webhooks::Options webhook_options(const Config& config, std::string namespace_) {
   admission::Webhooks::Options options = config.webhooks;
   const bool has_reviews = config.has(Feature::Airways) || config.has(Feature::Flights);
-  if (!has_reviews) options.bind_address.clear();  // Nobody would be asked.
+  if (!has_reviews) options.bind_address.clear();  // No feature needs them.
   options.namespace_ = std::move(namespace_);
   return options;
 }
@@ -116,20 +117,20 @@ kube::ClientOptions fenced(kube::ClientOptions options, std::shared_ptr<const ku
   return options;
 }
 
-// "<host name>_<pid>": who holds the Lease, for people who look.
+// "<host name>_<pid>": names the holder of the Lease.
 std::string identity() {
   std::array<char, 256> name{};
   if (::gethostname(name.data(), name.size() - 1) != 0) name = {};
   return fmt::format("{}_{}", name.data(), ::getpid());
 }
 
-// Null: they need no signature.
+// Null: modules need no signature.
 std::unique_ptr<ModuleVerifier> make_verifier(const Config& config, io::Loop& loop,
                                               io::Workers& workers, const Log& log) {
   if (config.module_verification_keys.empty() && config.module_verification_keys_secret.empty()) {
     return nullptr;
   }
-  // As with yoke: what the list allows is trusted, and nothing else may run.
+  // As in yoke: modules that the list allows are trusted, and no others may run.
   if (!config.module_allow_list.empty()) {
     log.warning("module-allow-list says which modules may run: their signatures are not looked at");
     return nullptr;
@@ -148,7 +149,7 @@ modules::Sources verified(modules::Sources sources, modules::Verifier* verifier)
 
 }  // namespace
 
-// In the order in which parts are built; they are destroyed in reverse.
+// Built in the order of the members, destroyed in reverse.
 struct Host::Parts {
   struct Opened {
     Config config;
@@ -169,7 +170,7 @@ struct Host::Parts {
   const Log log;
   Metrics metrics;
   io::Loop loop;
-  // Before any thread, so that all of them leave the signals to the loop.
+  // Before any thread is started: all threads inherit that the signals are blocked.
   io::Signals signals;
   io::Workers workers;
   http::Client http;
@@ -178,7 +179,7 @@ struct Host::Parts {
   const std::shared_ptr<kube::Fence> fence;
   std::shared_ptr<kube::Credentials> credentials;
   kube::Client client;
-  // The same without the fence: for what every replica does.
+  // The same without the fence, for the work of every replica.
   kube::Client replica_client;
   kube::Discovery discovery;
   kube::Cache cache;
@@ -186,7 +187,7 @@ struct Host::Parts {
 
   ConfigMaps config_maps;
   ModuleSupply supply;
-  const std::unique_ptr<domains::GuestProcesses> guest_processes;  // Null: none.
+  const std::unique_ptr<domains::GuestProcesses> guest_processes;  // Null: not configured.
   abi::flight::Runtime flights;
   const std::unique_ptr<ModuleVerifier> verifier;  // Null: modules need no signature.
   airways::FlightModules flight_modules;
@@ -201,9 +202,9 @@ struct Host::Parts {
   io::IdleHeap heap;
   reconcile::Turnstile turnstile;
   const reconcile::Platform platform;
-  const reconcile::Platform replica_platform;                 // Of replica_client.
+  const reconcile::Platform replica_platform;                 // With replica_client.
   const std::unique_ptr<VerificationKeys> verification_keys;  // Null with the verifier.
-  // Null: those that were read at the start.
+  // Null: the credentials that were read at the start are used.
   const std::unique_ptr<RegistryCredentials> registry_credentials;
   admission::Webhooks webhooks;
   airways::AirTrafficController airways;
@@ -409,14 +410,14 @@ void Host::Parts::on_leading() {
   if (seeing) seeing->lead();
 }
 
-// Whether others than administrators may make this host run something.
+// Whether users who are not administrators can make this host run modules.
 bool Host::Parts::has_tenants() const {
   return config.has(Feature::Flights) || config.has(Feature::Operators) ||
          config.has(Feature::Workflows);
 }
 
-// For /readyz: the controllers of this host have listed what they are about. A host that does not
-// lead has nothing to list, and is ready to lead.
+// For /readyz: the controllers have listed their objects. A host that does not lead has nothing to
+// list, and is ready to lead.
 void Host::Parts::add_checks() {
   const auto add = [this](std::string name, bool is_on, const auto& controller,
                           std::string_view what) {
@@ -446,14 +447,14 @@ void Host::Parts::add_checks() {
   add("nodes", has_node_provisioning(config), nodes, "nodes and their Jobs");
 }
 
-// Asks once for the end of everything; run() returns when that is done.
+// Starts to stop everything, once; run() returns when that is finished.
 void Host::Parts::end() {
   if (std::exchange(is_ending, true)) return;
   loop.spawn(end_all());
 }
 
 io::Task<void> Host::Parts::end_all() {
-  // First, while everything that answers is there: others take over meanwhile.
+  // First: reviews are still answered while the API server changes to other replicas.
   co_await webhooks.stop();
   if (seeing) co_await seeing->stop();
   if (verification_keys) co_await verification_keys->stop();
@@ -470,13 +471,13 @@ io::Task<void> Host::Parts::end_all() {
   co_await flight_modules.supply().stop();
   co_await operator_parts.modules.supply().stop();
   co_await machine_parts.modules.supply().stop();
-  // What their reconciles waited for, those included that were abandoned.
+  // Stops all compilations, including those of abandoned reconciles.
   co_await supply.code_cache.stop();
   co_await output.flush();
   if (recorder != nullptr) co_await recorder->flush();
   co_await events.stop();
   cache.stop();
-  // Only now: the next leader finds nobody at work.
+  // Releases the Lease last: the next leader starts when this host's work has ended.
   co_await supervisor.stop();
   loop.stop();
 }
@@ -489,7 +490,7 @@ Host::~Host() = default;
 Result<> Host::run() {
   Parts::Opened opened;
   opened.config = HANGAR_TRY(resolve(config_));
-  // Before the credential: what is forked from it has never had one.
+  // Before the credential is read, so that no process that is forked from it has one.
   opened.zygote = HANGAR_TRY(start_zygote(opened.config));
   opened.login = HANGAR_TRY(find_login(opened.config));
   opened.modules = HANGAR_TRY(ModuleFiles::open(opened.config, log_.named("modules")));
@@ -507,7 +508,7 @@ Result<> Host::run() {
   if (parts_->registry_credentials) parts_->registry_credentials->start();
   if (parts_->webhooks.is_on()) {
     parts_->webhooks.start();
-    // Every replica reviews Flights by them.
+    // Every replica reviews Flights against the policies.
     if (parts_->config.has(Feature::Flights)) parts_->policies.start();
     parts_->airways.start_reviews();
   }

@@ -1,4 +1,4 @@
-// The whole process: every part, built in the order of the members, ended in reverse.
+// The whole process. The parts are built in the order of the members and destroyed in reverse.
 #pragma once
 
 #include "base/log.h"
@@ -11,15 +11,15 @@ namespace hangar::host {
 
 class Host {
  public:
-  // Does no I/O. `log_sink` outlives the host.
+  // Does no I/O. `log_sink` must outlive the host.
   Host(Config config, LogSink& log_sink);
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
   ~Host();
 
-  // Runs until SIGTERM or SIGINT, then ends what runs within limits::kShutdownMax. Returns an error
-  // for what stops it from starting (configuration, credentials, directories). When its Lease is
-  // lost the process ends (host/supervisor.h). The calling thread becomes the main loop's.
+  // Runs until SIGTERM or SIGINT, then stops all work within limits::kShutdownMax. Returns an error
+  // if it cannot start (configuration, credentials, directories). If its Lease is lost, the process
+  // exits (host/supervisor.h). The calling thread becomes the main loop's.
   [[nodiscard]] Result<> run();
 
  private:

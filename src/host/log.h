@@ -1,4 +1,4 @@
-// The log as the configuration wants it.
+// Creates the log sink of the configuration.
 #pragma once
 
 #include "base/log.h"

@@ -21,14 +21,14 @@ namespace hangar::host {
 
 namespace {
 
-// A turn ought to take 2 ms at most. One of so long is a bug, or a machine without processor time,
-// and worth a line.
+// Turns should take 2 ms at most. A turn of this length is a bug, or the machine has no processor
+// time; it is worth a log line.
 constexpr std::chrono::milliseconds kLongTurn{500};
 
 constexpr std::chrono::seconds kLookPeriod{1};
 
-// A turn that goes on is told of after so many looks, and each time that it has gone on as long
-// again.
+// A turn that continues is logged after this many checks, and again whenever its duration has
+// doubled.
 constexpr std::int64_t kFirstReport = 2;
 
 std::vector<double> turn_buckets() {
@@ -93,6 +93,7 @@ void LoopWatch::look() {
   const std::optional<io::Loop::RunningTurn> turn = main_.running_turn();
   const Instant began = turn ? turn->began : Instant();
   const bool has_answered = answered_ == asked_;
+  // A new turn counts as a sign of life even if the answer waits behind other tasks.
   if (has_answered || began != turn_began_) {
     turn_began_ = began;
     looks_ = 0;

@@ -1,9 +1,8 @@
-// Finds out when the main loop is held up, by what, and when it is as good as dead.
+// Detects that the main loop is blocked, by which activity, and when it counts as dead.
 //
-// A main loop that does not come back from a turn answers nobody: no watch, no guest, no deletion.
-// Its turns are observed on its own thread (how long they took, what threw). Whether it comes back
-// at all is seen from another, because a loop that hangs cannot say so itself: it is asked for an
-// answer each second.
+// While a turn of the main loop does not end, no watch, guest or deletion is served. The duration
+// and exceptions of turns are observed on the main loop's own thread. A blocked loop cannot report
+// itself, so another thread asks the main loop for an answer every second.
 #pragma once
 
 #include "base/log.h"
@@ -21,16 +20,16 @@ namespace hangar::host {
 
 class LoopWatch {
  public:
-  // Before `main` runs; `main` and `metrics` outlive it.
+  // Construct it before `main` runs; `main` and `metrics` must outlive it.
   LoopWatch(io::Loop& main, Metrics& metrics, Log log);
   LoopWatch(const LoopWatch&) = delete;
   LoopWatch& operator=(const LoopWatch&) = delete;
 
-  // Looks from `watching`, which is another thread's loop, until it is destroyed. `on_dead` is
-  // called there, once, when there is neither an answer nor another turn for `dead_after`.
+  // Checks from `watching`, which is another thread's loop, until it is destroyed. `on_dead` is
+  // called there, once, when there was neither an answer nor a new turn for `dead_after`.
   void start(io::Loop& watching, Duration dead_after, std::function<void(std::string why)> on_dead);
 
-  // For /healthz: fails when the main loop is as good as dead. On the thread that watches.
+  // For /healthz: fails when the main loop counts as dead. On the thread of `watching`.
   [[nodiscard]] Result<> check() const;
 
  private:
@@ -39,16 +38,16 @@ class LoopWatch {
 
   io::Loop& main_;
   const Log log_;
-  std::atomic<std::uint64_t> answered_ = 0;  // By the main loop, of asked_.
+  std::atomic<std::uint64_t> answered_ = 0;  // Number of answers, up to asked_.
 
-  // Of the thread that watches.
+  // Used by the thread of `watching`.
   io::Loop* watching_ = nullptr;
   std::int64_t looks_until_dead_ = 0;
   std::function<void(std::string why)> on_dead_;
   std::uint64_t asked_ = 0;
   Instant turn_began_;
-  // In a row that found neither an answer nor another turn. Counted, not measured: a process that
-  // was stopped as a whole (SIGSTOP, a suspended machine) does not hang.
+  // Consecutive checks without an answer or a new turn. They are counted, and no time is measured:
+  // if the whole process was paused (SIGSTOP, a suspended machine), the loop did not hang.
   std::int64_t looks_ = 0;
   std::string why_dead_;
   io::Loop::Timer timer_;

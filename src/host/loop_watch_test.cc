@@ -80,7 +80,7 @@ TEST_F(LoopWatchTest, FindsATurnThatDoesNotEndAndSaysForWhomItIs) {
 }
 
 TEST_F(LoopWatchTest, FindsALoopThatIsHeldBetweenItsTurns) {
-  // It never runs, and has something to do all the same.
+  // The main loop never runs although the watch posts a task to it.
   std::string why;
 
   watch_.start(watching_, std::chrono::seconds(2), [&](const std::string& said) { why = said; });

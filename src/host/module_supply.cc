@@ -27,7 +27,7 @@ Result<modules::DockerConfig> read_docker_config(const Config& config) {
 
 namespace {
 
-// Of HMAC-SHA256: a shorter one would be easier to find than its result.
+// A key of HMAC-SHA256 that is shorter than the result would be easier to guess than the result.
 constexpr std::size_t kCodeKeyBytesMin = 32;
 
 bool is_below(const std::filesystem::path& path, const std::filesystem::path& directory) {
@@ -74,7 +74,8 @@ namespace {
 budget::Accounts::Limits memory_limits(const Config& config) {
   const std::uint64_t all =
       config.guest_memory_bytes > 0 ? config.guest_memory_bytes : budget::guest_memory_max();
-  // Two namespaces fill a host, one does not. Where all belong to one team the setting says so.
+  // By default one namespace cannot take all of the memory. The setting is for hosts where all
+  // namespaces belong to one team.
   const std::uint64_t of_one =
       config.namespace_memory_bytes > 0 ? config.namespace_memory_bytes : all / 2;
   return {.host_bytes_max = all, .tenant_bytes_max = std::min(all, of_one)};

@@ -1,5 +1,4 @@
-// Where guests' code comes from, for everything that runs guests: modules fetched and kept, and
-// what compiles, loads and runs them.
+// Supplies guests' code: fetches and stores modules, and compiles, loads and runs them.
 #pragma once
 
 #include "base/log.h"
@@ -22,35 +21,36 @@
 
 namespace hangar::host {
 
-// Credentials for registries: those of `config`, else those of this user.
+// Credentials for registries: from the file of `config`, or those of this user.
 [[nodiscard]] Result<modules::DockerConfig> read_docker_config(const Config& config);
 
-// What is on disk, opened before any thread starts.
+// Directories and files, opened before any thread starts.
 struct ModuleFiles {
-  // Makes the directories of a resolved configuration. Denied when others may write there.
-  // InvalidInput for a key of compiled code that is too short, or lies beside that code.
+  // Creates the directories of a resolved configuration. Denied when other users may write there.
+  // InvalidInput when the key for compiled code is too short or lies in the module directory.
   [[nodiscard]] static Result<ModuleFiles> open(const Config& config, const Log& log);
 
   modules::DockerConfig credentials;
-  std::shared_ptr<const wasm::CodeCache::Seal> code_seal;  // Null: none is configured.
+  std::shared_ptr<const wasm::CodeCache::Seal> code_seal;  // Null: code is not signed.
   std::unique_ptr<modules::ModuleStore> store;
 };
 
 enum class FileModules : std::uint8_t { Refused, Allowed };
 
-// What all supplies of modules share.
+// The parts that all features share.
 struct ModuleSupply {
-  // `config_maps` may be null: references to ConfigMaps are refused then. All outlive this.
+  // `config_maps` may be null: references to ConfigMaps are then refused. All references must
+  // outlive this.
   ModuleSupply(ModuleFiles files, const Config& config, io::Loop& loop, io::Workers& workers,
                http::Client& http, modules::ConfigMapReader* config_maps, FileModules file_modules,
                const Log& log);
 
   const Log log;
   std::unique_ptr<modules::ModuleStore> store;
-  budget::Accounts memory;  // Of all guests, and of modules on their way to become some.
+  budget::Accounts memory;  // For all guests, and for modules that are being fetched and compiled.
   wasm::Engine engine;
   modules::Fetcher fetcher;
-  const modules::Sources sources;  // For the makers of the features.
+  const modules::Sources sources;  // For the features' module loaders.
   wasm::CodeCache code_cache;
 };
 

@@ -24,10 +24,9 @@ namespace hangar::host {
 
 namespace {
 
-// Hashing the largest module takes a second of a busy machine; half a minute is for one that
-// swaps.
+// Hashing the largest module takes a second on a busy machine; half a minute allows for swapping.
 constexpr std::chrono::seconds kVerifyMax{30};
-// A look takes some milliseconds and 20 MiB, and for the largest module half a second.
+// A verification takes some milliseconds and 20 MiB, half a second for the largest module.
 constexpr std::size_t kProcessesMax = 2;
 
 std::unexpected<Error> refused(const Error& error) {
@@ -59,16 +58,17 @@ io::Task<Result<>> ModuleVerifier::verify(std::string sha256,
   const budget::FairSlots::Slot slot =
       HANGAR_CO_TRY(co_await slots_.acquire(std::move(consumer), {.cost = bytes->size()}, stop));
   while (true) {
+    // Another task may have verified the same module while this one waited for a slot.
     if (std::optional<Result<>> known = verdict(sha256)) co_return *std::move(known);
     const std::uint64_t generation = generation_;
     const Result<> verified = co_await look(bytes, stop);
-    // Said by keys that are not the ones any more.
+    // The keys have changed meanwhile: verify again.
     if (generation != generation_) continue;
     if (!verified && verified.error().kind() != ErrorKind::InvalidInput) {
       co_return refused(verified.error());
     }
     if (verdicts_.size() >= limits::kModuleReferencesMax)
-      verdicts_.clear();  // Costs looking again.
+      verdicts_.clear();  // They are verified again.
     verdicts_.insert_or_assign(sha256, verified ? Result<>() : Result<>(refused(verified.error())));
   }
 }

@@ -1,9 +1,10 @@
-// Which modules may run by their signatures: those that hangar-compile finds to be signed by one of
-// the keys of now.
+// Verifies the signatures of modules: a module may run if hangar-compile finds a signature by one
+// of the present keys.
 //
-// A module's bytes are a stranger's, so they are read in that process, and what comes back is a
-// verdict. It is kept in memory with the digest for as long as the keys are the same, and nowhere
-// else: other keys, or another host, look again.
+// The bytes of a module are hostile, so hangar-compile reads them in a process of its own and
+// returns only a verdict. A verdict is kept in memory, by digest, until the keys change. It is not
+// stored: with other keys, or on another host, the module is verified again.
+//
 // Loop thread.
 #pragma once
 
@@ -33,13 +34,14 @@ class ModuleVerifier final : public modules::Verifier {
     io::Loop& loop;
     io::Workers& workers;
     std::filesystem::path program;    // hangar-compile.
-    std::filesystem::path directory;  // For a module while it is looked at. Private to this user.
+    std::filesystem::path directory;  // For modules that are being verified. Private to this user.
   };
   explicit ModuleVerifier(Parts parts);
 
-  // Until then nothing is verified: who asks is told to wait. None at all: nothing may run.
+  // Sets the keys. Before the first call, verify() returns Unavailable. If there are no keys, no
+  // module may run.
   void use(schematics::PublicKeys keys);
-  // Told when the keys are others than before, of the first ones, too.
+  // Called when the keys have changed, also for the first ones.
   void on_change(std::function<void()> listener) { listener_ = std::move(listener); }
 
   [[nodiscard]] std::uint64_t generation() const override { return generation_; }
@@ -55,8 +57,8 @@ class ModuleVerifier final : public modules::Verifier {
   const Parts parts_;
   std::optional<schematics::PublicKeys> keys_;
   std::uint64_t generation_ = 0;
-  std::map<std::string, Result<>> verdicts_;  // By digest, of these keys.
-  budget::FairSlots slots_;                   // Of processes.
+  std::map<std::string, Result<>> verdicts_;  // By digest, for the present keys.
+  budget::FairSlots slots_;                   // Slots for processes.
   std::function<void()> listener_;
 };
 

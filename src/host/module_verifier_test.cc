@@ -55,7 +55,7 @@ class ModuleVerifierTest : public testing::Test {
   }
   ~ModuleVerifierTest() override { std::filesystem::remove_all(root_); }
 
-  // Empty: it may run.
+  // The error message; empty: the module may run.
   std::string refusal(const std::string& module) {
     const Result<> verified = io::run_to_end(
         loop_, verifier_->verify(sha256_hex(module), std::make_shared<const std::string>(module),

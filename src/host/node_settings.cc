@@ -58,7 +58,7 @@ Set duration_into(Duration NodeSettings::* member) {
   };
 }
 
-// The published operator takes "True" for true.
+// KWasm's operator accepts "True" as well.
 Result<> set_auto_provision(Config& config, std::string_view text) {
   std::string lower(text);
   std::ranges::transform(lower, lower.begin(),
@@ -99,7 +99,7 @@ Result<> set_runtimes(Config& config, std::string_view text) {
   return {};
 }
 
-// The Job, which everybody who may read Jobs can read, has it as a variable.
+// The Job has the URL as a variable, so all users who may read Jobs see it.
 Result<> set_fetch_proxy(Config& config, std::string_view text) {
   if (text.find("://") == std::string_view::npos) {
     return fail(ErrorKind::InvalidInput,
@@ -113,14 +113,15 @@ Result<> set_fetch_proxy(Config& config, std::string_view text) {
   return {};
 }
 
-// The last part of an image's name, without tag and digest.
+// The last segment of an image's name, without tag and digest.
 std::string_view image_name(std::string_view image) {
   image = image.substr(0, image.find('@'));
   image.remove_prefix(image.rfind('/') + 1);
   return image.substr(0, image.find(':'));
 }
 
-// A shell script that installs what is in its image, and knows no more.
+// KWasm's installer is a shell script that installs the runtimes of its image. It can neither
+// uninstall nor use other runtimes.
 bool is_published_installer(const NodeSettings& settings) {
   return image_name(settings.installer_image) == "kwasm-node-installer";
 }
@@ -276,7 +277,7 @@ nodes::Options node_options(const Config& config, std::string namespace_) {
                   .timeout = settings.job_timeout,
                   .retries = settings.job_retries};
   for (const std::string& runtime : settings.runtimes) {
-    // set_runtimes has read it before.
+    // set_runtimes() has checked the syntax.
     if (const auto source = node_install::parse_runtime_source(runtime)) {
       options.jobs.checksums.push_back(node_install::checksum_argument(*source));
     }
@@ -285,7 +286,8 @@ nodes::Options node_options(const Config& config, std::string namespace_) {
   if (options.jobs.probe_runtime_class.empty() && !options.runtime_classes.empty()) {
     options.jobs.probe_runtime_class = options.runtime_classes.front().name;
   }
-  // One of ours is bound to provisioned nodes, and the probe comes before that.
+  // A RuntimeClass of hangar selects provisioned nodes only, and the probe runs before the node
+  // becomes one. The probe therefore has a class of its own.
   const auto is_probed = [&](const nodes::RuntimeClass& one) {
     return one.name == options.jobs.probe_runtime_class;
   };

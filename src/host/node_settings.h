@@ -1,4 +1,4 @@
-// The settings of node provisioning, and what they amount to.
+// The settings of node provisioning, and the options of the controller that follow from them.
 #pragma once
 
 #include "base/result.h"
@@ -10,16 +10,16 @@
 
 namespace hangar::host {
 
-// Rows of settings(); three of them are also read from the variables that KWasm's operator takes.
+// Rows of settings(). Some are also read from the variables of KWasm's operator.
 [[nodiscard]] std::vector<Setting> node_settings();
 
-// Nothing is provisioned, watched or asked for without an installer image.
+// False without an installer image: then nothing is provisioned, watched or requested.
 [[nodiscard]] bool has_node_provisioning(const Config& config);
 
-// Whether they can work together. InvalidInput says what is missing.
+// Checks that the settings fit together. InvalidInput says which one is missing or does not fit.
 [[nodiscard]] Result<> check(const NodeSettings& settings);
 
-// `namespace_` is where the Jobs are made.
+// `namespace_` is the namespace of the Jobs.
 [[nodiscard]] nodes::Options node_options(const Config& config, std::string namespace_);
 
 }  // namespace hangar::host

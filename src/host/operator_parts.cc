@@ -13,7 +13,7 @@ namespace hangar::host {
 
 namespace {
 
-// Unlinked files of this process: nothing in here is worth more than the process.
+// Holds unlinked files of this process: snapshots need not outlive it.
 std::filesystem::path snapshot_directory(const Config& config) {
   return config.module_cache_dir / "snapshots";
 }

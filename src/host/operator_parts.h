@@ -1,5 +1,5 @@
-// What long-running guests need besides modules: their contract, their API server, their place on
-// disk.
+// The parts for long-running guests besides modules: their contract, their API server, their
+// storage.
 #pragma once
 
 #include "abi/kube_runtime/guest.h"
@@ -22,12 +22,12 @@
 
 namespace hangar::host {
 
-// What the host's share of memory allows for the answers that wait for guests. Blocks.
+// Limits for the answers that wait for guests, from the host's share of memory. Blocks.
 [[nodiscard]] budget::Accounts::Limits answer_memory_limits();
 
-// What is on disk, opened before any thread starts.
+// Directories and files, opened before any thread starts.
 struct OperatorFiles {
-  // Makes the directories of a resolved configuration. Denied when others may write there.
+  // Creates the directories of a resolved configuration. Denied when other users may write there.
   [[nodiscard]] static Result<OperatorFiles> open(const Config& config,
                                                   wasm::SnapshotStore::Limits snapshots = {});
 

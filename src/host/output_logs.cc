@@ -15,7 +15,7 @@ namespace hangar::host {
 
 namespace {
 
-// How soon a person sees a new line.
+// How often to look for new lines.
 constexpr std::chrono::milliseconds kFollowInterval{200};
 
 std::string_view last_lines(std::string_view text, std::size_t count) {

@@ -1,5 +1,5 @@
-// `hangar logs`: what an operator, or the flight of an instance, printed last, read where its host
-// keeps it.
+// `hangar logs`: prints the stored output of an operator, or of the flight of an instance, on the
+// machine of its host.
 #pragma once
 
 #include "base/result.h"
@@ -14,21 +14,21 @@
 
 namespace hangar::host {
 
-// Where the output of guests is kept.
+// The directory of the output of guests.
 [[nodiscard]] std::filesystem::path log_directory(const Config& config);
 
 struct LogsOptions {
-  std::string namespace_;     // Empty: of `hangar run`, or of an instance that has none.
-  std::string name;           // Empty: of all instances of the resource.
-  std::string resource = {};  // Of an instance: its Airway, "backends.examples.com".
-  std::optional<std::size_t> tail_lines;  // Nothing: all that is kept.
+  std::string namespace_;                 // Empty: `hangar run`, or a cluster-scoped instance.
+  std::string name;                       // Empty: all instances of the resource.
+  std::string resource = {};              // The Airway of an instance: "backends.examples.com".
+  std::optional<std::size_t> tail_lines;  // Nothing: all of them.
   bool follow = false;
-  bool is_known = false;  // It exists: that it has printed nothing is no error.
+  bool is_known = false;  // The guest exists, so missing output is not an error.
 };
 
-// Hands whole lines to `print` until it returns false, or, without `follow`, until there are none.
-// NotFound when nothing is kept of that one, unless it is known. InvalidInput for names that are
-// none.
+// Passes whole lines to `print` until that returns false or, without `follow`, until the end of the
+// output. NotFound when no output of the guest is stored, unless it is known to exist. InvalidInput
+// for invalid names.
 [[nodiscard]] Result<> print_output_logs(const Config& config, LogsOptions options,
                                          const std::function<bool(std::string_view)>& print);
 

@@ -1,4 +1,4 @@
-// The flight recorder as the configuration wants it.
+// Creates the flight recorder of the configuration.
 #pragma once
 
 #include "base/log.h"
@@ -17,10 +17,10 @@ namespace hangar::host {
 // Rows of settings().
 [[nodiscard]] std::vector<Setting> recorder_settings();
 
-// Of a resolved configuration.
+// `config` is resolved.
 [[nodiscard]] std::filesystem::path recorder_directory(const Config& config);
 
-// Null when nothing is to be recorded.
+// Null when nothing is recorded.
 [[nodiscard]] std::unique_ptr<recorder::Recorder> make_recorder(const Config& config,
                                                                 io::Loop& loop, Metrics& metrics,
                                                                 Log log);

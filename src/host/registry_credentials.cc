@@ -20,7 +20,7 @@ namespace hangar::host {
 
 namespace {
 
-// As `kubectl create secret docker-registry` names it.
+// The key that `kubectl create secret docker-registry` uses.
 constexpr std::string_view kKey = ".dockerconfigjson";
 
 }  // namespace

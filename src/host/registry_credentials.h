@@ -1,6 +1,6 @@
-// The credentials for registries that a Secret has, as an image pull secret does: those that are
-// there now are used, without a restart. A Secret that is gone has none; one that cannot be read
-// changes nothing. Loop thread.
+// Credentials for registries from a Secret of the type of image pull secrets. Changes of the Secret
+// apply without a restart. If the Secret is deleted, there are no credentials; if it cannot be
+// read, the previous ones stay. Loop thread.
 #pragma once
 
 #include "base/log.h"
@@ -16,14 +16,14 @@
 
 namespace hangar::host {
 
-// Its `.dockerconfigjson`. InvalidInput tells nothing of what is in it.
+// The credentials in `.dockerconfigjson`. The message of InvalidInput does not contain its content.
 [[nodiscard]] Result<modules::DockerConfig> credentials_in_secret(const json::Value& secret);
 
 class RegistryCredentials {
  public:
   using Listener = std::function<void(modules::DockerConfig credentials)>;
 
-  // `cache` outlives it.
+  // `cache` must outlive it.
   RegistryCredentials(kube::Cache& cache, Log log, kube::ObjectKey secret, Listener listener);
   RegistryCredentials(const RegistryCredentials&) = delete;
   RegistryCredentials& operator=(const RegistryCredentials&) = delete;

@@ -1,5 +1,5 @@
-// One Secret that somebody else writes, as it is now. Whoever is interested in it is told when it
-// is known and of each change. Loop thread.
+// Watches one Secret that others write. Calls a handler when the Secret is known, and at each
+// change. Loop thread.
 #pragma once
 
 #include "base/result.h"
@@ -14,10 +14,10 @@ namespace hangar::host {
 class SecretWatch {
  public:
   struct Handlers {
-    std::function<void(const kube::ObjectPtr& secret)> on_secret;  // Null: there is none.
-    std::function<void(const Error& error)> on_failed;  // What was known last still counts.
+    std::function<void(const kube::ObjectPtr& secret)> on_secret;  // Null: there is no such Secret.
+    std::function<void(const Error& error)> on_failed;  // The last known state stays valid.
   };
-  // `cache` outlives it. Calls nothing before the constructor has returned.
+  // `cache` must outlive it. Calls no handler before the constructor has returned.
   SecretWatch(kube::Cache& cache, kube::ObjectKey key, Handlers handlers);
   SecretWatch(const SecretWatch&) = delete;
   SecretWatch& operator=(const SecretWatch&) = delete;

@@ -43,13 +43,13 @@ namespace hangar::host {
 
 namespace {
 
-// How often it is looked who signs the certificates of users: authorities change once in years.
+// How often to read the authorities of users' certificates, which change once in years.
 constexpr std::chrono::seconds kClientsEvery{60};
-// While that cannot be read, and after a write that failed.
+// Time to the next attempt after a failed read or write.
 constexpr std::chrono::seconds kAgain{10};
-// A turn of the main loop takes milliseconds.
+// How long to wait for the main loop, whose turns take milliseconds.
 constexpr std::chrono::seconds kPresentMax{2};
-// What is published is written again, in case somebody has removed it.
+// How often to write the address again, in case the ConfigMap was deleted.
 constexpr std::chrono::minutes kPublishEvery{5};
 
 std::vector<std::string> server_names(const Config::Seeing& options) {
@@ -215,7 +215,7 @@ io::Task<void> Seeing::end(io::OneShot<bool> ended) {
   co_await certificate_keeper_.stop();
   while (under_way_ > 0)
     (void)co_await idle_.wait({});
-  // The last reference goes back to the main loop: a OneShot is not for several threads.
+  // The last reference goes back to the main loop, since only one thread may use a OneShot.
   parts_.main.post([done = std::move(ended)] { done.set(true); });
   loop_.stop();
 }
@@ -231,21 +231,21 @@ void Seeing::listen() {
   if (!certificate_) return;
   http::ServerOptions::Tls tls = certificate_->tls;
   tls.client_ca_pem = client_authorities_pem_;
-  tls.client_is_optional = true;  // Others show a token.
+  tls.client_is_optional = true;  // Users without a certificate present a token.
   if (const Result<> listening = server_.listen(options_.bind_address, std::move(tls));
       !listening) {
     log_.error("records are not shown", {{"error", listening.error().message()}});
   }
 }
 
-// Guests are the main loop's: it is asked, and goes on at once.
+// The guests belong to the main loop: the question runs there, and the answer is posted back.
 template <class Told>
 io::Task<Result<Told>> Seeing::ask_main(std::function<Told()> question) {
   const io::OneShot<Result<Told>> told(loop_);
   const io::Loop::Timer limit = loop_.after(kPresentMax, [told] {
     told.set(fail(ErrorKind::Unavailable, "the host is busy: try again"));
   });
-  // The last reference comes back to this loop: a OneShot is not for several threads.
+  // The last reference comes back to this loop, since only one thread may use a OneShot.
   parts_.main.post(
       [this, question = std::move(question), given = io::OneShot<Result<Told>>(told)]() mutable {
         loop_.post([done = std::move(given), answer = question()]() mutable {
@@ -255,7 +255,7 @@ io::Task<Result<Told>> Seeing::ask_main(std::function<Told()> question) {
   co_return co_await told.wait();
 }
 
-// The API server publishes whose client certificates it takes, for servers such as this.
+// The API server publishes the authorities of its clients' certificates for servers like this one.
 io::Task<void> Seeing::follow_clients() {
   ++under_way_;
   bool was_told = false;

@@ -1,9 +1,9 @@
-// Records shown to users of the cluster: the server of seeing/ with all that it needs, on a thread
-// of its own.
+// Shows records to users of the cluster: the server of seeing/ and the parts that it needs, on a
+// thread of its own.
 //
-// It has its own loop, connections and credentials, as the supervisor has: whoever asks, however
-// often, takes neither time nor connections from those that work. What it keeps in the cluster is
-// a Secret with its certificate, and where it is to be found, which the host that leads writes.
+// Like the supervisor it has its own loop, connections and credentials, so its callers take neither
+// time nor connections from the main loop. It stores two objects in the cluster: a Secret with its
+// certificate, and a ConfigMap with its address, which only the leader writes.
 #pragma once
 
 #include "admission/certificate_keeper.h"
@@ -39,13 +39,14 @@ namespace hangar::host {
 
 // Rows of settings().
 [[nodiscard]] std::vector<Setting> seeing_settings();
-// Whether they can work together. InvalidInput says what is missing.
+// Checks that the settings fit together. InvalidInput says which one is missing.
 [[nodiscard]] Result<> check_seeing(const Config& config);
 
-// As the table of guests has them. Main loop.
+// The running operators, as rows of the table of guests. Main loop.
 [[nodiscard]] std::vector<seeing::PresentGuest> present_guests(
     const operators::OperatorController& operators);
 
+// The open watches of a user's guests. Main loop.
 [[nodiscard]] std::vector<seeing::Right> open_watches(const gateway::Gateway& gateway,
                                                       std::string_view user);
 
@@ -54,33 +55,33 @@ class Seeing {
   struct Parts {
     io::Loop& main;
     kube::Login login;
-    Metrics& metrics;  // The process's.
+    Metrics& metrics;  // Metrics of the process.
     Log log;
-    std::string namespace_;  // Of the host.
-    // What guests the host has. Called on the main loop.
+    std::string namespace_;  // The host's namespace.
+    // The guests of the host. Called on the main loop.
     std::function<std::vector<seeing::PresentGuest>()> present;
     // What guests but operators are instances of. Called on the main loop.
     std::function<std::vector<kube::Resource>()> guest_resources;
     // Which watches a user's guests have under way. Called on the main loop.
     std::function<std::vector<seeing::Right>(std::string_view user)> watches;
   };
-  // Null where it is off. Does no I/O. Of a resolved configuration.
+  // Null when it is off. Does no I/O. `config` is resolved.
   [[nodiscard]] static std::unique_ptr<Seeing> make(const Config& config, Parts parts);
   Seeing(const Config& config, Parts parts);
   Seeing(const Seeing&) = delete;
   Seeing& operator=(const Seeing&) = delete;
-  // Stop it before. Waits for its thread.
+  // Requires that it is stopped. Waits for its thread.
   ~Seeing();
 
   void start();
-  // Has records from here on. Main loop.
+  // From now on the host leads: its records are current. Main loop.
   void lead();
   [[nodiscard]] io::Task<void> stop();
 
  private:
   void on_certificate(const admission::ServerCertificate& certificate);
   void listen();
-  // What the main loop says.
+  // Calls `question` on the main loop and returns its answer.
   template <class Told>
   [[nodiscard]] io::Task<Result<Told>> ask_main(std::function<Told()> question);
   [[nodiscard]] io::Task<void> follow_clients();
@@ -92,18 +93,18 @@ class Seeing {
   const Log log_;
 
   io::Loop loop_;
-  Metrics metrics_;  // Of its requests; not the process's, where the main loop's are.
+  Metrics metrics_;  // For its client; the process's metrics belong to the main loop.
   http::Client http_;
   std::shared_ptr<kube::Credentials> credentials_;
   kube::Client client_;
   seeing::Server server_;
   admission::CertificateKeeper certificate_keeper_;
-  std::optional<admission::ServerCertificate> certificate_;  // Nothing: none yet.
-  std::string client_authorities_pem_;  // Of the cluster's users; empty: none are known.
+  std::optional<admission::ServerCertificate> certificate_;  // Nothing: not created yet.
+  std::string client_authorities_pem_;  // They sign users' certificates; empty: unknown.
   seeing::Published published_;
   bool is_leading_ = false;
   std::stop_source stop_;
-  io::Event changed_;  // What is to be published.
+  io::Event changed_;  // Tells publish() that its input has changed.
   std::size_t under_way_ = 0;
   io::Event idle_;
   std::jthread thread_;

@@ -15,12 +15,12 @@ namespace hangar::host {
 
 namespace {
 
-// Enough to have listed everything, for a host that need not wait for the Lease.
+// Long enough to list everything, if the host need not wait for the Lease.
 constexpr Duration kDelay = std::chrono::seconds(5);
 
-// madvise(2): MADV_DONTNEED on pages of a private file mapping that were never written loses
-// nothing. Segments that are writable, or were until relocation ended (PT_GNU_RELRO lies in one of
-// them), have pages that no file could give back.
+// madvise(2): MADV_DONTNEED on pages of a private file mapping loses nothing if they were never
+// written. Segments that are writable, or were until relocation ended (PT_GNU_RELRO lies in one of
+// them), have pages that the file cannot restore.
 int unmap_read_only_segments(dl_phdr_info* object, std::size_t /*size*/, void* /*context*/) {
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   for (int index = 0; index < object->dlpi_phnum; ++index) {
@@ -29,7 +29,7 @@ int unmap_read_only_segments(dl_phdr_info* object, std::size_t /*size*/, void* /
     const std::uintptr_t begin = (object->dlpi_addr + segment.p_vaddr) & ~(page - 1);
     const std::uintptr_t end =
         (object->dlpi_addr + segment.p_vaddr + segment.p_memsz) & ~(page - 1);
-    // Advice: where it is refused, nothing is lost but memory.
+    // Only advice: if it is refused, the pages just stay.
     if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
   }
   return 0;

@@ -1,16 +1,16 @@
-// Most of what a process maps of its own program and its libraries is touched once, while it
-// starts: relocations, constructors, OpenSSL's tables, the beginnings of all parts. The pages stay
-// in the process until the system is short of memory, and on an idle host they are two thirds of
-// what it has.
+// Unmaps pages of the program and its libraries that are used only while the process starts: by
+// relocations, constructors, OpenSSL's tables, the initialisation of all parts. Such pages stay in
+// the process until the system is short of memory. On an idle host they are two thirds of its
+// memory.
 #pragma once
 
 #include "io/loop.h"
 
 namespace hangar::host {
 
-// Takes the pages of code and constants out of the process once, some seconds after it was made.
-// They stay in the page cache; what is used again comes back with a minor fault for each 64 KiB.
-// Loop thread; the process's other threads may run meanwhile.
+// Unmaps the pages of code and constants once, some seconds after construction. They stay in the
+// page cache; a page that is used again comes back by a minor fault, 64 KiB at a time. Loop thread;
+// other threads of the process may run meanwhile.
 class StartupPages {
  public:
   explicit StartupPages(io::Loop& loop);

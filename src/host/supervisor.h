@@ -1,14 +1,15 @@
-// What goes on whatever the main loop does: the Lease, the health endpoints, and the watch over the
-// main loop.
+// Runs what must not depend on the main loop: the Lease, the health endpoints, and the watch over
+// the main loop.
 //
-// All of it has a thread of its own, with its own loop, connections to the API server and
-// credentials. Work for tenants is on the main loop and on workers, so none of it can take the time
-// or the connection that a renewal needs. Between the two threads only values travel: functions by
-// Loop::post, and the Fence, which the main loop's requests ask before they write.
+// It has a thread of its own, with its own loop, connections to the API server and credentials.
+// Work for tenants runs on the main loop and on workers, so it cannot take the time or the
+// connection that a renewal needs. Only values cross between the two threads: functions by
+// Loop::post, and the Fence, which the main loop's requests check before they write.
 //
-// Because the Lease is renewed while the main loop is held up, a main loop that never comes back
-// would be leader for ever. So there is a bound: beyond `dead_after` in one turn the fence is shut,
-// the Lease is given away, and the process ends. Whatever may still have run ends with it.
+// Because the Lease is renewed while the main loop is blocked, a main loop that hangs would stay
+// leader for ever. So there is a limit: when one turn takes longer than `dead_after`, the
+// supervisor shuts the fence, releases the Lease and ends the process, and with it everything that
+// still ran.
 #pragma once
 
 #include "base/log.h"
@@ -41,11 +42,11 @@ class Supervisor {
   struct Parts {
     io::Loop& main;
     kube::Login login;
-    Metrics& metrics;  // The process's.
+    Metrics& metrics;  // Metrics of the process.
     Log log;
-    // None: this process leads without a Lease.
+    // Nothing: this process leads without a Lease.
     std::optional<reconcile::LeaderElector::Options> lease = {};
-    // Open while this process leads; with a Lease.
+    // Open while this process leads; null without a Lease.
     std::shared_ptr<kube::Fence> fence = {};
     Duration dead_after{};
   };
@@ -54,19 +55,19 @@ class Supervisor {
   explicit Supervisor(Parts parts);
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
-  // Stop it before. Waits for its thread.
+  // Requires that it is stopped. Waits for its thread.
   ~Supervisor();
 
-  // For /readyz; called on the main loop. Before listen().
+  // A check of /readyz; called on the main loop. Add it before listen().
   void add_check(std::string name, std::function<Result<>()> check);
-  // As ops::Endpoints::listen. Before start().
+  // Like ops::Endpoints::listen. Call it before start().
   [[nodiscard]] Result<> listen(std::string_view address);
 
-  // `on_leading` is called on the main loop, once. When the Lease is lost after that, the process
-  // ends at once with exit code 1: a leader that begins anew knows nothing that is out of date.
+  // `on_leading` is called on the main loop, once. If the Lease is lost after that, the process
+  // exits at once with code 1: a new process has no outdated state.
   void start(std::function<void()> on_leading);
-  // For the main loop: gives the Lease away, then answers nobody any more. What acts only as leader
-  // has ended before.
+  // For the main loop: releases the Lease, then stops the endpoints. Requires that all work of the
+  // leader has ended.
   [[nodiscard]] io::Task<void> stop();
 
  private:
@@ -81,7 +82,7 @@ class Supervisor {
   std::function<void()> on_leading_;
 
   io::Loop loop_;
-  // Not the process's: the renewal must not wait for a scrape that has them locked.
+  // Apart from the process's: the renewal must not wait for a scrape that has locked those.
   Metrics metrics_;
   http::Client http_;
   std::shared_ptr<kube::Credentials> credentials_;

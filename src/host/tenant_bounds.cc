@@ -30,10 +30,10 @@ budget::TenantLimits::Limit limit_of(const tenants::Rules& rules, BytesOf bytes_
   return {.bytes_max = bound->value, .set_by = who(*bound)};
 }
 
-// What namespaces may hold by the policies that are known now.
+// The limits of namespaces by the policies that are known now.
 budget::TenantLimits limits_of(const tenants::Policies& policies, BytesOf bytes_of) {
   budget::TenantLimits limits{.others = limit_of(policies.rules_of_unknown(), bytes_of)};
-  // All policies count for a namespace of which nothing is known.
+  // All policies apply to an unknown namespace. If they set no limit, no namespace has one.
   if (limits.others == budget::TenantLimits::Limit()) return {};
   for (std::string& name : policies.known_namespaces()) {
     budget::TenantLimits::Limit limit = limit_of(*policies.rules_of(name), bytes_of);
@@ -65,7 +65,7 @@ void apply_tenant_bounds(tenants::Policies& policies, const TenantBounded& bound
     return gateway_bounds(*policies.rules_of(tenant));
   });
   bounded.fetcher.limit_tenants([&policies](const budget::Tenant& tenant) {
-    // Modules of the cluster's own objects are an administrator's.
+    // Modules of cluster-scoped objects belong to administrators.
     if (tenant.namespace_name().empty()) return modules::kFetchesPerTenantMax;
     const std::optional<tenants::Bound> most =
         policies.rules_of(tenant.namespace_name())->fetches();

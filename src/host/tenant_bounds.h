@@ -1,4 +1,5 @@
-// Carries the budgets of TenantPolicies to where they are kept: memory, disk, watches, fetches.
+// Applies the limits of TenantPolicies to the parts that enforce them: memory, disk, watches,
+// fetches.
 #pragma once
 
 #include "budget/accounts.h"
@@ -9,13 +10,14 @@
 namespace hangar::host {
 
 struct TenantBounded {
-  budget::Accounts& memory;  // Of guests.
-  budget::Accounts& disk;    // Of those that sleep.
+  budget::Accounts& memory;  // Memory of guests.
+  budget::Accounts& disk;    // Disk space of sleeping guests.
   gateway::Gateway& gateway;
   modules::Fetcher& fetcher;
 };
 
-// From now on, and whenever policies change. All of them live for as long as any is used.
+// Applies the limits now and whenever policies change. All of these objects must live as long as
+// any of them is used.
 void apply_tenant_bounds(tenants::Policies& policies, const TenantBounded& bounded);
 
 }  // namespace hangar::host

@@ -1,4 +1,4 @@
-// What namespaces use, put together from the parts that know.
+// The usage of namespaces, collected from the parts that count it.
 #pragma once
 
 #include "budget/accounts.h"
@@ -18,15 +18,15 @@ namespace hangar::host {
 struct UsageSources {
   const tenants::Policies& policies;
   const budget::Accounts& memory;
-  const budget::Accounts& disk;  // Of sleeping guests.
+  const budget::Accounts& disk;  // Disk space of sleeping guests.
   const gateway::Gateway& gateway;
   const modules::Fetcher& fetcher;
-  const operators::OperatorController* operators = nullptr;  // Null: that feature is off.
+  const operators::OperatorController* operators = nullptr;  // Null: the feature is off.
   const workflows::WorkflowController* workflows = nullptr;
 };
 
-// Of each namespace that has an Operator or a workflow. Nothing until those are listed, and the
-// policies.
+// The usage of each namespace that has an Operator or a workflow. Nothing until these and the
+// policies have been listed.
 [[nodiscard]] std::optional<std::map<std::string, tenants::Usage>> usage_now(
     const UsageSources& sources);
 

@@ -25,7 +25,7 @@ namespace hangar::host {
 
 namespace {
 
-// A Secret that is mounted changes within a minute or two anyway.
+// Period of reading the files. A mounted Secret takes a minute or two to change anyway.
 constexpr std::chrono::seconds kLook{10};
 
 }  // namespace

@@ -1,8 +1,9 @@
-// The keys that modules are verified with, as they are now: of a file or a directory, or of a
-// Secret in the host's namespace. Keys that come and go count without a restart.
+// The keys that verify modules, from a file, a directory, or a Secret in the host's namespace.
+// Changes apply without a restart.
 //
-// What cannot be read changes nothing: the keys that were read last go on. A Secret that is gone,
-// or a directory without a key, is no key, with which no module may run.
+// If the source cannot be read, the last keys stay valid. A Secret that was deleted, or a directory
+// without a key, means that there are no keys; then no module may run.
+//
 // Loop thread.
 #pragma once
 
@@ -26,13 +27,13 @@
 
 namespace hangar::host {
 
-// Of the values whose names end in `.pem`. InvalidInput names the one that is no key.
+// The keys in the values whose names end in `.pem`. InvalidInput names the value that is not a key.
 [[nodiscard]] Result<schematics::PublicKeys> keys_in_secret(const json::Value& secret);
 
 class VerificationKeys {
  public:
   struct Options {
-    std::filesystem::path path = {};  // Empty: the Secret.
+    std::filesystem::path path = {};  // Empty: use the Secret.
     std::string namespace_ = {};
     std::string secret = {};
   };
@@ -44,17 +45,17 @@ class VerificationKeys {
   };
   using Listener = std::function<void(schematics::PublicKeys)>;
 
-  // `listener` may be told of keys that are the same.
+  // `listener` may be called with unchanged keys.
   VerificationKeys(Parts parts, Options options, Listener listener);
   VerificationKeys(const VerificationKeys&) = delete;
   VerificationKeys& operator=(const VerificationKeys&) = delete;
-  // Stop it before.
+  // Requires that it is stopped.
   ~VerificationKeys();
 
   void start();
   [[nodiscard]] io::Task<void> stop();
 
-  // Unavailable until there were keys, and says why the last look failed.
+  // Unavailable until keys have been read; the message has the last error.
   [[nodiscard]] Result<> check() const;
 
  private:

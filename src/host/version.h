@@ -1,4 +1,4 @@
-// What this program calls itself: in --version, in User-Agent headers and to flights (as
+// The version of this program: in `hangar version`, in the log, and for flights (as
 // HANGAR_VERSION).
 #pragma once
 

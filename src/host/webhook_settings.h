@@ -12,7 +12,7 @@ namespace hangar::host {
 // Rows of settings().
 [[nodiscard]] std::vector<Setting> webhook_settings();
 
-// Whether they can work together. InvalidInput says what is missing.
+// Checks that the settings fit together. InvalidInput says which one is missing.
 [[nodiscard]] Result<> check(const admission::Webhooks::Options& options);
 
 }  // namespace hangar::host

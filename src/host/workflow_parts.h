@@ -1,4 +1,4 @@
-// Where the machines of workflows come from, with and without a cluster.
+// Loads the machines of workflows, with and without a cluster.
 #pragma once
 
 #include "abi/statemachine/runtime.h"
@@ -11,12 +11,13 @@
 
 namespace hangar::host {
 
-// Where what machines begin with lies; made by prepare_machine_directory().
+// The directory of the memory images that machines start from; prepare_machine_directory() creates
+// it.
 [[nodiscard]] std::filesystem::path machine_directory(const Config& config);
-// Of a resolved configuration. Denied when others may write there.
+// `config` is resolved. Denied when other users may write there.
 [[nodiscard]] Result<> prepare_machine_directory(const Config& config);
 
-// Machines without a cluster: for the host and for the command line.
+// The parts for machines that need no cluster, for the host and for commands.
 struct MachineParts {
   MachineParts(const Config& config, ModuleSupply& supply);
 
