@@ -39,11 +39,12 @@ char lower(char c) {
   return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
 }
 
-// Flags as its library reads them: any number of dashes, letters of either case, a value behind `=`
-// or as the next word, a switch without one; words that belong to none are left out.
+// Reads flags as the controller's library does: any number of dashes, letters of either case, a
+// value after `=` or as the next word, switches without a value. Words that belong to no flag are
+// ignored.
 std::map<std::string, std::string> flags_in(std::span<const std::string> arguments) {
   std::map<std::string, std::vector<std::string>> values;
-  std::string open;  // That a value may follow.
+  std::string open;  // The flag that a value may follow.
   const auto close = [&] {
     if (!open.empty() && values[open].empty()) values[open] = {"true"};
     open.clear();
@@ -79,7 +80,7 @@ std::string flag_of(std::string_view variable) {
   return flag;
 }
 
-// As strconv.ParseBool.
+// Like Go's strconv.ParseBool.
 Result<bool> parse_bool(std::string_view text) {
   constexpr std::array<std::string_view, 6> kTrue = {"1", "t", "T", "TRUE", "true", "True"};
   constexpr std::array<std::string_view, 6> kFalse = {"0", "f", "F", "FALSE", "false", "False"};
@@ -97,7 +98,7 @@ Result<std::int32_t> parse_number(std::string_view text) {
       error == std::errc::result_out_of_range ? "value out of range" : "invalid syntax"));
 }
 
-// Collects everything that is wrong, as its library does.
+// Reads variables and collects all problems, as the controller's library does.
 class Reading {
  public:
   Reading(std::span<const std::string> arguments, const Environment& environment)
@@ -139,7 +140,7 @@ class Reading {
     std::ranges::sort(problems_);
     return invalid(fmt::format("failed to parse variable(s): {}", fmt::join(problems_, "; ")));
   }
-  // That no variable is called by.
+  // Flags that are not the name of a variable.
   [[nodiscard]] std::vector<std::string> unknown_flags() const {
     std::vector<std::string> unknown;
     for (const auto& [name, value] : flags_) {
@@ -191,7 +192,7 @@ Result<AtcSettings> read_atc_settings(std::span<const std::string> arguments,
                             .text = std::move(text),
                             .variable = std::string(variable)});
   };
-  // What it is, whatever it is given: it acts as itself, for all namespaces, from anywhere.
+  // The controller always acts as itself, for all namespaces, with modules from any address.
   set("features", "airways,flights");
   set("cluster-flights-as-host", "true");
   set("module-address-allow-list", "private");
@@ -205,7 +206,7 @@ Result<AtcSettings> read_atc_settings(std::span<const std::string> arguments,
   if (reading.is_on("VERBOSE")) set("log-level", "debug", "VERBOSE");
   std::string cache = reading.text("CACHE_FS").value_or("");
   if (cache.empty()) cache = environment("TMPDIR").value_or("");
-  // A directory of its own: others may write beside it.
+  // A subdirectory, since other users may write to TMPDIR.
   set("module-cache-dir", (cache.empty() ? "/tmp" : cache) + "/hangar", "CACHE_FS");
   set("module-allow-list", reading.text("MODULE_ALLOW_LIST").value_or(""), "MODULE_ALLOW_LIST");
   set("readiness-rules-from", reading.is_on("DISABLE_CUSTOM_READINESS") ? "-" : "*",
@@ -258,7 +259,8 @@ std::optional<std::string> variable(std::string_view name) {
 }
 
 Result<> prepare_and_run(const host::Config& config, LogSink& sink) {
-  // As it has it: the kinds are there when it serves, and its webhooks of yesterday are not.
+  // As in yoke: the kinds exist before the controller serves, and webhook configurations that a
+  // killed controller left are deleted.
   Result<> applied = commands::apply_yoke_kinds(config, Log(sink, "atc"));
   if (!applied) {
     return std::unexpected(std::move(applied).error().in("failed to apply dependent resources"));

@@ -1,5 +1,5 @@
-// The host under the name `atc`: it reads what yoke's Air Traffic Controller reads, from the
-// command line and the environment, so that its Deployment needs another image and no more.
+// The host under the name `atc`. It takes the command line and environment of yoke's Air Traffic
+// Controller, so the controller's Deployment needs only another image.
 #pragma once
 
 #include "base/result.h"
@@ -14,22 +14,22 @@
 
 namespace hangar::cli {
 
-// What was given, as settings of host::settings().
+// The given values as settings of host::settings().
 struct AtcSettings {
   struct Entry {
     std::string setting;
     std::string text;
-    std::string variable;  // Whence it comes, for errors.
+    std::string variable;  // The variable that it comes from, for errors.
   };
   std::vector<Entry> entries;
-  // What means something else here, or nothing: for people.
+  // For the user: values that are ignored or have another meaning here.
   std::vector<std::string> remarks;
 };
 
 using Environment = std::function<std::optional<std::string>(std::string_view name)>;
 
-// `arguments` without the program's name: each variable is a flag as well (--cache-fs for
-// CACHE_FS), which wins. InvalidInput names every variable that is missing or wrong.
+// `arguments` without the program's name. Each variable is a flag as well (--cache-fs for
+// CACHE_FS); the flag wins. InvalidInput names every variable that is missing or wrong.
 [[nodiscard]] Result<AtcSettings> read_atc_settings(std::span<const std::string> arguments,
                                                     const Environment& environment);
 

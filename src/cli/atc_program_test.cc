@@ -18,7 +18,7 @@ using Variables = std::map<std::string, std::string, std::less<>>;
 using testing::Contains;
 using testing::HasSubstr;
 
-// What yoke's installer gives its Deployment, and what has no default.
+// The variables of the Deployment that yoke's installer creates, as far as they have no default.
 const Variables kRequired = {{"TLS_CA_CERT", "/conf/tls/ca.crt"},
                              {"TLS_SERVER_CERT", "/conf/tls/server.crt"},
                              {"TLS_SERVER_KEY", "/conf/tls/server.key"},

@@ -1,4 +1,4 @@
-// hangar build: what users write becomes modules.
+// `hangar build`: builds modules from users' sources.
 #pragma once
 
 #include "cli/setting_flags.h"
@@ -14,7 +14,7 @@ class BuildCommands {
  public:
   explicit BuildCommands(CLI::App& build);
 
-  // The one that was parsed; returns the exit code.
+  // Runs the command that was parsed; returns the exit code.
   [[nodiscard]] int run() const;
 
  private:

@@ -68,16 +68,16 @@ int run_host(const SettingFlags& flags) {
   return ended ? kDone : report(ended.error(), kFailed);
 }
 
-// Empty: no input. Without a path it is what is piped in, and nothing at a terminal: a flight that
-// needs none is not to wait for a person.
+// Without a path, reads a pipe on stdin, but not a terminal: a flight that needs no input must not
+// wait for a person. Returns an empty text if there is no input.
 Result<std::string> read_input(const std::string& path) {
   if (path.empty() && ::isatty(STDIN_FILENO) == 1) return std::string();
   if (!path.empty() && path != "-") return io::read_file(path, limits::kObjectBytesMax);
   return std::string(std::istreambuf_iterator<char>(std::cin), {});
 }
 
-// For --name and the like, whose value goes into a manifest: why it cannot be an object's name, or
-// nothing. An empty one is as none.
+// A check for --name and similar flags, whose value goes into a manifest: why it cannot be the name
+// of an object, or nothing. An empty value counts as not given.
 std::string check_object_name(const std::string& name) {
   if (name.empty() || is_dns_subdomain(name)) return {};
   return fmt::format(
@@ -328,7 +328,7 @@ int run_machine(const SettingFlags& setting_flags, RunMachineFlags flags) {
       },
       [](std::string_view text) {
         fmt::print("{}", text);
-        std::fflush(stdout);  // Whoever types sees what each event does.
+        std::fflush(stdout);  // A person sees the result of each event at once.
       },
       Log(*sink, "machine"));
   return ended ? kDone : report(ended.error(), kFailed);
@@ -395,7 +395,7 @@ struct WorkflowFlags {
   std::string output = "text";
 };
 
-// Of a command of its own right, with the workflow that it is about.
+// Adds a subcommand with the argument NAME, a workflow.
 CLI::App* add_workflow_command(CLI::App& parent, const char* name, const char* help,
                                WorkflowFlags& flags) {
   CLI::App* const command = parent.add_subcommand(name, help);
@@ -418,7 +418,7 @@ int show_workflow(const SettingFlags& setting_flags, const WorkflowFlags& flags)
   if (!shown) return report(shown.error(), kFailed);
   fmt::print("{}", shown->text);
   if (!shown->trouble) return kDone;
-  std::fflush(stdout);  // The error comes last, also where both go to one file.
+  std::fflush(stdout);  // The error comes last even if both go to one file.
   return report(*shown->trouble, kFailed);
 }
 
@@ -581,13 +581,14 @@ int run(int argc, char** argv) {
   }
   try {
     std::vector<std::string> arguments = module_commands.read(release_commands.read(given));
-    std::ranges::reverse(arguments);  // As CLI11 takes them.
+    std::ranges::reverse(arguments);  // CLI11 takes them from the last to the first.
     app.parse(std::move(arguments));
   } catch (const CLI::ParseError& error) {
     const int code = app.exit(error);
     return code == 0 ? kDone : kWrongUsage;
   }
-  // These two live on: without the parser, which has each setting once for each command.
+  // These two commands run for long: they free the parser, which has every setting once per
+  // command.
   const bool is_host = host_command->parsed();
   const bool is_run = run_command->parsed();
   if (is_host || is_run) parser.reset();

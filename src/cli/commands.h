@@ -1,4 +1,4 @@
-// The command line of `hangar`: what each command takes, and what it does.
+// The command line of `hangar`: parses it and runs the command.
 #pragma once
 
 #include <cstdint>
@@ -6,12 +6,12 @@
 
 namespace hangar::cli {
 
-// As which program this one was started, by the last part of argv[0]: under these names it stands
-// in for the original (yoke_program.h, atc_program.h).
+// The program that this one was started as, by the last segment of argv[0]. Under the other names
+// it replaces the original (yoke_program.h, atc_program.h).
 enum class ProgramName : std::uint8_t { Hangar, Yoke, Atc };
 [[nodiscard]] ProgramName program_name(std::string_view argv0);
 
-// Returns the exit code: 0 done; 1 it failed; 2 the command line is wrong. Errors go to stderr.
+// Returns the exit code: 0 success; 1 failure; 2 wrong command line. Errors go to stderr.
 [[nodiscard]] int run(int argc, char** argv);
 
 }  // namespace hangar::cli

@@ -32,7 +32,8 @@ namespace {
 using commands::KnownName;
 using commands::NameKind;
 
-// "FORMAT:{json,text}" of an option that takes one of a few words: those words.
+// The words of an option that takes one of a few words: CLI11 has them in the type,
+// "FORMAT:{json,text}".
 std::vector<std::string> choices_of(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const std::size_t open = type.find('{');
@@ -54,7 +55,7 @@ Paths paths_of(const CLI::Option& option) {
   return type.contains("DIRECTORY") ? Paths::Directories : Paths::None;
 }
 
-// What of the cluster an option or a positional of a command takes.
+// The kind of names of the cluster that an option or positional of a command takes.
 std::optional<NameKind> names_of(const CLI::Option& option, std::string_view command) {
   if (option.get_type_name() == "NAMESPACE") return NameKind::Namespaces;
   if (!option.get_positional()) return std::nullopt;
@@ -73,7 +74,7 @@ bool is_switch(const CLI::Option& option) {
   return option.get_items_expected_min() == 0;
 }
 
-// The longest with its dashes: "--namespace", or "-o".
+// The longest name with its dashes: "--namespace", or "-o".
 std::string flag_name(const CLI::Option& option) {
   if (!option.get_lnames().empty()) return "--" + option.get_lnames().front();
   return option.get_snames().empty() ? std::string() : "-" + option.get_snames().front();
@@ -81,11 +82,11 @@ std::string flag_name(const CLI::Option& option) {
 
 struct Flag {
   const CLI::Option* option = nullptr;
-  std::string written;               // With its dashes.
-  std::optional<std::string> value;  // Behind `=`.
+  std::string written;               // The name with its dashes.
+  std::optional<std::string> value;  // The text after `=`.
 };
 
-// Null option: this command has no such flag. `-namespace` is yoke's way to write `--namespace`.
+// The option is null if the command has no such flag. `-namespace` is yoke's form of `--namespace`.
 Flag flag_in(const CLI::App& command, std::string_view word) {
   const std::size_t equals = word.find('=');
   Flag flag{.option = nullptr, .written = std::string(word.substr(0, equals)), .value = {}};
@@ -102,7 +103,7 @@ class Line {
  public:
   explicit Line(const CLI::App& app) : command_(&app) {}
 
-  // A word that is done with.
+  // Reads a complete word.
   void read(const std::string& word) {
     if (open_ != nullptr) {
       found_.flags[flag_name(*std::exchange(open_, nullptr))] = word;
@@ -125,7 +126,7 @@ class Line {
     }
   }
 
-  // The word under the cursor.
+  // Completes the word under the cursor.
   [[nodiscard]] Completion complete(const std::string& word) {
     if (open_ != nullptr) {
       add_values(*open_, word, {});
@@ -144,7 +145,7 @@ class Line {
     const std::vector<const CLI::Option*> positionals =
         command_->get_options([](const CLI::Option* option) { return option->get_positional(); });
     if (!positionals.empty()) {
-      // The last one may be a list.
+      // The last positional may take several words.
       const std::size_t at = found_.positionals.size();
       if (at < positionals.size()) {
         add_values(*positionals[at], word, {});
@@ -175,7 +176,7 @@ class Line {
   }
 
   void add_flags(const std::string& word) {
-    // As it was begun: with one dash or two.
+    // With as many dashes as the user has typed: one or two.
     const bool is_go = word.size() > 1 && !word.starts_with("--");
     for (const CLI::Option* const option : command_->get_options()) {
       if (option->get_positional()) continue;
@@ -195,7 +196,7 @@ class Line {
   }
 
   const CLI::App* command_;
-  const CLI::Option* open_ = nullptr;  // A flag that waits for its value.
+  const CLI::Option* open_ = nullptr;  // A flag whose value comes next.
   bool only_positionals_ = false;
   Completion found_;
 };
@@ -220,7 +221,7 @@ std::string first_of(const Completion& completion, std::initializer_list<const c
   return {};
 }
 
-// What the cluster says; nothing where it does not.
+// Names from the cluster; none if it cannot be asked.
 std::vector<KnownName> names_for(const Completion& completion) {
   host::Config config;
   // NOLINTNEXTLINE(concurrency-mt-unsafe): before any thread starts.
@@ -230,7 +231,7 @@ std::vector<KnownName> names_for(const Completion& completion) {
   if (std::string given = first_of(completion, {"--kubeconfig"}); !given.empty()) {
     config.kubeconfig = std::move(given);
   }
-  // `--context` of yoke's commands is a number of lines.
+  // In yoke's commands `--context` is a number of lines.
   const bool is_yokes = completion.flags.contains("--kube-context") ||
                         *completion.names == NameKind::Releases ||
                         *completion.names == NameKind::Revisions;

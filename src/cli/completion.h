@@ -1,10 +1,10 @@
-// Completion of command lines in shells: what could stand in place of the word under the cursor,
-// out of the tables of options that `--help` shows, and out of the cluster.
+// Completion of command lines in shells: the words that fit in place of the word under the cursor,
+// from the parser's options (those of `--help`) and from the cluster.
 //
-// A shell's script (`hangar completion bash`) asks `hangar __complete WORD...` for each completion,
-// with the words up to the cursor, the last of which may be empty. The answer's first line says
-// whether paths could stand there, too (none, files or directories); each line behind it is a
-// candidate, a tab, and what it is.
+// For each completion a shell's script (`hangar completion bash`) runs `hangar __complete WORD...`
+// with the words up to the cursor; the last one may be empty. The first line of the answer tells
+// whether paths fit, too (none, files or directories). Each further line is a candidate, a tab, and
+// its description.
 #pragma once
 
 #include "base/result.h"
@@ -27,28 +27,29 @@ enum class Paths : std::uint8_t { None, Files, Directories };
 
 struct Completion {
   Paths paths = Paths::None;
-  std::vector<commands::KnownName> candidates;  // That begin with the last word.
-  // What of the cluster could stand there as well, and what goes before it ("--namespace=").
+  std::vector<commands::KnownName> candidates;  // Those that begin with the last word.
+  // Names of the cluster that fit as well, and the text before them ("--namespace=").
   std::optional<commands::NameKind> names = {};
   std::string before_names = {};
-  // Of the flags that were given, by their longest name; and the positional words.
+  // Values of the given flags, by the flag's longest name; and the positional words.
   std::map<std::string, std::string> flags = {};
   std::vector<std::string> positionals = {};
-  std::string command = {};  // Which one it is: "workflow show".
+  std::string command = {};  // The subcommands so far: "workflow show".
 };
 // Pure.
 [[nodiscard]] Completion complete(const CLI::App& app, std::span<const std::string> words);
 
-// The answer to `__complete`, for stdout. What the cluster does not say in time is left out.
+// The answer to `__complete`, for stdout. Leaves out names that the cluster does not return in
+// time.
 [[nodiscard]] std::string complete_command(const CLI::App& app, std::span<const std::string> words);
 
-// The word that asks for it.
+// The first argument of such a run.
 inline constexpr std::string_view kCompleteWord = "__complete";
 
 // `completion SHELL`. Returns the exit code.
 class CompletionCommand {
  public:
-  // `program`: under which name shells complete it.
+  // `program`: the name that shells complete.
   CompletionCommand(CLI::App& app, std::string_view program);
 
   [[nodiscard]] const CLI::App& app() const { return command_; }
@@ -57,11 +58,11 @@ class CompletionCommand {
 
  private:
   const std::string program_;
-  std::unique_ptr<std::string> shell_ = std::make_unique<std::string>();  // The parser has it.
+  std::unique_ptr<std::string> shell_ = std::make_unique<std::string>();  // CLI11 points to it.
   CLI::App& command_;
 };
 
-// The script of a shell for the program under that name. InvalidInput for other shells.
+// The script of a shell that completes `program`. InvalidInput for other shells.
 [[nodiscard]] Result<std::string> completion_script(std::string_view shell,
                                                     std::string_view program);
 

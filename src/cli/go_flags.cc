@@ -21,7 +21,7 @@ namespace hangar::cli {
 
 namespace {
 
-// Those that may stand before the command, and whether they take a value.
+// Flags that may come before the command.
 struct CommonFlag {
   std::string_view name;
   bool takes_value = true;
@@ -33,8 +33,8 @@ bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-// The name of a flag with one dash or two: "namespace" of "-namespace=x". Empty: it is none that
-// has more than a letter.
+// The name of a flag with one dash or two: "namespace" of "-namespace=x". Empty if the argument is
+// not a flag with a name longer than a letter.
 std::string_view name_of_flag(std::string_view argument) {
   if (!argument.starts_with('-')) return {};
   argument.remove_prefix(argument.starts_with("--") ? 2 : 1);
@@ -42,7 +42,7 @@ std::string_view name_of_flag(std::string_view argument) {
   return name.size() > 1 && is_letter(name.front()) ? name : std::string_view();
 }
 
-// How many of the first arguments are common flags with their values.
+// Number of leading arguments that are common flags and their values.
 std::size_t common_flags_at_begin(const std::vector<std::string>& arguments) {
   std::size_t at = 0;
   while (at < arguments.size()) {
@@ -63,6 +63,7 @@ std::vector<std::string> read_go_flags(std::vector<std::string> arguments,
   const auto command = std::ranges::find_if(
       commands, [&](const CLI::App* one) { return one->check_name(arguments[common]); });
   if (command == commands.end()) return arguments;
+  // Moves the command before the common flags: CLI11 has them as options of the commands.
   std::ranges::rotate(arguments.begin(), arguments.begin() + static_cast<std::ptrdiff_t>(common),
                       arguments.begin() + static_cast<std::ptrdiff_t>(common) + 1);
 
@@ -81,7 +82,7 @@ std::vector<std::string> read_go_flags(std::vector<std::string> arguments,
       continue;
     }
     read.push_back((argument.starts_with("--") ? "" : "-") + argument);
-    // Its value, which may begin with a dash.
+    // The value, which may begin with a dash.
     const bool has_value = option->get_items_expected_min() == 0 || argument.contains('=');
     if (!has_value && at + 1 < arguments.size()) read.push_back(arguments[++at]);
   }
@@ -90,13 +91,13 @@ std::vector<std::string> read_go_flags(std::vector<std::string> arguments,
 
 namespace {
 
-// One flag as Go's package takes it apart.
+// One flag, split as Go's package does.
 struct GoFlag {
   std::string name;
-  std::optional<std::string> value;  // Behind `=`.
+  std::optional<std::string> value;  // The text after `=`.
 };
 
-// Nothing: flags end here.
+// Nothing: not a flag, so flags end here.
 std::optional<GoFlag> flag_in(std::string_view argument) {
   if (argument.size() < 2 || !argument.starts_with('-') || argument == "--") return std::nullopt;
   argument.remove_prefix(argument.starts_with("--") ? 2 : 1);
@@ -123,12 +124,12 @@ std::size_t names_max(const CLI::App& command) {
       .size();
 }
 
-// The flags of one command, in the order in which they are given first.
+// The flags of one command, in the order of their first occurrence.
 class GoFlagsRead {
  public:
   explicit GoFlagsRead(const CLI::App& command) : command_(command) {}
 
-  // Takes one flag, and its value out of what follows.
+  // Takes a flag, and its value from `rest` if necessary.
   [[nodiscard]] Result<> take(const GoFlag& flag, std::span<const std::string>& rest) {
     const CLI::Option* const option = command_.get_option_no_throw(dashed(flag.name));
     if (option == nullptr) return invalid("flag provided but not defined: -" + flag.name);
@@ -150,7 +151,7 @@ class GoFlagsRead {
         all.push_back(given.value);
       } else if (given.name.size() > 1) {
         all.push_back(fmt::format("{}={}", dashed(given.name), given.value));
-      } else if (given.value != "false") {  // A letter takes no value.
+      } else if (given.value != "false") {  // A flag of one letter takes no value.
         all.push_back(dashed(given.name));
       }
     }
@@ -178,7 +179,8 @@ class GoFlagsRead {
   std::vector<Given> given_;
 };
 
-// Those before the command, which every command of Go's has and not every one here.
+// Takes the flags before the command. Every command of yoke's program accepts them; here some do
+// not.
 Result<std::vector<std::string>> take_common(std::span<const std::string>& rest, GoLine& line) {
   std::vector<std::string> taken;
   while (!rest.empty()) {
@@ -245,6 +247,7 @@ Result<GoLine> read_go_line(std::span<const std::string> arguments,
   const std::size_t names = std::min(rest.size(), names_max(*line.command));
   line.arguments = flags.arguments();
   line.arguments.insert(line.arguments.begin(), line.command->get_name());
+  // CLI11 would take names that begin with a dash for flags.
   if (names > 0) line.arguments.emplace_back("--");
   const std::span<const std::string> kept = rest.first(names);
   line.arguments.insert(line.arguments.end(), kept.begin(), kept.end());

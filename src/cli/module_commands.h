@@ -1,5 +1,5 @@
-// Yoke's commands for modules: schematics, sign and verify. As cli/release_commands.h has those for
-// releases.
+// Yoke's commands for modules: schematics, sign and verify, built like those for releases
+// (cli/release_commands.h).
 #pragma once
 
 #include "base/result.h"
@@ -18,18 +18,18 @@ class ModuleCommands {
  public:
   explicit ModuleCommands(CLI::App& app);
 
-  // All of them; the first one is schematics.
+  // All commands; the first one is schematics.
   [[nodiscard]] std::vector<const CLI::App*> apps() const;
-  // As ReleaseCommands::read.
+  // Like ReleaseCommands::read.
   [[nodiscard]] std::vector<std::string> read(std::vector<std::string> arguments) const;
   [[nodiscard]] bool parsed() const;
-  // The one that was parsed; returns the exit code.
+  // Runs the command that was parsed; returns the exit code.
   [[nodiscard]] int run() const;
 
  private:
   struct Flags {
     std::string module;
-    std::string action;  // Of schematics.
+    std::string action;  // The action of schematics.
     std::string name;
     bool is_command = false;
     std::string key;
@@ -40,10 +40,10 @@ class ModuleCommands {
   [[nodiscard]] int sign() const;
   [[nodiscard]] int verify() const;
   [[nodiscard]] Result<> check_schematics() const;
-  // Of sign and verify.
+  // The check of sign and verify.
   [[nodiscard]] Result<> check_files() const;
 
-  // CLI11 keeps pointers to it. Only one of the commands is parsed.
+  // CLI11 keeps pointers to it. The commands share it, since only one is parsed.
   std::unique_ptr<Flags> flags_ = std::make_unique<Flags>();
   ReleaseCommand schematics_;
   ReleaseCommand sign_;

@@ -43,7 +43,8 @@ namespace {
 using commands::Finished;
 using host::Part;
 
-// As strconv.Atoi. Zero and less are not refused here: whoever needs a revision says its range.
+// Like Go's strconv.Atoi. Accepts zero and negative numbers: commands that need a revision check
+// its range.
 Result<long> parse_number(std::string_view text, std::string_view what) {
   long number = 0;
   std::string_view digits = text;
@@ -59,20 +60,20 @@ Result<long> parse_number(std::string_view text, std::string_view what) {
   return number;
 }
 
-// A revision's number; what is below one is no revision's.
+// The number of a revision; zero for numbers below one, which no revision has.
 std::size_t revision_of(long number) {
   return static_cast<std::size_t>(std::max(number, 0L));
 }
 
-// What is waited for, on a terminal's last line, which the next one takes the place of.
+// Shows what a command waits for on the last line of the terminal, in place of the text before.
 void show_on_last_line(std::string_view text) {
-  constexpr std::size_t kWidth = 100;  // So that it stays one line; wider terminals are usual.
+  constexpr std::size_t kWidth = 100;  // Keeps it on one line; terminals are usually wider.
   std::string line = text.empty() ? std::string() : "waiting for " + printable(text);
   if (line.size() > kWidth) line.resize(kWidth);
   fmt::print(stderr, "\r\x1b[K{}", line);
 }
 
-// What a flight could have, and more than any has.
+// The address space of a flight; more than any needs.
 constexpr std::uint64_t kMemoryMibMax = 4096;
 
 Result<Duration> parse_duration(const std::string& text, std::string_view flag) {
@@ -293,7 +294,7 @@ void ReleaseCommands::add_takeoff(CLI::App& command, Flags& flags) {
                   "what it may look up besides, by comma: [ns/]Kind.group[:name]")
       ->type_name("MATCHERS")
       ->delimiter(',')
-      ->allow_extra_args(false);  // One value each time: what follows is another argument.
+      ->allow_extra_args(false);  // One value for each flag; the next word is a new argument.
   command.add_option("--checksum", takeoff.checksum, "sha256 that the module must have")
       ->type_name("SHA256");
   command
@@ -442,7 +443,7 @@ int ReleaseCommands::takeoff() const {
   Result<commands::TakeoffOptions> options = takeoff_options();
   const auto check = [&]() -> Result<> {
     if (!options) return std::unexpected(options.error());
-    // Nothing is read from a person.
+    // Does not wait for a person to type.
     if (::isatty(STDIN_FILENO) == 1) {
       if (options->flight) return {};
       return fail(ErrorKind::InvalidInput, "flight-path is required as second position arg");
@@ -487,7 +488,7 @@ int ReleaseCommands::stow() const {
 
 int ReleaseCommands::unlatch() const {
   return unlatch_.run(flags_->check_release(), [&](const host::Config& config, const Log& log) {
-    // Yoke's own default: not the kubeconfig's.
+    // The default of yoke's own unlatch is "default", not the kubeconfig's namespace.
     commands::ReleaseName name = flags_->name();
     if (name.namespace_.empty()) name.namespace_ = "default";
     return commands::unlatch(config, name, log);

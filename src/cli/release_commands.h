@@ -1,5 +1,5 @@
-// Yoke's commands for releases: their names, aliases and flags are those of yoke's own program,
-// with one dash or two; so are their texts and exit codes.
+// Yoke's commands for releases. Names, aliases, flags (with one dash or two), texts and exit codes
+// are those of yoke's own program.
 #pragma once
 
 #include "base/log.h"
@@ -25,7 +25,7 @@
 
 namespace hangar::cli {
 
-// One of them, with the flags that all have.
+// One of the commands, with the flags that all of them have.
 class ReleaseCommand {
  public:
   using Work =
@@ -35,8 +35,8 @@ class ReleaseCommand {
 
   [[nodiscard]] const CLI::App& app() const { return command_; }
   [[nodiscard]] bool parsed() const { return command_.parsed(); }
-  // Returns the exit code. Errors and warnings go to the standard error as they are: what comes of
-  // `check`, which needs no cluster, first.
+  // Returns the exit code. Errors and warnings go to stderr without a prefix. `check` needs no
+  // cluster; its error is reported instead of running `work`.
   [[nodiscard]] int run(const Result<>& check, const Work& work) const;
 
  private:
@@ -51,22 +51,22 @@ class ReleaseCommands {
 
   [[nodiscard]] std::vector<const CLI::App*> apps() const;
   [[nodiscard]] const CLI::App& takeoff_app() const { return takeoff_.app(); }
-  // What is behind `--`, where that was read already.
+  // Sets the words after `--`, if they have been read separately.
   void take_flight_arguments(std::vector<std::string> arguments) {
     flags_->takeoff.args = std::move(arguments);
   }
-  // The command line as the parser takes it, of `arguments` without the program's name: as Go's
-  // flag package reads it, and without what is for the flight of a takeoff.
+  // The arguments for the parser, from `arguments` without the program's name: read as by Go's flag
+  // package, without the words for the flight of a takeoff.
   [[nodiscard]] std::vector<std::string> read(std::vector<std::string> arguments);
   [[nodiscard]] bool parsed() const;
-  // The one that was parsed; returns the exit code.
+  // Runs the command that was parsed; returns the exit code.
   [[nodiscard]] int run() const;
 
  private:
-  // As they are written.
+  // The flags of takeoff, as given.
   struct TakeoffFlags {
     std::string module;
-    std::vector<std::string> args;  // Behind "--".
+    std::vector<std::string> args;  // After "--".
     bool stdout_only = false;
     bool dry = false;
     bool skip_dry_run = false;
@@ -102,7 +102,7 @@ class ReleaseCommands {
     TakeoffFlags takeoff;
     commands::TurbulenceOptions turbulence;
     commands::StowOptions stow;
-    std::string module;  // Of stow.
+    std::string module;  // The module of stow.
     bool color = false;
 
     [[nodiscard]] commands::ReleaseName name() const;
@@ -119,7 +119,7 @@ class ReleaseCommands {
   static void add_stow(CLI::App& command, Flags& flags);
   static void add_context(CLI::App& command, Flags& flags);
   static void add_difference(CLI::App& command, Flags& flags);
-  // Without what is on the standard input.
+  // Does not read the standard input.
   [[nodiscard]] Result<commands::TakeoffOptions> takeoff_options() const;
 
   [[nodiscard]] int blackbox() const;
@@ -130,7 +130,7 @@ class ReleaseCommands {
   [[nodiscard]] int stow() const;
   [[nodiscard]] int unlatch() const;
 
-  // CLI11 keeps pointers to it. Only one of the commands is parsed.
+  // CLI11 keeps pointers to it. The commands share it, since only one is parsed.
   std::unique_ptr<Flags> flags_ = std::make_unique<Flags>();
   ReleaseCommand blackbox_;
   ReleaseCommand descent_;

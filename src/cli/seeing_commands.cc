@@ -52,7 +52,7 @@ RecordsFlags::RecordsFlags(CLI::App& command) {
 Result<commands::RecordsAccess> RecordsFlags::resolve(const host::Config& given) const {
   commands::RecordsAccess access{.local = {}, .host = place_};
   access.host.authority = authority_;
-  // Who says where the host's files are means those.
+  // A user who gives a directory of the host means the records in it.
   const bool is_local = !given.recorder_directory.empty() || !given.module_cache_dir.empty();
   if (!is_local || !place_.address.empty()) return access;
   const host::Config config = HANGAR_TRY(host::resolve(given));
@@ -62,7 +62,7 @@ Result<commands::RecordsAccess> RecordsFlags::resolve(const host::Config& given)
 
 namespace {
 
-// As the API server takes it: a segment of a path.
+// The rule of the API server: the name is one segment of a path.
 std::string check_role_name(const std::string& name) {
   const bool is_one = !name.empty() && name != "." && name != ".." &&
                       name.find_first_of("/%") == std::string::npos && printable(name) == name;
@@ -83,13 +83,15 @@ void add_guest(CLI::App& command, std::string& name, std::string& namespace_) {
       ->check(check_namespace);
 }
 
-// `ask(records, question)` where the records are; the question's namespace is filled in.
+// Calls `ask(records, question)` with the source of records, and sets the question's namespace if
+// it is empty.
 template <class Told, class Question, class Ask>
 Result<Told> ask_about(const host::Config& given, const commands::RecordsAccess& access,
                        Question& question, std::string_view command, const Ask& ask) {
   const host::Config config = HANGAR_TRY(host::resolve(given));
   const bool has_namespace = !question.namespace_.empty();
-  // Whoever runs operators here, without a cluster, sees them first.
+  // The files of this machine first: without a namespace, the question may be about an operator of
+  // `hangar run`.
   if (access.local || !has_namespace) {
     const std::unique_ptr<commands::Records> local = commands::local_records(access.local.value_or(
         seeing::RecordsPlace{.directory = host::recorder_directory(config), .file = {}}));
@@ -107,7 +109,7 @@ Result<Told> ask_about(const host::Config& given, const commands::RecordsAccess&
   Result<Told> found = session.run(ask(*records, question));
   const bool may_have_none = !has_namespace && question.name.contains('/');
   if (found || found.error().kind() != ErrorKind::NotFound || !may_have_none) return found;
-  // An instance that is in no namespace.
+  // It may be a cluster-scoped instance.
   const std::string namespace_ = std::exchange(question.namespace_, {});
   Result<Told> again = session.run(ask(*records, question));
   if (again) return again;

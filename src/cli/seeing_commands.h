@@ -1,7 +1,8 @@
-// `hangar timeline`, `hangar why` and `hangar rights`: their flags, and what they print.
+// `hangar timeline`, `hangar why` and `hangar rights`: their flags and output.
 //
-// All of them read the records of the host of the cluster, with the rights of the kubeconfig; those
-// of this machine where a flag or variable says where they are.
+// All of them read the records of the cluster's host, with the rights of the kubeconfig's user. If
+// a flag or variable gives the directory of records, they read that directory of this machine
+// instead.
 #pragma once
 
 #include "base/result.h"
@@ -20,14 +21,14 @@
 
 namespace hangar::cli {
 
-// Where records are read, as flags.
+// The flags for the source of records.
 class RecordsFlags {
  public:
   explicit RecordsFlags(CLI::App& command);
-  RecordsFlags(const RecordsFlags&) = delete;  // The parser has the addresses of its members.
+  RecordsFlags(const RecordsFlags&) = delete;  // The parser has pointers to its members.
   RecordsFlags& operator=(const RecordsFlags&) = delete;
 
-  // `given`: before directories are filled in.
+  // `given`: the configuration before host::resolve().
   [[nodiscard]] Result<commands::RecordsAccess> resolve(const host::Config& given) const;
 
  private:

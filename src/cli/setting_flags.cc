@@ -15,7 +15,7 @@ namespace hangar::cli {
 
 namespace {
 
-// Settings of other commands in the same file are checked and not used.
+// The file may contain settings of other commands; they are checked and ignored.
 constexpr const char* kConfigHelp = "YAML file of settings, keys as logLevel";
 
 }  // namespace

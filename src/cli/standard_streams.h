@@ -1,4 +1,4 @@
-// Where yoke's commands read and write, and how they are added: what they share.
+// Shared by yoke's commands: their standard streams, and how they are added to the parser.
 #pragma once
 
 #include "base/result.h"
@@ -12,11 +12,11 @@
 
 namespace hangar::cli {
 
-// To the standard output, as it is.
+// To stdout, unchanged.
 void print(std::string_view text);
-// To the standard error.
+// To stderr, unchanged.
 void say(std::string_view text);
-// To its end. LimitExceeded.
+// Reads stdin to its end. LimitExceeded.
 [[nodiscard]] Result<std::string> read_standard_input(std::size_t bytes_max);
 
 CLI::App& add_command(CLI::App& app, const char* name, const char* help,

@@ -30,7 +30,7 @@ std::string check_account_name(const std::string& name) {
   return fmt::format("\"{}\" must be the name of a service account", name);
 }
 
-// Beside the cluster, what the host may do: rights are given for its features.
+// Settings for the connection, and the features: the rights depend on those.
 SettingFlags settings_of(CLI::App& command) {
   return {command, {host::Part::Log, host::Part::Cluster, host::Part::Features}};
 }
@@ -60,7 +60,7 @@ void add_dry_run(CLI::App& command, std::string& dry_run) {
       ->check(CLI::IsMember({"none", "client", "server"}));
 }
 
-// Of a Result with something to print.
+// Prints `text`, or the error of `result`. Returns the exit code.
 template <class T>
 int finish(const Result<T>& result, const std::string& text) {
   if (!result) {

@@ -1,4 +1,4 @@
-// `hangar tenant allow`, `list` and `remove`: their flags, and what they print.
+// `hangar tenant allow`, `list` and `remove`: their flags and output.
 #pragma once
 
 #include "cli/setting_flags.h"
@@ -15,7 +15,7 @@ class TenantCommands {
  public:
   explicit TenantCommands(CLI::App& tenant);
 
-  // The one that was parsed; returns the exit code.
+  // Runs the command that was parsed; returns the exit code.
   [[nodiscard]] int run() const;
 
  private:

@@ -20,12 +20,12 @@ namespace hangar::cli {
 
 namespace {
 
-// Another screen than the one with what was printed before, without a cursor; and back.
+// Switches to the alternate screen and hides the cursor; and back.
 constexpr std::string_view kEnter = "\x1b[?1049h\x1b[?25l";
 constexpr std::string_view kLeave = "\x1b[?25h\x1b[?1049l";
 
 void write(std::string_view text) {
-  // A terminal that is gone is found out by reading.
+  // read() detects that the terminal is gone.
   (void)io::write_all(STDOUT_FILENO, text);
 }
 

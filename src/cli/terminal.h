@@ -1,4 +1,4 @@
-// A terminal as a screen of lines, and keys without waiting for the end of a line.
+// A terminal as a full screen of lines, with keys read one by one.
 #pragma once
 
 #include "base/result.h"
@@ -12,10 +12,10 @@
 
 namespace hangar::cli {
 
-// From construction to destruction the screen is this program's; afterwards it is as it was.
+// From construction to destruction this program has the screen; the destructor restores it.
 class Terminal {
  public:
-  // Whether both streams are one.
+  // Whether stdin and stdout are terminals.
   [[nodiscard]] static bool is_there();
 
   Terminal();
@@ -28,7 +28,7 @@ class Terminal {
     std::size_t lines = 24;
   };
   [[nodiscard]] static Size size();
-  // What has been typed, without waiting. NotFound when nobody types there any more.
+  // The bytes that have been typed, without waiting. NotFound when the terminal is gone.
   [[nodiscard]] static Result<std::string> read();
 
   struct Line {

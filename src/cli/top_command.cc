@@ -41,10 +41,10 @@ using commands::TopScreen;
 using host::Part;
 
 constexpr std::chrono::seconds kEvery{2};
-// A lone escape is a key when nothing has followed it for so long.
+// An escape byte is the Escape key if no further byte follows within this time.
 constexpr std::chrono::milliseconds kEscapeTime{50};
 
-// The screen while somebody looks. Loop thread; its tasks have ended when show() returns.
+// The live screen. Loop thread; its tasks have ended when show() returns.
 class Live {
  public:
   Live(io::Loop& loop, commands::Records& records, seeing::TopQuestion question,
@@ -137,7 +137,7 @@ class Live {
   std::string input_;
   io::Loop::Timer escape_timer_;
   bool is_opening_ = false;
-  std::size_t under_way_ = 0;  // Tasks of this.
+  std::size_t under_way_ = 0;  // Number of own tasks.
   std::stop_source stop_;
   io::Event ended_;
 };
@@ -192,7 +192,7 @@ int TopCommand::run() const {
   if (!access->local) {
     auto login = host::find_login(*given);
     if (!login) return report(login.error(), kFailed);
-    // Lines of a log would be written over the screen.
+    // Log lines would overwrite the screen.
     session.emplace(*std::move(login), is_live ? Log() : Log(*sink, "top"));
   }
   io::Loop& loop = session ? session->loop : own_loop;
@@ -200,7 +200,7 @@ int TopCommand::run() const {
   std::optional<io::Signals> signals;
   if (is_live) {
     signals.emplace(loop, std::initializer_list<int>{SIGINT, SIGTERM, SIGHUP}, [&live](int) {
-      if (!live) std::_Exit(kFailed);  // Nothing is shown yet.
+      if (!live) std::_Exit(kFailed);  // Before the screen is taken.
       live->quit();
     });
   }
@@ -208,7 +208,7 @@ int TopCommand::run() const {
       session ? commands::host_records(*given, *session, access->host)
               : commands::local_records(*access->local);
   if (!records) return report(records.error(), kFailed);
-  // What is wrong is said before the screen is taken.
+  // Asks once before taking the screen, so that errors are printed normally.
   Result<seeing::FoundTop> found = io::run_to_end(loop, (*records)->top(*question));
   if (!found) return report(found.error(), kFailed);
   if (is_live) {

@@ -1,4 +1,4 @@
-// `hangar top`: its flags, its table, and the screen that stays while somebody looks.
+// `hangar top`: its flags, its table, and its live screen.
 #pragma once
 
 #include "cli/seeing_commands.h"

@@ -26,14 +26,14 @@ namespace hangar::cli {
 
 namespace {
 
-constexpr int kWrongFlag = 2;  // As Go's flag package ends a program.
+constexpr int kWrongFlag = 2;  // The exit code of Go's flag package.
 
 int fail_with(std::string_view text, int code) {
   fmt::print(stderr, "{}\n", text);
   return code;
 }
 
-// Commands that its own program has, too; the parser knows more about them than their names.
+// The commands that yoke's own program has, too.
 class YokeProgram {
  public:
   YokeProgram()
@@ -81,7 +81,7 @@ class YokeProgram {
       fmt::print(stderr, "left out, as flags stand before names: {}\n",
                  fmt::join(line.left_out, " "));
     }
-    // `schematics set` has flags of its own behind the action.
+    // `schematics set` has flags after the action.
     const bool has_inner_flags = line.command == modules_.apps().front();
     std::vector<std::string> arguments =
         has_inner_flags ? modules_.read({given.begin(), given.end()}) : std::move(line.arguments);

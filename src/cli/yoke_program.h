@@ -1,5 +1,5 @@
-// The program under the name `yoke`: yoke's commands and no others, its command line as Go's flag
-// package reads it, and its exit codes, so that scripts need not be changed.
+// The program under the name `yoke`: only yoke's commands, with a command line as Go's flag package
+// reads it and yoke's exit codes, so that scripts need no change.
 #pragma once
 
 #include <span>
