@@ -38,7 +38,7 @@ std::string releases_table(const std::vector<CatalogEntry>& entries) {
   return rounded_table({{"release"}, {"namespace"}, {"revision id", Align::Right}}, rows);
 }
 
-// The newest first.
+// Newest first.
 std::string revisions_table(const CatalogEntry& entry) {
   const std::vector<Revision>& revisions = entry.history.revisions;
   const std::size_t active = entry.history.active_number();

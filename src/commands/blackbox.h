@@ -1,5 +1,5 @@
-// What releases there are, what they were, and how two of their revisions differ: what yoke's
-// command blackbox prints.
+// Lists releases and their revisions, and compares two revisions: the output of yoke's command
+// blackbox.
 #pragma once
 
 #include "base/log.h"
@@ -15,20 +15,20 @@
 namespace hangar::commands {
 
 struct BlackboxOptions {
-  ReleaseName release;            // Without a name: all. Without a namespace: of all.
-  std::size_t revision = 0;       // Counted from one; zero: all of them.
+  ReleaseName release;            // No name: all releases. No namespace: all namespaces.
+  std::size_t revision = 0;       // Counted from one; zero: list all.
   std::size_t compared_with = 0;  // Another revision; zero: none.
-  std::size_t context_lines = 4;  // Around each difference.
-  Color color = Color::None;      // Of differences.
+  std::size_t context_lines = 4;  // Lines around each difference.
+  Color color = Color::None;      // For differences.
 };
 
 struct Shown {
   std::string text;
-  std::vector<std::string> warnings;  // What could not be read.
+  std::vector<std::string> warnings;  // Secrets that could not be read.
 };
 
-// Errors: NotFound (release, revision), InvalidInput (a name in more than one namespace), and those
-// of reading.
+// Errors: NotFound (release, revision), InvalidInput (the name exists in several namespaces), and
+// those of reading.
 [[nodiscard]] Result<Shown> blackbox(const host::Config& config, const BlackboxOptions& options,
                                      const Log& log);
 

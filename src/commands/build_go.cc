@@ -37,7 +37,7 @@ std::string mebibytes(std::uint64_t bytes) {
   return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / static_cast<double>(limits::kMiB));
 }
 
-// A directory is called what it is, however the user came to it: ".", "../cmd".
+// The name of a directory itself, not of the path that the user gave: ".", "../cmd".
 fs::path default_name(const std::string& program) {
   std::error_code error;
   const fs::path directory = fs::canonical(program, error);
@@ -69,7 +69,7 @@ Result<std::string> push(const fs::path& module, modules::OciSource target,
 
 Result<std::string> build_go(const host::Config& config, const BuildGoOptions& options,
                              const std::function<void(std::string_view)>& say) {
-  // What is wrong with it is better known before minutes of building.
+  // Checks the target and the credentials before the build, which takes minutes.
   std::optional<modules::OciSource> target;
   modules::DockerConfig credentials;
   if (!options.push.empty()) {

@@ -63,7 +63,7 @@ Result<fs::path> find_entry(const MachineProject& project) {
                           project.directory.string(), fmt::join(kEntries, ", ")));
 }
 
-// A directory's name as a ConfigMap may be called.
+// The name of a directory, changed to a valid name of a ConfigMap.
 std::string object_name(const fs::path& directory) {
   std::string name = fs::weakly_canonical(directory).filename().string();
   for (char& letter : name) {
@@ -83,7 +83,7 @@ Result<std::string> bundle_project(const MachineProject& project) {
   const fs::path esbuild = HANGAR_TRY(find_esbuild(project.directory));
   const std::unique_ptr<TemporaryDirectory> work = HANGAR_TRY(TemporaryDirectory::make());
   const fs::path bundle = work->path() / kKey;
-  // Names stay as they are: they are in errors.
+  // Does not minify names, because they appear in errors.
   const int exit_code = HANGAR_TRY(io::run_program(
       {.path = esbuild,
        .arguments = {"./" + entry.string(), "--bundle", "--format=esm", "--target=es2022",

@@ -1,4 +1,4 @@
-// Bundles a TypeScript project, and makes the ConfigMap of it that workflows name.
+// Bundles a TypeScript project, and creates the manifest of the ConfigMap that workflows refer to.
 #pragma once
 
 #include "base/log.h"
@@ -12,22 +12,22 @@ namespace hangar::commands {
 
 struct MachineProject {
   std::filesystem::path directory = {};
-  std::string entry = {};  // Below it; empty: the first of the usual ones that is there.
+  std::string entry = {};  // Relative to the directory; empty: the first usual name that exists.
 };
 
-// The project as one bundle, made by esbuild, which is found in the project's node_modules/.bin or
-// on PATH. Errors: NotFound (no esbuild, no entry), InvalidInput (esbuild refuses; its words are on
+// Bundles the project with esbuild, which is searched in the project's node_modules/.bin and on
+// PATH. Errors: NotFound (no esbuild, no entry), InvalidInput (esbuild fails; its messages are on
 // stderr).
 [[nodiscard]] Result<std::string> bundle_project(const MachineProject& project);
 
 struct BuildMachineOptions {
   MachineProject project = {};
-  std::string name = {};        // Of the ConfigMap; empty: the directory's.
-  std::string namespace_ = {};  // Empty: none is said.
+  std::string name = {};        // Name of the ConfigMap; empty: that of the directory.
+  std::string namespace_ = {};  // Empty: none in the manifest.
 };
 
-// The ConfigMap as YAML. The bundle is loaded once to see that it is a machine. Errors: those of
-// bundle_project, those of check_machine, LimitExceeded (too large for a ConfigMap).
+// The ConfigMap as YAML. Loads the bundle once to check that it is a machine. Errors: those of
+// bundle_project and check_machine, LimitExceeded (too large for a ConfigMap).
 [[nodiscard]] Result<std::string> build_machine(const host::Config& config,
                                                 const BuildMachineOptions& options, const Log& log);
 

@@ -1,4 +1,4 @@
-// What of a live object a release is about: pure functions of the two documents.
+// Reduces a live object to what a release has set. Pure.
 #pragma once
 
 #include "airways/resource_ref.h"
@@ -8,12 +8,12 @@
 
 namespace hangar::commands {
 
-// Without what the API server keeps there for itself: generation, resourceVersion, managedFields,
+// Removes the members that the API server maintains: generation, resourceVersion, managedFields,
 // creationTimestamp, status.
 [[nodiscard]] json::Value without_bookkeeping(json::Value object);
 
-// `actual` without the members that `expected` has not: defaults, and what others have added.
-// Entries of lists are compared by their place.
+// `actual` without the members that `expected` does not have: defaults, and additions by others.
+// Compares entries of lists by their index.
 [[nodiscard]] json::Value without_additions(const json::Value& expected, json::Value actual);
 
 }  // namespace hangar::commands

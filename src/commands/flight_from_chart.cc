@@ -39,7 +39,8 @@ Result<> flight_from_chart(const FlightFromChartOptions& options) {
   if (options.no_hooks) arguments.emplace_back("-no-hooks");
   arguments.emplace_back("--");
   arguments.push_back(fs::absolute(options.chart).string());
-  // The generator runs here, whatever the user builds for, and outside of the user's workspace.
+  // The generator must be built for this machine, whatever target the user's environment selects,
+  // and outside of the user's workspace.
   const int exit_code = HANGAR_TRY(io::run_program(
       {.path = *std::move(go),
        .arguments = std::move(arguments),

@@ -1,4 +1,4 @@
-// A flight that a person runs: fetched, compiled and evaluated once, without a host.
+// Runs a flight for a person: fetches, compiles and evaluates it once, without a host.
 #pragma once
 
 #include "abi/flight/evaluation.h"
@@ -32,12 +32,13 @@
 namespace hangar::commands {
 
 struct FlightToRun {
-  modules::Source module;  // As in an Airway: a URL or a file.
+  modules::Source module;  // A URL or a file, as in an Airway.
   std::vector<std::string> args = {};
   std::string stdin_bytes = {};
   std::chrono::nanoseconds timeout{0};  // Zero: 10 s.
   std::uint64_t memory_mib_max = 0;     // Zero: the host's default.
-  // As schematics::load_public_keys has it: one of these has to have signed it. Empty: nobody.
+  // For schematics::load_public_keys: one of these keys must have signed the module. Empty: no
+  // signature is required.
   std::filesystem::path keys = {};
 };
 
@@ -49,7 +50,7 @@ struct RanFlight {
 // Loop thread only.
 class FlightRunner {
  public:
-  // `config` is resolved. All of it outlives this.
+  // `config` is resolved. All references must outlive this.
   struct Parts {
     const host::Config& config;
     io::Loop& loop;
@@ -58,16 +59,17 @@ class FlightRunner {
     Metrics& metrics;
     const Log& log;
   };
-  // `zygote`: of host::start_zygote(), which is called before a credential is read.
+  // `zygote`: from host::start_zygote(), which must be called before a credential is read.
   FlightRunner(const Parts& parts, std::optional<domains::ZygoteProcess> zygote)
       : parts_(parts), zygote_(std::move(zygote)) {}
 
-  // `client`: for modules in ConfigMaps; null: there are none. Once. References outlive the task.
-  // Errors as of abi::flight::evaluate and airways::FlightModules.
+  // `client`: for modules in ConfigMaps; null: refuse those. Call it once. References must outlive
+  // the task. Errors: those of abi::flight::evaluate and airways::FlightModules.
   [[nodiscard]] io::Task<Result<RanFlight>> run(FlightToRun flight, const airways::Release& release,
                                                 abi::flight::Lookups& lookups,
                                                 const kube::Client* client, std::stop_token stop);
-  // What a module says of itself, run with these arguments, offline. In place of run().
+  // Runs a module offline with these arguments, for metadata that it prints about itself. Call it
+  // instead of run().
   [[nodiscard]] io::Task<Result<abi::flight::Output>> ask(modules::Source module,
                                                           std::vector<std::string> args,
                                                           std::stop_token stop);

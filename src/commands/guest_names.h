@@ -1,5 +1,5 @@
-// How people name guests. Records name workflows and instances by their resources; a workflow is
-// "workflow/NAME" in commands, and NAME where its kind is shown beside it.
+// Names of guests in commands. Records name workflows and instances by their resources. In commands
+// a workflow is "workflow/NAME", or NAME beside its kind.
 #pragma once
 
 #include "recorder/record.h"
@@ -9,9 +9,9 @@
 
 namespace hangar::commands {
 
-// As records have it, of what was written in a command.
+// The name in records for a name in a command.
 [[nodiscard]] std::string recorded_name(std::string_view name);
-// As it is shown beside its kind.
+// The name to show beside the kind.
 [[nodiscard]] std::string_view shown_name(recorder::Contract contract, std::string_view name);
 
 }  // namespace hangar::commands

@@ -25,11 +25,11 @@ namespace hangar::commands {
 
 namespace {
 
-// Of one ServiceAccount there are a few; each costs a request.
+// A ServiceAccount usually has a few bindings; each costs a request.
 constexpr std::size_t kBindingsMax = 100;
 constexpr std::size_t kNamespacesMax = 50;
 
-// The bindings of one list that are meant for it.
+// The bindings of one list that apply to the identity.
 io::Task<Result<std::vector<HeldBinding>>> list_bindings(const kube::Client& client,
                                                          kube::Resource resource,
                                                          std::string namespace_,
@@ -39,7 +39,7 @@ io::Task<Result<std::vector<HeldBinding>>> list_bindings(const kube::Client& cli
     if (std::optional<HeldBinding> one = held_binding(object.to_value(), identity)) {
       held.push_back(*std::move(one));
     }
-    return false;  // What is wanted of it has been taken.
+    return false;  // `held` has everything that is needed of it.
   };
   (void)HANGAR_CO_TRY(co_await client.list(
       std::move(resource), {.namespace_ = std::move(namespace_), .keeps = keeps}, {}));

@@ -1,4 +1,4 @@
-// What a ServiceAccount is allowed by RBAC, as far as the user of the kubeconfig may read it.
+// The rights of a ServiceAccount by RBAC, as far as the kubeconfig's user may read them.
 #pragma once
 
 #include "base/result.h"
@@ -14,29 +14,29 @@
 
 namespace hangar::commands {
 
-// One binding that names it, with what its role allows.
+// A binding that applies to the ServiceAccount, with the rules of its role.
 struct HeldBinding {
   std::string namespace_;  // Empty: a ClusterRoleBinding.
   std::string name;
   std::string subject;  // "ServiceAccount team/default", "Group system:serviceaccounts".
   std::string role_kind;
   std::string role_name;
-  // Nothing: the role may not be read, or is not there; `problem` says which.
+  // Nothing: the role cannot be read or does not exist; `problem` has the reason.
   std::optional<json::Array> rules;
   std::string problem;
 };
 
 struct HeldRights {
   std::vector<HeldBinding> bindings;
-  std::vector<std::string> unread;  // What could not be looked at, and why.
+  std::vector<std::string> unread;  // What could not be read, and why.
 };
 
-// By which of its subjects a binding is meant for that user; nothing: by none. What all users have
-// (system:authenticated) is not looked at.
+// The binding with the subject by which it applies to that user; nothing if none does. Ignores
+// system:authenticated, whose rights all users have.
 [[nodiscard]] std::optional<HeldBinding> held_binding(const json::Value& binding,
                                                       const kube::Identity& identity);
 
-// Bindings of `namespaces` where those of all namespaces may not be listed.
+// Reads RoleBindings of `namespaces` only, if those of all namespaces may not be listed.
 [[nodiscard]] io::Task<HeldRights> read_held_rights(const kube::Client& client,
                                                     kube::Identity identity,
                                                     std::set<std::string> namespaces);

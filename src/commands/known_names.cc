@@ -32,7 +32,7 @@ namespace hangar::commands {
 namespace {
 
 constexpr std::chrono::seconds kNamesPatience{3};
-// More are of no help, and a shell takes long over them.
+// More candidates do not help, and slow the shell down.
 constexpr std::size_t kNamesMax = 1000;
 
 kube::Resource resource_of(NameKind kind) {

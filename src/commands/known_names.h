@@ -1,4 +1,4 @@
-// Names of what is in the cluster, for the completion of a command line: what a person could type.
+// Names of objects in the cluster, for the completion of command lines.
 #pragma once
 
 #include "base/log.h"
@@ -17,8 +17,8 @@ enum class NameKind : std::uint8_t { Namespaces, Releases, Revisions, Operators,
 struct NamesQuestion {
   NameKind kind = NameKind::Releases;
   std::string namespace_;              // Empty: the kubeconfig's.
-  bool is_in_every_namespace = false;  // Where none is given.
-  std::string release;                 // Of revisions.
+  bool is_in_every_namespace = false;  // Whether to search all namespaces if none is given.
+  std::string release;                 // The release of the revisions.
 };
 
 struct KnownName {
@@ -26,13 +26,13 @@ struct KnownName {
   std::string description;
 };
 
-// Within seconds, or an error: a person waits at the keyboard. Only names that a shell takes as
-// they are: whoever may write Secrets in a namespace can make up a release's.
+// Takes a few seconds at most, since a person waits at the keyboard. Returns only names that need
+// no quoting in a shell: users who may write Secrets in a namespace can choose names of releases.
 [[nodiscard]] Result<std::vector<KnownName>> known_names(const host::Config& config,
                                                          const NamesQuestion& question,
                                                          const Log& log);
 
-// Whether each shell takes `text` as one word and as nothing else.
+// Whether every shell reads `text` as a single word without special meaning.
 [[nodiscard]] bool is_plain_word(std::string_view text);
 
 }  // namespace hangar::commands

@@ -11,7 +11,8 @@ namespace hangar::commands {
 
 namespace {
 
-// How many members of the path an entry has; nothing below the last of them when that is a leaf.
+// How far an entry of managedFields follows a path: the number of members, and whether the entry
+// ends there.
 struct Reach {
   std::size_t depth = 0;
   bool is_leaf = false;
@@ -33,7 +34,7 @@ Reach reach_of(const json::Value& fields, const std::vector<std::string>& path) 
   return reach;
 }
 
-// Keeps those that wrote last. Whoever does not say when is older than all others.
+// Keeps the managers with the latest time. A manager without a time is older than all others.
 void add(std::vector<const FieldManager*>& last, const FieldManager& manager) {
   if (!last.empty() && last.front()->time > manager.time) return;
   if (!last.empty() && last.front()->time < manager.time) last.clear();
@@ -100,8 +101,8 @@ Result<std::vector<std::string>> parse_field(std::string_view text) {
 
 std::vector<const FieldManager*> managers_of(const CurrentObject& object,
                                              const std::vector<std::string>& field) {
-  // Below what is written as a whole nobody owns a part. Where somebody does, a leaf is a parent
-  // without the parts that others have taken over.
+  // The manager of a leaf above the field owns the field as a whole, unless entries of other
+  // managers go deeper. Then the leaf is a parent whose parts have been taken over.
   std::size_t parts_from = 0;
   for (const FieldManager& manager : object.managers) {
     const Reach reach = reach_of(manager.fields, field);

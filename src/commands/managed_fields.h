@@ -1,4 +1,4 @@
-// Who wrote an object last, and who a field of it, as its managedFields say.
+// The last writers of an object and of its fields, by its managedFields.
 #pragma once
 
 #include "base/result.h"
@@ -16,7 +16,7 @@ namespace hangar::commands {
 struct FieldManager {
   std::string name;
   std::string operation;    // "Apply", "Update".
-  std::string subresource;  // "status"; mostly empty.
+  std::string subresource;  // "status"; usually empty.
   std::optional<WallTime> time;
   json::Value fields;  // FieldsV1.
 };
@@ -27,14 +27,15 @@ struct CurrentObject {
 };
 [[nodiscard]] CurrentObject current_object(const json::Value& manifest);
 
-// Those that wrote last: times are of whole seconds, so there may be several. Not later than
-// `until`, where that is given. As with the next ones, valid as long as the object is.
+// The managers that wrote last, but not after `until`. There may be several, since times have whole
+// seconds. Like those of managers_of(), the pointers are valid as long as the object.
 [[nodiscard]] std::vector<const FieldManager*> last_managers(
     const CurrentObject& object, std::optional<WallTime> until = std::nullopt);
 
-// The members that ".spec.template" names; a dot within a name is written "\.". InvalidInput.
+// The members of a path such as ".spec.template"; a dot within a name is written "\.".
+// InvalidInput.
 [[nodiscard]] Result<std::vector<std::string>> parse_field(std::string_view text);
-// Of those who own the field or a part of it, those that wrote last.
+// Among the managers that own the field or a part of it, those that wrote last.
 [[nodiscard]] std::vector<const FieldManager*> managers_of(const CurrentObject& object,
                                                            const std::vector<std::string>& field);
 

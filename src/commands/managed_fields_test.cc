@@ -58,7 +58,7 @@ TEST(ManagedFields, SayWhoSetAField) {
 }
 
 TEST(ManagedFields, TellAParentFromWhatIsWrittenAsAWhole) {
-  // The first one made spec; its only part is another's now.
+  // The first manager created spec; another one has taken over its only part.
   const CurrentObject one = current_object(json::parse(R"({"metadata": {"managedFields": [
     {"manager": "a", "fieldsV1": {"f:spec": {}}},
     {"manager": "b", "fieldsV1": {"f:spec": {"f:nonce": {}}}}]}})")

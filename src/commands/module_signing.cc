@@ -54,18 +54,18 @@ std::span<const std::byte> module_bytes(std::string_view text) {
   return std::as_bytes(std::span(text));
 }
 
-// A module where it is, for a command that reads it once.
+// Reads a module from a file or URL, for a command that does so once.
 class ModuleReader {
  public:
   ModuleReader(const host::Config& config, const Log& log)
       : config_(config), log_(log), workers_(loop_, 2), http_(loop_) {}
 
-  // Uncompressed.
+  // The result is uncompressed.
   [[nodiscard]] Result<modules::Fetched> read(const std::string& module) {
     return io::run_to_end(loop_, fetch(module));
   }
 
-  // What the module prints when it is run with these arguments.
+  // Runs the module with these arguments and returns its output.
   [[nodiscard]] Result<std::string> ask(modules::Source module, std::vector<std::string> args,
                                         std::optional<domains::ZygoteProcess> zygote) {
     FlightRunner runner({.config = config_,
@@ -110,22 +110,24 @@ Result<std::string> read_module_file(const std::filesystem::path& path) {
   return bytes;
 }
 
-// As a program that writes a file in place, but readers see the old one or the whole new one.
+// Replaces a file so that readers see the old or the complete new content. Like a write in place,
+// it keeps links and permissions.
 Result<> replace_file(std::filesystem::path path, std::string_view bytes) {
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(path, error);
   std::filesystem::perms permissions = status.permissions();
   if (std::filesystem::exists(status)) {
-    // Behind links, so that they stay.
+    // Replaces the target of a link, not the link.
     path = std::filesystem::canonical(path, error);
     if (error) return fail(ErrorKind::Unavailable, path.string() + ": " + error.message());
   } else {
+    // POSIX reads the umask only by setting it.
     const ::mode_t mask = ::umask(0);
     ::umask(mask);
     permissions = static_cast<std::filesystem::perms>(0644U & ~mask);
   }
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
-    std::ofstream(path, std::ios::binary) << bytes;  // A pipe, say.
+    std::ofstream(path, std::ios::binary) << bytes;  // A pipe, for example.
     return {};
   }
   HANGAR_TRY(io::write_file(path, bytes));
@@ -134,7 +136,7 @@ Result<> replace_file(std::filesystem::path path, std::string_view bytes) {
   return {};
 }
 
-// `text` as the section of a command has it.
+// `text` in the form of a command's section.
 Result<std::string> as_command(std::string_view text) {
   json::Array arguments;
   for (const std::string& one : HANGAR_TRY(schematics::read_command(text)))
@@ -167,7 +169,7 @@ Result<Finished> get_schematic(const host::Config& config, const std::string& mo
                                std::string_view name, const Streams& streams, const Log& log) {
   constexpr std::string_view kDoing = "failed to get schematics";
   const host::Config resolved = HANGAR_TRY(host::resolve(config));
-  // It starts without anything of ours, so before anything is read.
+  // The zygote must start before anything is read, so that it has none of it.
   std::optional<domains::ZygoteProcess> zygote = HANGAR_TRY(host::start_zygote(resolved));
   ModuleReader reader(resolved, log);
   const Result<modules::Fetched> fetched = reader.read(module);

@@ -1,5 +1,4 @@
-// What yoke's commands schematics, sign and verify do with a module: read and write what is kept in
-// its custom sections.
+// Yoke's commands schematics, sign and verify: they read and write custom sections of a module.
 #pragma once
 
 #include "base/log.h"
@@ -15,12 +14,13 @@
 
 namespace hangar::commands {
 
-// Prints the names of what there is. `module`: a file or a URL.
+// Prints the names of the module's properties. `module`: a file or a URL.
 [[nodiscard]] Result<Finished> list_schematics(const host::Config& config,
                                                const std::string& module, const Streams& streams,
                                                const Log& log);
 
-// Prints one; of a command what the module prints when it is run so. NotFound.
+// Prints one property. If the property is a command, runs the module with it and prints the output.
+// NotFound.
 [[nodiscard]] Result<Finished> get_schematic(const host::Config& config, const std::string& module,
                                              std::string_view name, const Streams& streams,
                                              const Log& log);
@@ -29,14 +29,14 @@ struct SetSchematicOptions {
   std::string module;  // A file.
   std::string name;
   schematics::Kind kind = schematics::Kind::Document;
-  std::string contents;  // Of a command: JSON or YAML, an array of strings.
+  std::string contents;  // For a command: an array of strings, JSON or YAML.
 };
 // Changes the file. Errors: InvalidInput.
 [[nodiscard]] Result<Finished> set_schematic(const SetSchematicOptions& options);
 
 struct SignOptions {
   std::filesystem::path module;
-  std::filesystem::path key;  // A private one.
+  std::filesystem::path key;  // A private key.
   std::filesystem::path out;  // Empty: the module's own file.
   schematics::Signed is_signed = schematics::Signed::Refuse;
 };
@@ -44,9 +44,9 @@ struct SignOptions {
 
 struct VerifyOptions {
   std::filesystem::path module;
-  std::filesystem::path keys;  // As schematics::load_public_keys has it.
+  std::filesystem::path keys;  // For schematics::load_public_keys.
 };
-// Denied, when it is not signed by one of them.
+// Denied: the module has no valid signature by one of the keys.
 [[nodiscard]] Result<Finished> verify(const VerifyOptions& options);
 
 }  // namespace hangar::commands

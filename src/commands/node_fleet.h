@@ -1,4 +1,4 @@
-// `hangar nodes`: the fleet as the API server has it now.
+// `hangar nodes`: the present state of the fleet in the API server.
 #pragma once
 
 #include "base/log.h"
@@ -12,8 +12,8 @@ namespace hangar::commands {
 
 enum class FleetFormat : std::uint8_t { Table, Json };
 
-// The text to print. Reads the Nodes, and the rollout's record in `config`'s namespace (or that of
-// the kubeconfig); without the record the nodes still say for themselves.
+// The text to print. Reads the Nodes, and the record of the rollout in the namespace of `config`
+// (or of the kubeconfig). Without the record, the annotations of the nodes are still shown.
 [[nodiscard]] Result<std::string> node_fleet(const host::Config& config, FleetFormat format,
                                              const Log& log);
 

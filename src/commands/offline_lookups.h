@@ -1,4 +1,4 @@
-// What a flight may look up where there is no cluster.
+// The lookups of a flight without a cluster.
 #pragma once
 
 #include "abi/flight/lookups.h"
@@ -8,7 +8,7 @@
 
 namespace hangar::commands {
 
-// Every lookup is refused as if the Airway had no clusterAccess.
+// Refuses every lookup, as if the Airway had no clusterAccess.
 class OfflineLookups final : public abi::flight::Lookups {
  public:
   [[nodiscard]] io::Task<abi::flight::LookupAnswer> lookup(abi::flight::LookupRequest) override {

@@ -1,4 +1,4 @@
-// A release that is there, and its history, for one command.
+// An existing release with its history, for one command.
 #pragma once
 
 #include "airways/instance.h"
@@ -25,7 +25,7 @@ struct OpenedRelease {
   [[nodiscard]] airways::ReleaseHistory& history() { return *memory.history; }
 };
 
-// One without revisions has an empty history. Errors as of ReleaseHistory::load.
+// A release without revisions has an empty history. Errors: those of ReleaseHistory::load.
 [[nodiscard]] io::Task<Result<OpenedRelease>> open_release(ReleaseSession& session,
                                                            ReleaseName named);
 

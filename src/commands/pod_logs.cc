@@ -33,22 +33,22 @@ namespace hangar::commands {
 
 namespace {
 
-// What the chart calls it.
+// Its name in the chart.
 constexpr std::string_view kContainer = "hangar";
-// After a log has ended, because its container or pod did.
+// Pause after the end of a log, which ends with its container or pod.
 constexpr std::chrono::seconds kFollowPause{1};
 
 // One line of the host's log.
 struct HostLine {
   std::string text;
   WallTime time;
-  std::optional<std::string> output;  // As people read it; nothing when it is about something else.
+  std::optional<std::string> output;  // The text to print; nothing for other lines.
 };
 
-// Whose lines are wanted.
+// The guest whose lines are wanted.
 struct Wanted {
   std::string resource;  // Empty: an Operator.
-  kube::ObjectKey key;   // Without a name: all of the resource.
+  kube::ObjectKey key;   // No name: all instances of the resource.
 
   [[nodiscard]] std::string to_string() const {
     if (resource.empty()) return key.to_string();
@@ -60,7 +60,7 @@ struct Wanted {
     };
     if (!is("msg", "output") || !is("resource", resource)) return false;
     if (key.name.empty()) return true;
-    // An instance may have no namespace, whatever the kubeconfig says.
+    // An instance may be cluster-scoped, whatever namespace the kubeconfig has.
     return is("name", key.name) &&
            (is("namespace", key.namespace_) || (!resource.empty() && is("namespace", "")));
   }
@@ -71,7 +71,7 @@ std::optional<HostLine> read_line(std::string line, const Wanted& wanted) {
   const Result<WallTime> time =
       read ? parse_rfc3339(json::string_at(*read, {"ts"})) : Result<WallTime>(WallTime());
   if (!read || !time)
-    return std::nullopt;  // Not ours: a runtime's, or the end of one that was cut.
+    return std::nullopt;  // Not a line of the host: the runtime's, or a part of a split line.
   HostLine host_line{.text = std::move(line), .time = *time};
   if (wanted.is_meant(*read)) {
     host_line.output = output::LogFiles::format({.time = *time,
@@ -98,7 +98,7 @@ class PodLogs {
         follow_(options.follow),
         print_(print) {}
 
-  // "namespace/name", or empty: no host says it. All of these refer to this.
+  // "namespace/name", or empty if the status has no pod. All tasks refer to this object.
   [[nodiscard]] io::Task<Result<std::string>> pod_of_host() {
     const std::string& resource = wanted_.resource;
     kube::Resource kind = airways::airway_resource();
@@ -133,7 +133,7 @@ class PodLogs {
     is_telling_ = true;
     while (follow_ && !stop_.stop_requested()) {
       const Result<kube::ObjectKey> now = co_await find_pod();
-      // A host that ends takes its pod with it; the next one says where it is.
+      // A host that ends takes its pod with it; the next host writes its pod into the status.
       if (now) {
         const Result<> ended = co_await read(*now, /*follow=*/true);
         if (!ended && ended.error().kind() == ErrorKind::Denied) co_return ended;
@@ -156,11 +156,12 @@ class PodLogs {
     co_return kube::ObjectKey{.namespace_ = pod.substr(0, slash), .name = pod.substr(slash + 1)};
   }
 
-  // All of it, or what came after the last line that was seen.
+  // Reads the whole log, or only what follows the last line that was read.
   io::Task<Result<>> read(kube::ObjectKey pod, bool follow) {
     kube::Query query;
     query.add("container", kContainer);
     if (follow) query.add("follow", "true");
+    // Whole seconds only: take() skips the lines that come again.
     if (last_) query.add("sinceTime", to_rfc3339(last_->time));
     std::string target = HANGAR_CO_TRY(kube::object_path(kube::pod_resource(), pod, "log"));
     target += query.text();
@@ -222,11 +223,11 @@ class PodLogs {
   const bool follow_;
   const std::function<bool(std::string_view)>& print_;
 
-  std::deque<std::string> tail_;  // Until all that there is has been read.
+  std::deque<std::string> tail_;  // The last lines, until the whole log has been read.
   bool is_telling_ = false;
   bool is_skipping_ = false;
-  std::optional<HostLine> last_;  // That was read, whatever it was about.
-  std::stop_source stop_;         // Nobody reads what is printed.
+  std::optional<HostLine> last_;  // The last line that was read, with or without output.
+  std::stop_source stop_;         // Requested when the output has no reader any more.
 };
 
 }  // namespace
@@ -243,7 +244,7 @@ Result<> print_pod_logs(const host::Config& config, host::LogsOptions options,
   host::ClusterSession session(std::move(login), log);
   PodLogs logs(session.client, options, print);
   const std::string pod = HANGAR_TRY(session.run(logs.pod_of_host()));
-  // Where a host has been, and in its own pod, what it keeps is here.
+  // On a machine that has the host's files, and in the host's own pod, the stored output is here.
   if (pod == resolved.pod && std::filesystem::exists(host::log_directory(resolved))) {
     options.is_known = true;
     return host::print_output_logs(config, std::move(options), print);

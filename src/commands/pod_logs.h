@@ -1,8 +1,8 @@
-// `hangar logs` where the host is not on this machine: what the operator, or the flight of an
-// instance, printed, out of the log of the pod that runs it.
+// `hangar logs` if the host is not on this machine: reads the output of the operator, or of the
+// flight of an instance, from the log of the host's pod.
 //
-// The API server is asked as the user of the kubeconfig: who may read the Operator or the Airway,
-// and the log of the host's pod may read this, and nothing of the host listens for it.
+// The requests use the kubeconfig's user, who needs the rights to read the Operator or Airway and
+// the log of the host's pod. The host itself serves nothing for this.
 #pragma once
 
 #include "base/log.h"
@@ -16,12 +16,12 @@
 
 namespace hangar::commands {
 
-// Where kubectl would look: the kubeconfig's, else "default".
+// The namespace that kubectl would use: the kubeconfig's, or "default".
 [[nodiscard]] Result<std::string> kubeconfig_namespace(const host::Config& config);
 
-// As print_output_logs, of an Operator or Airway that exists: to have printed nothing is no error.
-// NotFound when there is no such object, no host says in which pod it runs it (--pod), or its pod
-// is gone; Denied.
+// Like print_output_logs, for an Operator or Airway that exists: missing output is not an error.
+// NotFound when there is no such object, its status has no pod (the host runs without --pod), or
+// the pod is gone; Denied.
 [[nodiscard]] Result<> print_pod_logs(const host::Config& config, host::LogsOptions options,
                                       const std::function<bool(std::string_view)>& print,
                                       const Log& log);

@@ -1,4 +1,4 @@
-// Kinds of rbac.authorization.k8s.io, and what their rules are made of.
+// Kinds of rbac.authorization.k8s.io, and parts of their rules.
 #pragma once
 
 #include "json/value.h"
@@ -13,11 +13,11 @@ namespace hangar::commands {
 
 inline constexpr std::string_view kRbacGroup = "rbac.authorization.k8s.io";
 
-// Of resources, in the order in which people write them.
+// Verbs for resources, in the usual order.
 inline constexpr std::array<std::string_view, 8> kResourceVerbs = {
     "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"};
 
-// As rules have their members.
+// A list in a rule.
 template <class Texts>
 [[nodiscard]] json::Array array_of(const Texts& texts) {
   json::Array array;

@@ -1,4 +1,4 @@
-// Asks a running host whether it is ready: for `helm test`, in an image that has no other client.
+// Asks a running host whether it is ready, for `helm test` in an image that has no other client.
 #pragma once
 
 #include "base/result.h"
@@ -7,8 +7,9 @@
 
 namespace hangar::commands {
 
-// `url` is where its endpoints are, such as http://hangar.hangar-system.svc:80. Unavailable: it did
-// not answer, or it is not ready, with the checks that fail. InvalidInput: no http URL.
+// `url` is the host's address, such as http://hangar.hangar-system.svc:80. Unavailable: the host
+// did not answer, or is not ready; the message has the checks that fail. InvalidInput: not an http
+// URL.
 [[nodiscard]] Result<> check_ready(const std::string& url);
 
 }  // namespace hangar::commands

@@ -36,10 +36,10 @@ namespace hangar::commands {
 namespace {
 
 constexpr std::uint64_t kAnswerBytesMax = 64 * limits::kMiB;
-// Longer than a host takes at most.
+// Longer than a host takes.
 constexpr std::chrono::seconds kAnswerMax{60};
 constexpr std::chrono::seconds kForwardMax{30};
-// Behind a Service there may be hosts that do not lead; a user may ask too often.
+// A Service may lead to hosts that do not lead, and a user may exceed the rate limit: try again.
 constexpr int kTries = 8;
 constexpr std::chrono::seconds kAgain{1};
 
@@ -64,15 +64,15 @@ class LocalRecords final : public Records {
   const seeing::RecordsPlace place_;
 };
 
-// Where its server is, and how it proves that it is the host.
+// The address of the server, and how to verify its certificate.
 struct Reached {
   std::string url;
-  std::string authority_pem;                    // Empty: the system's.
-  std::string server_name;                      // Empty: the URL's.
-  std::unique_ptr<io::Companion> forward = {};  // Null: none is needed.
+  std::string authority_pem;                    // Empty: the system's authorities.
+  std::string server_name;                      // Empty: the name in the URL.
+  std::unique_ptr<io::Companion> forward = {};  // Null: not needed.
 };
 
-// The first lines of what a host has to say about a question that it does not answer.
+// The beginning of a host's error message.
 std::string words_of(std::string_view body) {
   constexpr std::size_t kMost = 1000;
   while (body.ends_with('\n'))
@@ -140,13 +140,13 @@ class HostRecords final : public Records {
       if (response->status == 200) co_return response->body;
       error = Error(kind_of(response->status), words_of(response->body));
       if (response->status != 503 && response->status != 429) break;
-      // The next one may reach another host.
+      // A new connection may reach another host.
       transport_.reset();
     }
     co_return std::unexpected(std::move(error));
   }
 
-  // As the API server would be asked: by the client certificate, or by the token.
+  // Authenticates as with the API server: by the client certificate, or by the token.
   io::Task<Result<http::Request>> request_for(std::string_view path, std::string body) {
     const kube::Credentials::Grant grant =
         HANGAR_CO_TRY(co_await session_.credentials->grant(stop_.get_token()));
@@ -199,7 +199,7 @@ Result<std::unique_ptr<io::Companion>> forward(const host::Config& config,
   return io::Companion::start(program);
 }
 
-// By the port-forward, or by the URL that is published.
+// By the published URL, or else by a port-forward.
 Result<Reached> reach(const host::Config& config, seeing::Published published) {
   if (!published.url.empty()) {
     return Reached{.url = std::move(published.url),

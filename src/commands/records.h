@@ -1,5 +1,5 @@
-// Where a command reads records: files of this machine, or the host of the cluster, which shows
-// what the user of the kubeconfig may see.
+// Sources of records for commands: files of this machine, or the cluster's host, which shows what
+// the kubeconfig's user may see.
 #pragma once
 
 #include "base/result.h"
@@ -30,28 +30,29 @@ class Records {
       seeing::WritesQuestion question) = 0;
   [[nodiscard]] virtual io::Task<Result<seeing::FoundTop>> top(seeing::TopQuestion question) = 0;
   [[nodiscard]] virtual io::Task<Result<seeing::FoundUses>> uses(seeing::UsesQuestion question) = 0;
-  // Nobody waits for answers any more: what is asked for ends with Cancelled.
+  // Pending requests end with Cancelled.
   virtual void give_up() {}
 };
 
-// Reading blocks the loop.
+// Reads files of this machine; blocks the loop.
 [[nodiscard]] std::unique_ptr<Records> local_records(seeing::RecordsPlace place);
 
-// How the host is found: by its address; else as the ConfigMap in its namespace says, which names a
-// URL or the pod, to which kubectl forwards a port.
+// How to find the host: by its address, or by the ConfigMap in its namespace. That has a URL, or
+// the pod to which kubectl forwards a port.
 struct HostPlace {
-  std::string address;              // "https://host:port"; empty: see above.
-  std::filesystem::path authority;  // File that its certificate is checked with; empty: the
-                                    // ConfigMap's, or of an address the system's.
+  std::string address;  // "https://host:port"; empty: by the ConfigMap.
+  // File with the authority of the certificate. Empty: that of the ConfigMap, or the system's with
+  // an address.
+  std::filesystem::path authority;
   std::string namespace_ = "hangar-system";
 };
-// `session` outlives it. Errors name what is missing: the right to read the ConfigMap or to forward
-// a port, a host that shows records, kubectl.
+// `session` must outlive it. Errors name what is missing: the right to read the ConfigMap or to
+// forward a port, a host that shows records, kubectl.
 [[nodiscard]] Result<std::unique_ptr<Records>> host_records(const host::Config& config,
                                                             host::ClusterSession& session,
                                                             const HostPlace& place);
 
-// Which of the two.
+// The source to use: `local` if it is set, otherwise the host.
 struct RecordsAccess {
   std::optional<seeing::RecordsPlace> local;
   HostPlace host;

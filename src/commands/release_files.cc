@@ -20,8 +20,8 @@ namespace hangar::commands {
 
 namespace {
 
-// Of a canonical name, or nothing when one could lead elsewhere: kinds and groups are what a flight
-// has printed.
+// The segments of a canonical name. InvalidInput if one could lead out of the directory: the flight
+// chooses kinds, groups and names.
 Result<std::vector<std::string>> segments_of(const json::Value& resource) {
   constexpr std::size_t kCount = 5;
   const std::string name = airways::canonical_name(resource);

@@ -1,4 +1,4 @@
-// The resources of a release as files, or as one document: what `takeoff --out` writes.
+// Writes the resources of a release as files or as one document, for `takeoff --out`.
 #pragma once
 
 #include "airways/resource_ref.h"
@@ -9,9 +9,9 @@
 
 namespace hangar::commands {
 
-// DIRECTORY/RELEASE/namespace/group/version/kind/name.yaml for each resource; what was in
-// DIRECTORY/RELEASE goes. InvalidInput, before anything is written, for a name that is no name of a
-// file there, and the errors of writing.
+// Writes DIRECTORY/RELEASE/namespace/group/version/kind/name.yaml for each resource, after deleting
+// the content of DIRECTORY/RELEASE. InvalidInput, before anything is written, for a name that is
+// not a valid file name; and the errors of writing.
 [[nodiscard]] Result<> write_release_files(const std::filesystem::path& directory,
                                            const std::string& release,
                                            const airways::Stages& stages);

@@ -1,5 +1,5 @@
-// What a command works on releases with: a connection to the cluster, as the user of the
-// kubeconfig, until a signal asks it to end.
+// What commands for releases share: a connection to the cluster as the kubeconfig's user, until a
+// signal asks the command to end.
 #pragma once
 
 #include "airways/readiness.h"
@@ -45,20 +45,20 @@ class ReleaseSession {
     return io::run_to_end(loop, std::move(task));
   }
 
-  // The one that is given, else the kubeconfig's.
+  // The given namespace, or the kubeconfig's, or "default".
   [[nodiscard]] std::string namespace_or_default(const std::string& given) const {
     if (!given.empty()) return given;
     return client.default_namespace().empty() ? "default" : client.default_namespace();
   }
 
-  // Once a signal has come.
+  // Requests a stop when a signal arrives.
   [[nodiscard]] std::stop_token stop() const { return stop_.get_token(); }
 
   [[nodiscard]] airways::ReleaseParts parts() {
     return {.loop = loop, .view = view, .client = client, .custom_readiness = readiness};
   }
 
-  // Follows the rules of the cluster's ConfigMaps from now on.
+  // Uses the readiness rules of the cluster's ConfigMaps from now on.
   [[nodiscard]] io::Task<Result<>> load_custom_readiness() {
     Result<kube::List> list = co_await client.list(
         kube::config_map_resource(),
@@ -77,7 +77,7 @@ class ReleaseSession {
 
  private:
   std::stop_source stop_;
-  // Before any thread, so that all of them leave the signals to the loop.
+  // Before any thread is started: all threads inherit that the signals are blocked.
   io::Signals signals_;
 
  public:

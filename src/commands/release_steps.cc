@@ -37,7 +37,7 @@ using airways::Progress;
 
 constexpr std::chrono::seconds kPrunePoll{2};
 
-// Time that is given to one thing; as soon as another one is waited for, all of it again.
+// A time limit for each step: it starts again when another step is waited for.
 class Patience {
  public:
   using Show = std::function<void(std::string_view what)>;
@@ -49,7 +49,7 @@ class Patience {
     if (began_) show_({});
   }
 
-  // Sleeps until it is worth looking again. Unavailable when the time is over, Cancelled.
+  // Sleeps until the next check. Unavailable when the time is over, Cancelled.
   [[nodiscard]] io::Task<Result<>> sleep(std::string_view waiting_for, std::size_t step) {
     const Instant now = io::Loop::now();
     if (!began_ || std::exchange(step_, step) != step) began_ = now;
@@ -77,7 +77,7 @@ Error not_ready(Error error) {
       "release did not become ready within wait period: to rollback use `yoke descent`");
 }
 
-// In yoke's words, which some errors have already.
+// With yoke's prefix, unless the error has it already.
 Error in_apply(Error error) {
   constexpr std::string_view kDoing = "failed to apply resources";
   if (error.message().starts_with(kDoing)) return error;
@@ -95,7 +95,7 @@ io::Task<Result<>> apply_release(ReleaseSession& session, airways::ReleaseWork& 
                                  std::optional<airways::Source> source, Waiting waiting) {
   const Duration stage_max =
       waiting.time_max > Duration::zero() ? waiting.time_max : Duration(limits::kStageReadyMax);
-  // A CRD is established a moment before what it defines is served.
+  // The API server serves a kind only some time after its CRD is established.
   const bool makes_kinds = !airways::scopes_defined_in(stages).empty();
   Patience stage_patience(session, stage_max, waiting.poll, waiting.show);
   while (true) {
@@ -133,8 +133,8 @@ io::Task<Result<>> prune_release(ReleaseSession& session, airways::ReleaseWork& 
   }
 }
 
-// The name is all that counts to yoke. Its label with the release's name is not there: yoke takes
-// what has it for a revision, and fails.
+// Only the name of the Secret matters to yoke. The Secret must not have yoke's label with the
+// release's name: yoke would take it for a revision, and fail.
 io::Task<Result<>> lock_release(ReleaseSession& session, std::string release,
                                 std::string namespace_) {
   const json::Value secret = json::Object{
@@ -157,7 +157,7 @@ io::Task<Result<>> lock_release(ReleaseSession& session, std::string release,
 
 io::Task<Result<>> unlock_release(ReleaseSession& session, std::string release,
                                   std::string namespace_) {
-  // Also after a signal: what ends unlocks.
+  // A signal does not cancel this: a command that ends must unlock.
   const Result<json::Value> removed = co_await session.client.remove(
       kube::secret_resource(), {.namespace_ = std::move(namespace_), .name = lock_name(release)},
       {}, std::stop_token());

@@ -1,4 +1,4 @@
-// A release carried out to its end, for a command: what a host would come back for is waited for.
+// Carries out a release to its end, for a command: it waits where a host would come back later.
 #pragma once
 
 #include "airways/release_work.h"
@@ -19,30 +19,31 @@ namespace hangar::commands {
 
 // How long to wait until a release is ready, and how often to look.
 struct Waiting {
-  Duration time_max{0};  // Zero: not for the last stage, and for others as long as a host does.
+  // Zero: does not wait for the last stage, and for others as long as a host.
+  Duration time_max{0};
   Duration poll = std::chrono::seconds(5);
-  // Told what is waited for, each time before it is looked at again; nothing at the end.
+  // Called with what is waited for before each pause, and with an empty text at the end.
   std::function<void(std::string_view what)> show = [](std::string_view) {};
 };
 
-// Applies stage by stage; whatever has to be ready before the next one, or at all, is waited for.
-// Errors as of ReleaseWork::apply, and Unavailable when the time is over. References outlive the
-// task.
+// Applies stage by stage, and waits for each stage that must be ready before the next one, and for
+// the last one if `waiting` has a time. Errors: those of ReleaseWork::apply, and Unavailable when
+// the time is over. References must outlive the task.
 [[nodiscard]] io::Task<Result<>> apply_release(ReleaseSession& session, airways::ReleaseWork& work,
                                                const airways::Stages& stages,
                                                std::optional<airways::Source> source,
                                                Waiting waiting);
 
-// Removes what `previous` has and `wanted` has not, and waits until it is gone.
+// Deletes the resources of `previous` that `wanted` does not have, and waits until they are gone.
 [[nodiscard]] io::Task<Result<>> prune_release(ReleaseSession& session, airways::ReleaseWork& work,
                                                const airways::Stages& previous,
                                                const airways::Stages& wanted);
 
-// A lock that keeps other locked runs off a release: a Secret, yoke's.
-// Conflict: "lock is already taken".
+// Locks the release against other commands that lock it, by the same Secret as yoke. Conflict:
+// "lock is already taken".
 [[nodiscard]] io::Task<Result<>> lock_release(ReleaseSession& session, std::string release,
                                               std::string namespace_);
-// Whoever has locked it. That it is not locked is no error.
+// Unlocks the release, even if another command has locked it. An unlocked release is not an error.
 [[nodiscard]] io::Task<Result<>> unlock_release(ReleaseSession& session, std::string release,
                                                 std::string namespace_);
 

@@ -27,7 +27,7 @@ std::string release_difference(NamedText left, NamedText right, std::size_t cont
   constexpr std::string_view kRed = "\x1b[31m";
   constexpr std::string_view kReset = "\x1b[0m";
   if (left.text == right.text) return {};
-  // yoke's has an empty line at the end of each side.
+  // yoke's texts end with an empty line.
   const std::string text =
       json::diff_lines(std::string(left.text) + "\n", std::string(right.text) + "\n",
                        {.context_lines = context_lines,

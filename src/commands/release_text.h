@@ -1,4 +1,4 @@
-// The resources of a release as people read them: one YAML document of all, and differences of two.
+// The resources of a release as text for people: one YAML document, and differences of two.
 #pragma once
 
 #include "airways/resource_ref.h"
@@ -10,7 +10,7 @@
 
 namespace hangar::commands {
 
-// By the canonical name of each resource.
+// One YAML document, by the canonical names of the resources.
 [[nodiscard]] std::string release_yaml(const airways::Stages& stages);
 
 enum class Color : std::uint8_t { None, Ansi };
@@ -21,7 +21,8 @@ struct NamedText {
   std::string_view text;
 };
 
-// As yoke prints it, what is missing on the right in green; empty when they are the same.
+// The difference as yoke prints it: lines that are missing on the right are green. Empty if both
+// are the same.
 [[nodiscard]] std::string release_difference(NamedText left, NamedText right,
                                              std::size_t context_lines, Color color);
 

@@ -79,7 +79,8 @@ class Descent {
                                  options_.revision, count));
     }
     const std::size_t before = history.active_number();
-    // What an interrupted takeoff has left is gone back from, too.
+    // After an interrupted takeoff, a descent to the active revision makes sense: it removes
+    // leftovers.
     if (options_.revision == before && history.interrupted().empty()) {
       co_return fail(ErrorKind::InvalidInput,
                      fmt::format("can't descend from {} to {}", before, options_.revision));

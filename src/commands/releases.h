@@ -1,5 +1,5 @@
-// What a person does with a release that is there, as yoke's commands do it: go back to an older
-// revision, delete it, unlock it. It may be one of a host's, of `takeoff` or of yoke's own program.
+// Yoke's commands for existing releases: go back to an older revision, delete, unlock. The release
+// may be a host's, or made by `takeoff` or by yoke's own program.
 #pragma once
 
 #include "airways/terms.h"
@@ -21,11 +21,11 @@ struct DescentOptions {
   std::size_t revision = 0;  // Counted from one.
   Waiting waiting = {};
   bool lock = false;
-  bool load_custom_readiness = false;  // Rules that the cluster has for kinds of its own.
+  bool load_custom_readiness = false;  // Use the cluster's readiness rules.
   PruneOptions prune = {};
 };
-// Applies an older revision again, prunes what it has not, and makes it the active one. If that is
-// interrupted, the revision from which it went is still the active one, and it can be done again.
+// Applies an older revision again, prunes what it does not have, and makes it the active one. If
+// that is interrupted, the former revision is still active, and the command can be repeated.
 [[nodiscard]] Result<Finished> descent(const host::Config& config, const DescentOptions& options,
                                        const Say& say, const Log& log);
 
@@ -33,7 +33,7 @@ struct MaydayOptions {
   ReleaseName release;
   PruneOptions prune = {};
 };
-// Deletes all that a release has made, interrupted revisions included, then its history.
+// Deletes all resources of a release, including those of interrupted revisions, then its history.
 [[nodiscard]] Result<Finished> mayday(const host::Config& config, const MaydayOptions& options,
                                       const Say& say, const Log& log);
 

@@ -1,4 +1,5 @@
-// `hangar rights`: the smallest roles that cover what a guest has used, for its owner to apply.
+// `hangar rights`: the smallest roles that cover the rights that a guest has used, for its owner to
+// apply.
 #pragma once
 
 #include "base/log.h"
@@ -19,12 +20,12 @@ struct RightsOptions {
 };
 
 struct RightsOutput {
-  std::string text;     // Manifests; of YAML with the remarks as comments.
-  std::string remarks;  // For the standard error; of JSON.
+  std::string text;     // Manifests; as YAML with the remarks as comments.
+  std::string remarks;  // For stderr; only with JSON.
 };
 
-// Beside what its ServiceAccount has, as far as the user of the kubeconfig may read that: what may
-// not be read, or that there is no cluster, is a remark.
+// Reads the rights of the guest's ServiceAccount for the remarks, as far as the kubeconfig's user
+// may read them. If they cannot be read, or there is no cluster, a remark says so.
 [[nodiscard]] RightsOutput rights(const host::Config& config, const RightsOptions& options,
                                   const seeing::FoundUses& found, const Log& log);
 

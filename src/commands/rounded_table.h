@@ -1,5 +1,5 @@
-// A table for a terminal, as yoke's command draws its own (go-pretty's rounded style): columns of
-// numbers to the right, the header in capital letters.
+// A table for a terminal in the style of yoke (go-pretty's rounded style): numbers are aligned to
+// the right, headers are in capital letters.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,7 @@ struct Column {
   Align align = Align::Left;
 };
 
-// Each row has a cell for every column. Cells are shown as
-// printable() has it.
+// Each row must have a cell for every column. Cells are escaped by printable().
 [[nodiscard]] std::string rounded_table(const std::vector<Column>& columns,
                                         const std::vector<std::vector<std::string>>& rows);
 

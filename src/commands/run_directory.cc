@@ -47,7 +47,7 @@ namespace {
 
 constexpr std::string_view kConfigFile = "wasm_config.yaml";
 
-// All else stands in the configuration.
+// Everything else is in the configuration.
 io::Task<Result<operators::GuestInputs>> read_inputs(kube::Client client,
                                                      const operators::Operator& spec,
                                                      std::stop_token stop) {
@@ -63,7 +63,7 @@ io::Task<Result<operators::GuestInputs>> read_inputs(kube::Client client,
   co_return inputs;
 }
 
-// In the order in which parts are built; they are destroyed in reverse.
+// Built in the order of the members, destroyed in reverse.
 class Session {
  public:
   Session(const host::Config& config, kube::Login login, host::ModuleFiles files,
@@ -144,7 +144,7 @@ class Session {
   [[nodiscard]] io::Task<void> end_all() {
     co_await parts_.modules.supply().stop();
     co_await fleet_.stop();
-    // The module that start() waits for.
+    // Includes the module that start() waits for.
     co_await supply_.code_cache.stop();
     co_await output_.flush();
     if (recorder_ != nullptr) co_await recorder_->flush();
@@ -156,7 +156,7 @@ class Session {
   const Log& log_;
   Metrics metrics_;
   io::Loop loop_;
-  // Before any thread, so that all of them leave the signals to the loop.
+  // Before any thread is started: all threads inherit that the signals are blocked.
   io::Signals signals_;
   io::Workers workers_;
   http::Client http_;
@@ -192,12 +192,12 @@ Result<std::vector<operators::Operator>> read_specs(const RunDirectoryOptions& o
 
 Result<> run_directory(const host::Config& config, RunDirectoryOptions options, const Log& log) {
   host::Config resolved = HANGAR_TRY(host::resolve(config));
-  // All of it was named by the person who runs it.
+  // The user of the command has chosen all modules.
   resolved.module_addresses = http::AddressPolicy();
   std::vector<operators::Operator> specs = HANGAR_TRY(read_specs(options));
   kube::Login login = HANGAR_TRY(host::find_login(resolved));
   host::ModuleFiles files = HANGAR_TRY(host::ModuleFiles::open(resolved, log.named("modules")));
-  // All of them are one user's.
+  // All operators belong to one user, who may use all of the space.
   host::OperatorFiles operator_files = HANGAR_TRY(
       host::OperatorFiles::open(resolved, {.tenant_bytes_max = limits::kSnapshotBytesMax}));
   return Session(resolved, std::move(login), std::move(files), std::move(operator_files), log)

@@ -1,4 +1,4 @@
-// `hangar run DIR`: the operators of a directory, without a custom resource in the cluster.
+// `hangar run DIR`: runs the operators of a directory, without custom resources in the cluster.
 #pragma once
 
 #include "base/log.h"
@@ -12,13 +12,13 @@
 namespace hangar::commands {
 
 struct RunDirectoryOptions {
-  std::filesystem::path directory;      // With wasm_config.yaml in it.
-  std::optional<Duration> sleep_after;  // Idle for so long; nothing: operators stay in memory.
+  std::filesystem::path directory;      // Has a wasm_config.yaml.
+  std::optional<Duration> sleep_after;  // Idle time; nothing: operators stay in memory.
 };
 
-// Runs what `directory` names, as the user of the kubeconfig, until SIGTERM or SIGINT. An error is
-// what stops it from starting: the directory, the configuration, a module. Later failures of a
-// guest are logged, and it is started again. The calling thread becomes the loop thread.
+// Runs the operators of `directory`, as the kubeconfig's user, until SIGTERM or SIGINT. Returns an
+// error if it cannot start: the directory, the configuration, a module. Later failures of a guest
+// are logged, and the guest is restarted. The calling thread becomes the loop thread.
 [[nodiscard]] Result<> run_directory(const host::Config& config, RunDirectoryOptions options,
                                      const Log& log);
 

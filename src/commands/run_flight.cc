@@ -47,7 +47,7 @@ namespace hangar::commands {
 
 namespace {
 
-// One connection to the cluster, made only when it is asked for.
+// The connection to the cluster, created only if it is needed.
 struct Cluster {
   Cluster(io::Loop& loop, http::Client& http, kube::Login login, Metrics& metrics, const Log& log)
       : client(loop, http, std::make_shared<kube::Credentials>(loop, std::move(login), log),
@@ -59,7 +59,7 @@ struct Cluster {
   airways::Tracker tracker;
 };
 
-// What of a live object is the server's own business, and noise in a difference.
+// Removes fields that the server sets: they are noise in a difference.
 json::Value without_server_fields(json::Value object) {
   object = without_bookkeeping(std::move(object));
   json::erase_at(object, {"metadata", "uid"});
@@ -76,7 +76,7 @@ class FlightSession {
         http_(loop_) {}
 
   [[nodiscard]] Result<RunFlightOutput> run() {
-    // Before a credential is read.
+    // Before a credential is read: the zygote must not have it.
     runner_.emplace(FlightRunner::Parts{.config = config_,
                                         .loop = loop_,
                                         .workers = workers_,
@@ -163,7 +163,7 @@ class FlightSession {
         terms, release, release.instance, cluster_->view, cluster_->tracker, std::nullopt, stop_);
   }
 
-  // What applying `desired` would change, as the server says.
+  // What applying `desired` would change, by a dry run of the server.
   [[nodiscard]] io::Task<Result<std::string>> difference(const json::Value& desired) {
     const kube::GroupVersionKind gvk = HANGAR_CO_TRY(kube::gvk_of(desired));
     const kube::Resource resource =

@@ -1,5 +1,5 @@
-// Runs a flight once, as an instance's reconcile would, and shows what it would apply: for people
-// who write flights, and for CI.
+// Runs a flight once, like the reconcile of an instance, and prints what it would apply. For
+// authors of flights, and for CI.
 #pragma once
 
 #include "base/log.h"
@@ -15,18 +15,18 @@
 namespace hangar::commands {
 
 struct RunFlightOptions {
-  std::string module;  // As in an Airway: a URL or a file.
-  // The custom resource as JSON or YAML; becomes the flight's stdin as JSON. White space: none, and
-  // an empty stdin.
+  std::string module;  // A URL or a file, as in an Airway.
+  // The custom resource as JSON or YAML; the flight's stdin has it as JSON. White space only: no
+  // resource, and an empty stdin.
   std::string input;
-  std::string release = {};  // Empty: as the resource's own would be named; without one "flight".
-  std::string namespace_ = {};  // Empty: the resource's, else "default".
+  std::string release = {};     // Empty: the name for the resource, or "flight".
+  std::string namespace_ = {};  // Empty: the resource's, or "default".
   std::vector<std::string> args = {};
   std::string checksum = {};
   bool insecure = false;
-  bool cluster_access = false;  // Lookups are answered from the cluster of the configuration.
+  bool cluster_access = false;  // Answer lookups from the cluster.
   std::vector<std::string> resource_access_matchers = {};
-  bool diff = false;  // Against what the cluster has, instead of the resources themselves.
+  bool diff = false;                    // Print differences from the cluster, not the resources.
   std::size_t diff_context = 4;         // Lines around each change.
   std::chrono::nanoseconds timeout{0};  // Zero: 10 s.
   std::uint64_t memory_mib_max = 0;     // Zero: the host's default.
@@ -34,10 +34,11 @@ struct RunFlightOptions {
 
 struct RunFlightOutput {
   std::string text;         // For stdout: YAML documents, or the differences.
-  std::string stderr_text;  // What the flight wrote to its standard error.
+  std::string stderr_text;  // The flight's stderr.
 };
 
-// Offline unless the cluster is asked for. Errors as an instance's status would have them.
+// Uses the cluster only with `cluster_access` or `diff`. Errors: those in the status of an
+// instance.
 [[nodiscard]] Result<RunFlightOutput> run_flight(const host::Config& config,
                                                  RunFlightOptions options, const Log& log);
 

@@ -59,14 +59,14 @@ std::map<std::string, std::string> texts_at(const json::Value& object, std::stri
   return texts;
 }
 
-// What a machine is made of, as far as it is here and not for the fetcher.
+// The parts of a machine that are already here; the fetcher gets the others.
 struct Found {
   std::optional<std::string> module;
   std::optional<std::string> plugin;
 };
 
-// The machine of a project's directory, or of a file that is a ConfigMap; nothing when it is
-// something else, which the fetcher knows.
+// The machine of a project's directory or of a file with a ConfigMap; empty for everything else,
+// which the fetcher understands.
 Result<Found> bytes_of(const std::string& module) {
   std::error_code ignored;
   if (std::filesystem::is_directory(module, ignored)) {
@@ -92,7 +92,7 @@ Result<Found> bytes_of(const std::string& module) {
   return found;
 }
 
-// An event as a person writes it, as JSON.
+// Converts an event from the form that people write to JSON.
 Result<std::string> event_of(std::string_view line, const std::map<std::string, Timer>& timers) {
   if (line.starts_with('{')) return std::string(line);
   if (line.starts_with('@')) {
@@ -116,7 +116,7 @@ Result<std::string> event_of(std::string_view line, const std::map<std::string, 
   return json::dump(event);
 }
 
-// Nothing for the machine itself.
+// Empty for the machine itself.
 std::string by(std::string_view actor) {
   return actor.empty() ? std::string() : fmt::format(" ({})", actor);
 }
@@ -194,7 +194,7 @@ class MachineSession {
   MachineSession(const MachineSession&) = delete;
   MachineSession& operator=(const MachineSession&) = delete;
 
-  // `plugin`: a reference; empty when there is none.
+  // `plugin`: a reference; empty: none.
   Result<> open(const std::string& module, std::string plugin = {}) {
     std::string reference = module;
     const Found found = HANGAR_TRY(bytes_of(module));
@@ -263,7 +263,7 @@ class MachineSession {
   std::shared_ptr<Machine> machine_;
 };
 
-// What is said about one step.
+// Prints one step.
 Result<> show(const Step& step, MachineOutput output, const PrintMachine& print) {
   print(output == MachineOutput::Text ? shown(step) : HANGAR_TRY(as_json(step)));
   return {};
@@ -285,7 +285,7 @@ void keep_timers(const Step& step, std::map<std::string, Timer>& timers) {
   }
 }
 
-// The same life again and again, without a word.
+// Repeats the same run without printing, and returns the time per step.
 Result<std::string> timed(MachineSession& session, const std::string& input,
                           const std::vector<std::string>& events, std::size_t lives) {
   const Instant began = io::Loop::now();

@@ -1,5 +1,5 @@
-// Steps a state machine by hand, as a workflow would, and shows what it decides: for people who
-// write machines, and for CI. No cluster, nothing is carried out.
+// Steps a state machine by hand, as a workflow would, and prints its decisions. For authors of
+// machines, and for CI. Needs no cluster and carries out nothing.
 #pragma once
 
 #include "base/log.h"
@@ -21,28 +21,28 @@ struct RunMachineOptions {
   // A module or bundle (file or reference, as in a workflow), a file with a ConfigMap of one, or
   // the directory of a project.
   std::string module;
-  // Of a module that is linked dynamically and does not come with it in a ConfigMap's file.
+  // The plugin of a dynamically linked module, unless the file of a ConfigMap has it.
   std::string plugin;
-  std::string input = "{}";  // As spec.input, JSON or YAML.
-  // The drawings take no events.
+  std::string input = "{}";  // Like spec.input, JSON or YAML.
+  // Mermaid and Tree read no events.
   MachineOutput output = MachineOutput::Text;
-  std::size_t repeat = 0;  // Whole lives more with the same events, only to be timed.
+  std::size_t repeat = 0;  // Further runs with the same events, to measure the time.
 };
 
-// Asked for the next event until there is none. One is JSON ({"type": "GO"}), a type (GO), a type
-// and its members (GO {"by": "hand"}), or a timer that runs (@id). Blank lines and those that begin
-// with # are skipped.
+// Returns the next event until there is none. An event is JSON ({"type": "GO"}), a type (GO), a
+// type and its members (GO {"by": "hand"}), or a running timer (@id). Blank lines and lines that
+// begin with # are skipped.
 using NextEvent = std::function<std::optional<std::string>()>;
-// Takes output as it comes.
+// Receives the output piece by piece.
 using PrintMachine = std::function<void(std::string_view)>;
 
-// An event that fails is shown, and the next one is taken in the state before; then the result is
-// InvalidInput. Other errors as a workflow's status would have them.
+// A failed event is printed, and the next one continues from the state before; the result is then
+// InvalidInput. Other errors: those in the status of a workflow.
 [[nodiscard]] Result<> run_machine(const host::Config& config, const RunMachineOptions& options,
                                    const NextEvent& next, const PrintMachine& print,
                                    const Log& log);
 
-// Whether `module` can be loaded; errors as above.
+// Checks that `module` can be loaded. Errors as above.
 [[nodiscard]] Result<> check_machine(const host::Config& config, const std::string& module,
                                      const Log& log);
 

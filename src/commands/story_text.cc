@@ -66,7 +66,7 @@ std::string result_text(const recorder::Request& request) {
 std::string with_event(const recorder::Cause& cause, std::string_view what) {
   using enum recorder::Waking::Cause;
   if (cause.event.empty()) return std::string(what);
-  // What numbers say there is nothing to people.
+  // The numbers of a timer or an event mean nothing to people.
   if (cause.what == Timer || cause.what == Event) return printable(cause.event);
   return fmt::format("{}: {}", printable(cause.event), what);
 }

@@ -38,7 +38,7 @@ namespace hangar::commands {
 
 namespace {
 
-// What a registry takes for a tag: [a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}. It becomes part of a URL.
+// Tags that registries accept: [a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}. The tag becomes part of a URL.
 bool is_tag(std::string_view tag) {
   constexpr std::size_t kSizeMax = 128;
   const auto is_word = [](char c) {
@@ -77,7 +77,7 @@ class Stow {
     if (!pushed) {
       return std::unexpected(Error(pushed.error()).in("failed to stow wasm artifact"));
     }
-    // With the indent that yaml.v3 has by itself.
+    // With the default indentation of yaml.v3.
     std::string text =
         fmt::format("digestUrl: {}\nmoduleSHA: {}\ntags:\n", pushed->reference, pushed->sha256);
     for (const std::string& tag : tags) {
@@ -94,7 +94,7 @@ class Stow {
     return transport;
   }
 
-  // What no host could run is not put where hosts look for it.
+  // Compiles the module, so that no module is pushed that a host cannot run.
   [[nodiscard]] io::Task<Result<Module>> read_module(const std::filesystem::path& directory) {
     host::ModuleFiles files = HANGAR_CO_TRY(host::ModuleFiles::open(config_, log_));
     host::ModuleSupply supply(std::move(files), config_, loop_, workers_, http_, nullptr,

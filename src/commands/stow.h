@@ -1,4 +1,4 @@
-// A module into an OCI registry, under several tags: yoke's command stow.
+// Pushes a module to an OCI registry under several tags: yoke's command stow.
 #pragma once
 
 #include "base/log.h"
@@ -13,13 +13,14 @@
 namespace hangar::commands {
 
 struct StowOptions {
-  std::filesystem::path module;        // A file, compressed with gzip if it ends in ".gz".
+  std::filesystem::path module;        // A file; compressed with gzip if its name ends in ".gz".
   std::string target;                  // "oci://registry/repository:tag".
-  std::vector<std::string> tags = {};  // Besides latest and sha256_<hex>.
+  std::vector<std::string> tags = {};  // In addition to latest and sha256_<hex>.
   bool insecure = false;
 };
 
-// Errors: InvalidInput (no WebAssembly module, no such target), and those of modules::push_module.
+// Errors: InvalidInput (not a WebAssembly module, not a valid target), and those of
+// modules::push_module.
 [[nodiscard]] Result<Finished> stow(const host::Config& config, const StowOptions& options,
                                     const Streams& streams, const Log& log);
 

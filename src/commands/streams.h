@@ -1,4 +1,4 @@
-// What yoke's commands say, and how they end.
+// The output and the results of yoke's commands.
 #pragma once
 
 #include <functional>
@@ -7,18 +7,18 @@
 
 namespace hangar::commands {
 
-// How a command ended that did not fail. A warning is for the standard error.
+// The result of a successful command. The warning is for stderr.
 struct Finished {
   std::string warning = {};
 };
 
-// What it has done, for people.
+// Receives messages for people.
 using Say = std::function<void(std::string_view text)>;
 
-// Where it says what.
+// The output streams of a command.
 struct Streams {
-  Say out;  // The standard output.
-  Say say;  // The standard error.
+  Say out;  // stdout.
+  Say say;  // stderr.
 };
 
 }  // namespace hangar::commands

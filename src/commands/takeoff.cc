@@ -57,13 +57,13 @@ namespace {
 using airways::Release;
 using airways::Stages;
 
-// What the history has of where a module came from: a URL as it is, a file as one.
+// The source of a module in the history: a URL as given, a file as a URL.
 std::string source_url(const std::string& module) {
   if (module.contains("://")) return module;
   return "file://" + std::filesystem::path(module).lexically_normal().string();
 }
 
-// Whether nothing of the cluster is needed.
+// Whether the command needs no cluster.
 bool is_offline(const TakeoffOptions& options) {
   const bool shows = options.end == TakeoffEnd::Stdout || options.end == TakeoffEnd::Files;
   return shows && !options.cluster_access && !options.load_custom_readiness;
@@ -71,7 +71,7 @@ bool is_offline(const TakeoffOptions& options) {
 
 Result<kube::Login> login_for(const host::Config& config, const TakeoffOptions& options) {
   Result<kube::Login> login = host::find_login(config);
-  // Its namespace is all that would count; nobody is asked anything.
+  // Only the namespace of the login would be used; no request is sent.
   if (!login && is_offline(options)) {
     return kube::Login{.source = "no cluster", .cluster = {.server = "https://localhost"}};
   }
@@ -183,7 +183,7 @@ class Takeoff {
                        {"metadata", json::Object{{"name", release_.namespace_}}}},
           {.field_manager = std::string(airways::kFieldManager)}, session_.stop());
     }
-    // Somebody else has made it in between.
+    // Another client has created it meanwhile.
     if (!found && kube::reason_of(found.error()) == "AlreadyExists") co_return Result<>();
     if (!found) {
       co_return std::unexpected(std::move(found).error().in("failed to ensure namespace"));
@@ -206,7 +206,7 @@ class Takeoff {
     co_return check_source();
   }
 
-  // A URL and a version tag mean the same for ever, whatever checksum is given.
+  // A URL or a version tag must always lead to the same module, whatever checksum is given.
   [[nodiscard]] Result<> check_source() const {
     if (!options_.flight) return {};
     const modules::Reference reference =
@@ -268,7 +268,8 @@ class Takeoff {
                              "resources are the same as previous revision: skipping "
                              "creation of new revision"};
     }
-    // Where there are no resources nothing was applied, and so nothing recorded.
+    // apply_release() records the revision before the first stage that applies something. If none
+    // did, it is recorded here.
     Result<> recorded =
         co_await history.record(stages, source_, io::Loop::wall_now(), session_.stop());
     if (!recorded) {
@@ -285,7 +286,7 @@ class Takeoff {
     co_return Finished{};
   }
 
-  // The history is kept in the release's namespace. Where the release makes that itself, nothing
+  // The history is stored in the release's namespace. If the release itself creates that, nothing
   // can be recorded before.
   [[nodiscard]] io::Task<Result<>> make_own_namespace(airways::ReleaseWork& work,
                                                       const Stages& stages) {
@@ -313,8 +314,8 @@ class Takeoff {
     co_return pruned;
   }
 
-  // Somebody else may have begun a takeoff of this release meanwhile: the later one is carried on
-  // with, and takes what the other has made out of the cluster.
+  // Another takeoff of this release may have begun meanwhile. The later one wins: resources that
+  // only the earlier one has are pruned.
   [[nodiscard]] io::Task<Result<>> meet_others(airways::ReleaseWork& work, const Stages& stages) {
     airways::ReleaseHistory& history = *memory_.history;
     const std::string own(history.recorded());
@@ -344,7 +345,7 @@ class Takeoff {
 Result<Finished> takeoff(const host::Config& config, const TakeoffOptions& options,
                          const Streams& streams, const Log& log) {
   const host::Config resolved = HANGAR_TRY(host::resolve(config));
-  // The zygote wants no credential in its memory: the login is read when the session begins.
+  // The zygote must not have a credential in its memory, so the login is read after its start.
   std::optional<domains::ZygoteProcess> zygote = HANGAR_TRY(host::start_zygote(resolved));
   ReleaseSession session(resolved, HANGAR_TRY(login_for(resolved, options)), log);
   FlightRunner runner({.config = resolved,

@@ -1,5 +1,5 @@
-// Makes or changes a release out of what a flight prints, or of resources as they are: what yoke's
-// command takeoff does.
+// Creates or changes a release, from the output of a flight or from given resources: yoke's command
+// takeoff.
 #pragma once
 
 #include "base/log.h"
@@ -20,20 +20,20 @@
 
 namespace hangar::commands {
 
-// What becomes of what the flight has printed.
+// What to do with the flight's output.
 enum class TakeoffEnd : std::uint8_t {
-  Release,  // It is applied.
-  Dry,      // The API server is asked what it would say; nothing is applied.
-  Diff,     // What would change of the release is shown.
-  Stdout,   // It is shown as it is.
-  Files,    // It is written to `out`, or shown as one document where that is "-".
+  Release,  // Apply it.
+  Dry,      // Dry run at the API server; apply nothing.
+  Diff,     // Show what would change in the release.
+  Stdout,   // Print it unchanged.
+  Files,    // Write it to `out`, or print one document if that is "-".
 };
 
 struct TakeoffOptions {
   ReleaseName release;
-  // Without a module, what would be its standard input is what it would print.
+  // Nothing: `output` is used instead of a flight's output.
   std::optional<FlightToRun> flight;
-  std::string output = {};  // Without a module: the resources.
+  std::string output = {};  // The resources, if there is no flight.
   bool cluster_access = false;
   std::vector<std::string> resource_access_matchers = {};
 
@@ -54,8 +54,8 @@ struct TakeoffOptions {
   PruneOptions prune = {};
 };
 
-// The revision is recorded before anything is applied, and becomes the active one when everything
-// is there and the rest is gone: what is interrupted is taken up by the next one.
+// Records the revision before anything is applied. The revision becomes active when everything is
+// applied and the rest is pruned, so the next takeoff continues an interrupted one.
 [[nodiscard]] Result<Finished> takeoff(const host::Config& config, const TakeoffOptions& options,
                                        const Streams& streams, const Log& log);
 

@@ -1,4 +1,4 @@
-// A directory for what a command makes and does not keep.
+// A directory for temporary files of a command.
 #pragma once
 
 #include "base/result.h"
@@ -9,7 +9,7 @@
 
 namespace hangar::commands {
 
-// Private to this user; gone, with what is in it, with the object.
+// Private to this user; the destructor deletes it with its content.
 class TemporaryDirectory {
  public:
   [[nodiscard]] static Result<std::unique_ptr<TemporaryDirectory>> make();

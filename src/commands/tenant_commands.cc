@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::string_view kFieldManager = "hangar-tenant";
 
-// As kubectl says it.
+// A message like kubectl's.
 std::string done(std::string_view kind, std::string_view name, std::string_view what,
                  DryRun dry_run) {
   constexpr std::string_view kSuffixes[] = {"", " (dry run)", " (server dry run)"};
@@ -49,7 +49,7 @@ std::string report_of(const AllowTenantOptions& options) {
          done("rolebinding", name, "serverside-applied", options.dry_run);
 }
 
-// Why the API server does not let the caller give rights, in words that help.
+// Explains why the API server does not let the caller grant rights.
 Error explain(const Error& error) {
   constexpr std::string_view kEscalation =
       "attempting to grant RBAC permissions not currently held";
@@ -84,7 +84,7 @@ io::Task<Result<TenantOutput>> allow(const kube::Client& client, AllowTenantOpti
   if (!role) co_return std::unexpected(explain(role.error()).in("write the Role"));
   const Result<json::Value> binding =
       co_await client.apply(role_binding_resource(), tenant_role_binding(rights), apply, stop);
-  // The server looks for the Role, which a dry run has not made.
+  // The server looks for the Role, which a dry run has not created.
   const bool is_unbound = !binding && options.dry_run == DryRun::Server &&
                           binding.error().kind() == ErrorKind::NotFound;
   if (!binding && !is_unbound) {
@@ -118,7 +118,7 @@ io::Task<Result<std::string>> remove(const kube::Client& client, RemoveTenantOpt
   const std::string name = tenant_role_name(options.host);
   const kube::ObjectKey key{.namespace_ = options.namespace_, .name = name};
   const kube::DeleteOptions how{.dry_run = options.dry_run == DryRun::Server};
-  // The binding first: without it the Role gives nothing.
+  // The binding first: without it the Role grants nothing.
   const Result<json::Value> binding =
       co_await client.remove(role_binding_resource(), key, how, std::stop_token());
   const Result<json::Value> role =
@@ -132,7 +132,7 @@ io::Task<Result<std::string>> remove(const kube::Client& client, RemoveTenantOpt
   if (binding) text += done("rolebinding", name, "deleted", options.dry_run);
   if (role) text += done("role", name, "deleted", options.dry_run);
   if (!text.empty()) co_return text;
-  // Who may not list them gets the plain answer.
+  // Users who may not list them get the plain answer.
   const Result<std::vector<TenantRow>> rows = co_await read_rows(client);
   for (const TenantRow& row : rows ? *rows : std::vector<TenantRow>()) {
     if (row.namespace_ != options.namespace_ || row.host != options.host) continue;

@@ -1,6 +1,6 @@
-// `hangar tenant allow`, `list` and `remove`: in which namespaces hangar may act.
+// `hangar tenant allow`, `list` and `remove`: manage the namespaces in which hangar may act.
 //
-// They write with the rights of the kubeconfig. hangar itself has no right to change RBAC.
+// They write with the rights of the kubeconfig's user. hangar itself has no right to change RBAC.
 #pragma once
 
 #include "base/log.h"
@@ -17,26 +17,25 @@ enum class DryRun : std::uint8_t { None, Client, Server };
 enum class ManifestFormat : std::uint8_t { None, Yaml, Json };
 
 struct AllowTenantOptions {
-  TenantRights rights;  // Its impersonation is chosen here.
-  // Act for the service accounts wherever their own rights reach, and not only in tenants'
-  // namespaces.
+  TenantRights rights;  // allow_tenant() sets its impersonation.
+  // Act for the service accounts wherever they have rights, not only in tenants' namespaces.
   bool cluster_reach = false;
   DryRun dry_run = DryRun::None;
   ManifestFormat format = ManifestFormat::None;
 };
 
 struct TenantOutput {
-  std::string text;     // For the standard output.
-  std::string warning;  // For the standard error; may be empty.
+  std::string text;     // For stdout.
+  std::string warning;  // For stderr; may be empty.
 };
 
-// Writes the Role and the RoleBinding by server-side apply. What was allowed there before and is
-// not named any more is not allowed any more. Does not ask the cluster anything for
-// DryRun::Client, and takes it for one that knows constrained impersonation.
+// Writes the Role and the RoleBinding by server-side apply, and so revokes earlier rights there
+// that are not named any more. DryRun::Client sends no request, and assumes that the API server
+// knows constrained impersonation.
 [[nodiscard]] Result<TenantOutput> allow_tenant(const host::Config& config,
                                                 const AllowTenantOptions& options, const Log& log);
 
-// All that say so by kTenantLabel, also those of the chart.
+// All Roles and RoleBindings with kTenantLabel, including those of the chart.
 [[nodiscard]] Result<std::string> list_tenants(const host::Config& config, ManifestFormat format,
                                                const Log& log);
 
@@ -46,8 +45,8 @@ struct RemoveTenantOptions {
   DryRun dry_run = DryRun::None;
 };
 
-// Deletes what allow_tenant wrote. NotFound, naming the source, when something else lets the host
-// act there (the chart).
+// Deletes what allow_tenant() wrote. NotFound if there is none; if something else lets the host act
+// there (the chart), the message names it.
 [[nodiscard]] Result<std::string> remove_tenant(const host::Config& config,
                                                 const RemoveTenantOptions& options, const Log& log);
 

@@ -45,7 +45,8 @@ void add_acting(json::Array& rules, const TenantRights& rights) {
   }
   rules.emplace_back(named(rule("authentication.k8s.io", {"serviceaccounts"}, {kConstrainedVerb}),
                            rights.service_accounts));
-  // What may be done as a service account. RBAC knows no wildcard for a part of a verb.
+  // The verbs that are allowed as a service account, one by one: RBAC has no wildcard for a part of
+  // a verb.
   json::Object on = rule("*", {"*"}, {});
   json::Array& verbs = on["verbs"].get_array();
   for (const std::string_view verb : kResourceVerbs)
@@ -128,27 +129,27 @@ json::Value tenant_role(const TenantRights& rights) {
            std::ranges::find(rights.features, feature) != rights.features.end();
   };
   json::Array rules;
-  // Instances' flights act as service accounts only where somebody names one.
+  // Flights of instances act as service accounts only if accounts are named.
   const bool is_named = has(host::Feature::Airways) && !rights.service_accounts.empty();
   const bool has_guests =
       has(host::Feature::Operators) || has(host::Feature::Workflows) || has(host::Feature::Flights);
   if (has_guests || is_named) {
     add_acting(rules, rights);
   }
-  // Modules, and that they change.
+  // Modules and their changes.
   if (has_guests || has(host::Feature::Airways)) {
     rules.emplace_back(rule("", {"configmaps"}, {"get", "list", "watch"}));
   }
-  // What operators are given as their environment and files.
+  // The environment and files of operators.
   if (has(host::Feature::Operators)) rules.emplace_back(rule("", {"secrets"}, {"get"}));
   if (has(host::Feature::Workflows)) {
-    // Copies of the modules that workflows began with.
+    // Copies of the modules that workflows have started with.
     rules.emplace_back(rule("apps", {"controllerrevisions"}, {"get", "list", "create", "delete"}));
   }
   if (has(host::Feature::Airways) || has(host::Feature::Flights)) {
     // The history of releases, beside their instances.
     rules.emplace_back(rule("", {"secrets"}, {"list", "create", "patch", "delete"}));
-    // Whether a Service has endpoints.
+    // The readiness of Services.
     rules.emplace_back(rule("discovery.k8s.io", {"endpointslices"}, {"list"}));
   }
   json::Value role = object_of("Role", rights);
@@ -180,10 +181,10 @@ Result<> check_tenant(const TenantRights& rights) {
 
 bool knows_constrained_impersonation(const json::Value& version) {
   constexpr int kMajor = 1;
-  constexpr int kMinor = 36;  // Beta, and on.
+  constexpr int kMinor = 36;  // Beta, and on by default.
   const auto number = [&version](std::string_view member) {
     const std::string_view text = json::string_at(version, {member});
-    int value = 0;  // "36+", of clouds, is 36.
+    int value = 0;  // "36+" of cloud providers is 36.
     std::from_chars(text.data(), text.data() + text.size(), value);
     return value;
   };

@@ -21,7 +21,7 @@ TenantRights rights_of(std::string namespace_) {
   return {.namespace_ = std::move(namespace_), .host = kHost};
 }
 
-// The verbs of the rules on that resource, in all groups.
+// The verbs of all rules for that resource, in any group.
 std::vector<std::string> verbs_on(const json::Value& role, std::string_view resource) {
   std::vector<std::string> verbs;
   for (const json::Value& rule : *json::array_at(role, {"rules"})) {

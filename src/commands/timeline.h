@@ -1,4 +1,4 @@
-// `hangar timeline`: what a guest did, turn by turn, as the recorder has it.
+// `hangar timeline`: prints the recorded turns of a guest.
 #pragma once
 
 #include "base/result.h"
@@ -17,10 +17,10 @@ struct TimelineOptions {
   bool json = false;
 };
 
-// Errors as of Records::turns(). `records` outlives it.
+// Errors: those of Records::turns(). `records` must outlive the task.
 [[nodiscard]] io::Task<Result<std::string>> timeline(TimelineOptions options, Records& records);
 
-// As people read it. `stories`: the oldest first.
+// Text for people. `stories`: oldest first.
 [[nodiscard]] std::string timeline_text(const std::vector<recorder::Story>& stories,
                                         const recorder::ReadDirectory& read);
 

@@ -68,14 +68,14 @@ std::string in_bytes(std::uint64_t bytes) {
   return fmt::format("{:.1f}{}", value, kUnits.at(unit));
 }
 
-// Of one processor.
+// Percent of one processor.
 std::string in_percent(Duration cpu, Duration window) {
   using Seconds = std::chrono::duration<double>;
   return fmt::format("{:.1f}%",
                      100 * Seconds(cpu).count() / std::max(Seconds(window).count(), 1e-3));
 }
 
-// As they are shown, one a column; the first four are texts.
+// The cells of a row, one for each column; the first four are texts.
 constexpr std::size_t kTexts = 4;
 using Cells = std::array<std::string, 11>;
 
@@ -98,7 +98,8 @@ Cells cells_of(const TopRow& row, Duration window) {
           std::to_string(row.restarts)};
 }
 
-// Names have 253 letters: one that is longer than this takes no room from the others.
+// Names may have 253 letters; longer cells are cut, so that one name does not take the room of the
+// others.
 constexpr std::size_t kWidthMax = 40;
 
 std::vector<std::string> table_of(const std::vector<Cells>& rows) {
@@ -192,7 +193,7 @@ std::optional<Key> take_key(std::string& input, bool is_all) {
         input.erase(0, 1);
         return Key{.kind = Kind::Escape};
       }
-      // Parameters, then the letter that ends it.
+      // A sequence has parameters, then the character that ends it.
       std::size_t end = 2;
       while (end < input.size() && (input[end] < '@' || input[end] > '~'))
         ++end;
@@ -260,7 +261,7 @@ void TopScreen::show_text(std::string_view title, std::string_view text) {
     shown.lines.push_back(printable(text.substr(0, end)));
     text.remove_prefix(std::min(end + 1, text.size()));
   }
-  // What happened last is what one looks for.
+  // Starts at the end: the last turns matter most.
   shown.first = shown.lines.size() > room() ? shown.lines.size() - room() : 0;
   text_ = std::move(shown);
 }
@@ -270,7 +271,7 @@ void TopScreen::resize(Size size) {
   move(0);
 }
 
-// Of rows, or of lines of a text: without what stands around them.
+// The number of rows, or lines of a text, that fit between the lines around them.
 std::size_t TopScreen::room() const {
   constexpr std::size_t kAround = 3;
   return size_.lines > kAround ? size_.lines - kAround : 1;

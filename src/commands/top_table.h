@@ -1,5 +1,5 @@
-// The table of `hangar top`: what is shown, and what keys do to it. No I/O: keys and rows in, lines
-// out. Names are other people's: all but printable ASCII is escaped.
+// The table of `hangar top`: its content, and the effect of keys. No I/O: takes keys and rows,
+// returns lines. Others choose the names, so everything but printable ASCII is escaped.
 #pragma once
 
 #include "seeing/top.h"
@@ -24,20 +24,20 @@ enum class TopColumn : std::uint8_t {
   Restarts,
   Name,
 };
-// "cpu", "turns", ...; nothing for other words.
+// "cpu", "turns", ...; nothing if there is no such column.
 [[nodiscard]] std::optional<TopColumn> top_column(std::string_view word);
-// The words, for help.
+// The names of the columns, for help.
 [[nodiscard]] std::vector<std::string> top_column_names();
 
-// The largest first; names from a to z. Of equals by name.
+// Largest first, and by name if values are equal; TopColumn::Name sorts from a to z.
 void sort_rows(std::vector<seeing::TopRow>& rows, TopColumn by);
 
-// All of it, for whoever reads on.
+// The whole table, for a file or a pipe.
 [[nodiscard]] std::string top_text(seeing::FoundTop found, TopColumn by);
 
 [[nodiscard]] std::string top_json(const seeing::FoundTop& found);
 
-// What a terminal sends for a key.
+// A key of the terminal.
 struct Key {
   enum class Kind : std::uint8_t {
     Up,
@@ -56,11 +56,12 @@ struct Key {
 
   friend bool operator==(const Key&, const Key&) = default;
 };
-// Takes the first key out of what has come. Nothing: it is not whole yet, and stays; what is no key
-// that anybody knows is dropped. `is_all`: nothing follows at once, so that a lone escape is one.
+// Takes the first key out of the bytes that were read. Nothing: the sequence is incomplete, and
+// stays in `input`. Unknown keys are dropped. `is_all`: no more bytes follow at once, so a single
+// escape byte is the Escape key.
 [[nodiscard]] std::optional<Key> take_key(std::string& input, bool is_all);
 
-// What is on the screen while somebody looks.
+// The live screen.
 class TopScreen {
  public:
   struct Size {
@@ -69,22 +70,22 @@ class TopScreen {
   };
   struct Quit {};
   struct Open {
-    seeing::GuestKey guest;  // Its turns are to be shown.
+    seeing::GuestKey guest;  // The guest whose turns to show.
   };
   using Wish = std::variant<std::monostate, Quit, Open>;
 
   explicit TopScreen(TopColumn by) : by_(by) {}
 
-  // The selection stays on its guest.
+  // Shows new rows; the selection stays on its guest.
   void update(seeing::FoundTop found);
-  // What went wrong with the last look; empty: nothing.
+  // The error of the last request; empty: none.
   void set_problem(std::string problem) { problem_ = std::move(problem); }
-  // In place of the table, until escape or q.
+  // Shows a text instead of the table, until Escape or q.
   void show_text(std::string_view title, std::string_view text);
   void resize(Size size);
   [[nodiscard]] Wish on_key(const Key& key);
 
-  // As many lines as the screen has, each no wider than it; with the selection marked.
+  // The lines of the screen: as many as it has, none wider than it, with the selection marked.
   struct Line {
     std::string text;
     bool is_marked = false;
@@ -101,12 +102,12 @@ class TopScreen {
   [[nodiscard]] std::vector<Line> table_lines() const;
 
   seeing::FoundTop found_;
-  std::vector<seeing::TopRow> shown_;  // Those that the filter leaves, sorted.
+  std::vector<seeing::TopRow> shown_;  // Rows that pass the filter, sorted.
   TopColumn by_;
   std::string filter_;
   bool is_filtering_ = false;
   std::size_t selected_ = 0;
-  std::size_t first_ = 0;  // At the top of the screen.
+  std::size_t first_ = 0;  // The first row on the screen.
   Size size_;
   std::string problem_;
 

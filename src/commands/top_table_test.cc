@@ -61,7 +61,7 @@ TEST(TopText, NamesAWorkflowAsTimelineDoes) {
   const std::string recorded = recorded_name("workflow/order");
   found.rows[0].key = {
       .contract = recorder::Contract::Workflow, .namespace_ = "shop", .name = recorded};
-  // An operator cannot be called that; whoever it is, it is shown whole.
+  // An operator cannot have such a name; if one has, the whole name is shown.
   found.rows[1].key.name = recorded;
   const std::string text = top_text(found, TopColumn::Cpu);
 
@@ -115,7 +115,7 @@ TEST(TakeKey, KnowsArrowsAndLetters) {
                           Key{Kind::PageDown}, Key{Kind::Home}, Key{Kind::End},
                           Key{Kind::Letter, 's'}, Key{Kind::Enter}, Key{Kind::Backspace}));
   EXPECT_THAT(keys_in("\x1b"), ElementsAre(Key{Kind::Escape}));
-  // What nobody knows is no key.
+  // Unknown sequences and bytes are not keys.
   EXPECT_THAT(keys_in("\x1b[99;5Zq\x01\xc3\xa9"), ElementsAre(Key{Kind::Letter, 'q'}));
 }
 
@@ -127,7 +127,7 @@ TEST(TakeKey, WaitsForTheRestOfASequence) {
   input += "B";
   EXPECT_EQ(take_key(input, false), Key{Kind::Down});
   EXPECT_EQ(input, "");
-  // One that never ends does not grow.
+  // A sequence that never ends is dropped.
   input = "\x1b[" + std::string(100, '1');
   EXPECT_FALSE(take_key(input, false));
   EXPECT_EQ(input, "");
@@ -208,7 +208,7 @@ TEST_F(TopScreenTest, TheMarkStaysOnItsGuestWhenTheOrderChanges) {
   later.rows[0].cpu = 50s;
   screen_.update(later);
   EXPECT_THAT(marked(), HasSubstr("alpha"));
-  press("s");  // By turns, which are equal: by name.
+  press("s");  // Sorts by turns, which are equal, so by name.
   EXPECT_THAT(marked(), HasSubstr("alpha"));
   EXPECT_THAT(text(), HasSubstr("sort (turns)"));
 }
@@ -222,12 +222,12 @@ TEST_F(TopScreenTest, AFilterLeavesWhatHasIt) {
   press(Kind::Enter);
   EXPECT_THAT(text(), HasSubstr("filter (GA)"));
   EXPECT_THAT(marked(), HasSubstr("gamma"));
-  // Within a filter q is a letter.
+  // While a filter is typed, q is a letter.
   press("/");
   EXPECT_TRUE(std::holds_alternative<std::monostate>(press("q")));
   EXPECT_THAT(text(), Not(HasSubstr("gamma")));
   EXPECT_TRUE(std::holds_alternative<std::monostate>(press(Kind::Enter)));
-  EXPECT_TRUE(std::holds_alternative<std::monostate>(press(Kind::Enter)));  // There is nobody.
+  EXPECT_TRUE(std::holds_alternative<std::monostate>(press(Kind::Enter)));  // No row is left.
   press(Kind::Escape);
   EXPECT_THAT(text(), HasSubstr("alpha"));
 }

@@ -61,7 +61,7 @@ class Turbulence {
   }
 
  private:
-  // One at a time: a person looks at one release now and then.
+  // Sequentially, since people rarely run this command.
   [[nodiscard]] io::Task<Result<>> compare(const Stages& wanted) {
     for (const Stage& stage : wanted) {
       Stage drifted;
@@ -81,7 +81,7 @@ class Turbulence {
           }
         }
         if (!found || !json::equal(shown, *found)) drifted.push_back(resource);
-        // As yoke shows them, whose objects have one member.
+        // The form of yoke's output, whose objects have one member.
         const std::string name = airways::canonical_name(resource);
         json::set_at(expected_, {name, "object"}, std::move(shown));
         if (found) json::set_at(actual_, {name, "object"}, *std::move(found));
@@ -111,8 +111,8 @@ class Turbulence {
   ReleaseSession& session_;
   const TurbulenceOptions& options_;
   const Streams& streams_;
-  json::Value expected_ = json::Object();  // By canonical names.
-  json::Value actual_ = json::Object();    // Null: it is not there.
+  json::Value expected_ = json::Object();  // By canonical name.
+  json::Value actual_ = json::Object();    // Null: the object does not exist.
   Stages drifted_;
 };
 

@@ -1,4 +1,4 @@
-// How the cluster differs from what a release wants, and mending it: yoke's command turbulence.
+// Compares the cluster with a release and repairs differences: yoke's command turbulence.
 #pragma once
 
 #include "base/log.h"
@@ -14,8 +14,8 @@ namespace hangar::commands {
 
 struct TurbulenceOptions {
   ReleaseName release;
-  bool conflicts_only = true;  // Only of what the release says itself; else all that is there.
-  bool fix = false;            // Apply again what differs, with force.
+  bool conflicts_only = true;  // Compare only fields that the release sets.
+  bool fix = false;            // Apply different resources again, by force.
   std::size_t context_lines = 4;
   Color color = Color::None;
 };

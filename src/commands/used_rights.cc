@@ -43,9 +43,9 @@ using seeing::FoundUses;
 using seeing::Right;
 using seeing::Use;
 
-// Beyond these a role by names says less than one without, and nobody reads it.
+// With more names a role is harder to read than one without names, and hardly narrower.
 constexpr std::size_t kTouchedMax = 16;
-// Of one binding, in remarks.
+// Lines for one binding in the remarks.
 constexpr std::size_t kLinesMax = 50;
 
 std::size_t rank_of(std::string_view verb) {
@@ -61,7 +61,7 @@ struct ByRank {
 using Verbs = std::set<std::string, ByRank>;
 using Names = std::set<std::string>;
 
-// A collection, as a rule names it.
+// A resource, as in a rule.
 struct Resource {
   std::string group;
   std::string name;  // "deployments/scale".
@@ -73,15 +73,15 @@ struct Resource {
   }
 };
 
-// What is needed at one place: verbs of resources, each with the names that it is needed for; none:
-// for all.
+// The rights that are needed in one place: verbs of resources, each with the names of objects; no
+// names: all objects.
 struct Needs {
   std::map<Resource, std::map<std::string, Names, ByRank>> resources;
-  std::set<std::string> paths;  // Of the cluster's place alone.
+  std::set<std::string> paths;  // Only in the cluster's place.
 
   [[nodiscard]] bool is_empty() const { return resources.empty() && paths.empty(); }
 };
-// By namespace; empty: the cluster's.
+// By namespace; empty: the whole cluster.
 using Places = std::map<std::string, Needs>;
 
 bool is_plain(std::string_view text) {
@@ -89,7 +89,7 @@ bool is_plain(std::string_view text) {
   return text.find_first_not_of(kPlain) == std::string_view::npos;
 }
 
-// An object's: whatever the API server takes for a segment of a path.
+// A valid name of an object: one segment of a path.
 bool is_name(std::string_view text) {
   return !text.empty() && printable(text) == text && text.find_first_of("/%* ") == text.npos;
 }
@@ -99,7 +99,7 @@ bool is_plain(const Right& right) {
          is_plain(right.namespace_) && right.path.find_first_of("*\\ ()") == std::string::npos;
 }
 
-// Kubernetes lets everybody who has logged in do that (system:discovery, system:basic-user).
+// Whether Kubernetes allows this to all authenticated users (system:discovery, system:basic-user).
 bool is_everybodys(const Right& right) {
   if (!right.resource.empty()) {
     const bool is_own_review =
@@ -132,7 +132,7 @@ std::string right_in_words(const Right& right) {
                                resource_of(right).in_words(), place_in_words(right.namespace_)));
 }
 
-// Nothing of other users.
+// Nothing if the user is not a ServiceAccount.
 std::optional<ServiceAccount> account_of(std::string_view user) {
   if (!user.starts_with(kube::kServiceAccountPrefix)) return std::nullopt;
   Result<ServiceAccount> account =
@@ -171,7 +171,7 @@ class Gatherer {
  private:
   void take(const Use& use) {
     const Right& right = use.right;
-    if (use.count == 0 && !use.is_open) return;  // Refused each time.
+    if (use.count == 0 && !use.is_open) return;  // All requests were refused.
     if (!is_plain(right)) {
       odd_ += use.count;
       return;
@@ -197,8 +197,8 @@ class Gatherer {
       add(right, "list", {});
     }
     if (right.verb != Verb::Patch || !right.subresource.empty()) return;
-    // hangar applies for these, which makes what is not there; flights' objects it looks at before,
-    // and deletes when they are not printed any more.
+    // For workflows and flights hangar applies objects, which may create them. For flights it also
+    // reads the objects before, and deletes them when they are not printed any more.
     if (found_.contract != Contract::Operator) add(right, "create", {});
     if (found_.contract == Contract::Airway) {
       add(right, "get", touched(use));
@@ -218,7 +218,7 @@ class Gatherer {
     return verb == Verb::Get || verb == Verb::Update || verb == Verb::Patch || verb == Verb::Delete;
   }
 
-  // Whether it finds such objects itself, or makes them: there will be others.
+  // Whether the guest lists, watches or creates such objects: then the names will change.
   [[nodiscard]] bool knows_more(const Right& right) const {
     return std::ranges::any_of(found_.uses, [&](const Use& use) {
       const bool is_of_it =
@@ -273,7 +273,7 @@ class Gatherer {
 // Manifests ---------------------------------------------------------------------------------------
 
 json::Array rules_of(const Needs& needs) {
-  // Verbs that are needed for the same names are one rule; resources with the same verbs another.
+  // Merges verbs for the same names into one rule, then resources with the same verbs.
   std::map<std::tuple<std::string, Names, Verbs>, std::set<std::string>> merged;
   for (const auto& [resource, verbs] : needs.resources) {
     std::map<Names, Verbs> by_names;
@@ -323,9 +323,9 @@ void add_manifests(const std::string& namespace_, const Needs& needs, const std:
   manifests.emplace_back(std::move(binding));
 }
 
-// What it has -------------------------------------------------------------------------------------
+// Held rights -------------------------------------------------------------------------------------
 
-// Of these rules' verbs for one resource, those that were used at that place.
+// The verbs that the guest has used on the resource of a rule, in the place of its binding.
 Verbs used_verbs(const Places& places, const std::string& namespace_, const std::string& group,
                  const std::string& resource) {
   Verbs used;

@@ -1,6 +1,7 @@
-// The smallest roles that cover what a guest has used, beside what it has. Pure.
+// The smallest roles that cover the rights that a guest has used, and remarks about the rights that
+// it has. Pure.
 //
-// What a guest has asked for is its own choice: only plain names get into a role, never a wildcard.
+// A guest chooses its requests, so only plain names get into a role, never a wildcard.
 #pragma once
 
 #include "commands/held_rights.h"
@@ -15,23 +16,23 @@
 namespace hangar::commands {
 
 enum class RoleNames : std::uint8_t {
-  // Of all objects of a resource.
+  // Rights for all objects of a resource.
   All,
-  // Of those alone that were touched, where it neither lists, watches nor makes such objects.
+  // Rights for the used objects only, if the guest neither lists, watches nor creates such objects.
   Touched,
 };
 
 struct RoleOptions {
   RoleNames names = RoleNames::All;
-  std::string role;  // Of roles and bindings; empty: "hangar:used:<namespace>:<name>".
+  std::string role;  // Name of the roles and bindings; empty: "hangar:used:<namespace>:<name>".
 };
 
 struct UsedRights {
-  std::vector<json::Value> manifests;  // Roles with their bindings. Empty: nothing was used.
-  std::vector<std::string> remarks;    // Lines; printable.
+  std::vector<json::Value> manifests;  // Roles with their bindings; empty: nothing was used.
+  std::vector<std::string> remarks;    // Printable lines.
 };
 
-// The namespaces in which it has used something, and its ServiceAccount's own.
+// The namespaces in which the guest has used rights, and that of its ServiceAccount.
 [[nodiscard]] std::set<std::string> namespaces_of(const seeing::FoundUses& found);
 
 [[nodiscard]] UsedRights used_rights(const seeing::UsesQuestion& question,

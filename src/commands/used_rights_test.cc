@@ -52,7 +52,7 @@ UsedRights rights(const FoundUses& found, const RoleOptions& options = {},
   return used_rights({.namespace_ = "team", .name = "mirror"}, found, held, options);
 }
 
-// All manifests: for each "kind namespace" with its rules or its subject, on one line.
+// One line for each manifest: kind, namespace and rules.
 std::vector<std::string> texts(const UsedRights& used) {
   std::vector<std::string> texts;
   for (const json::Value& manifest : used.manifests) {

@@ -31,14 +31,14 @@ using recorder::Request;
 using recorder::Story;
 using recorder::Waking;
 
-// Of the API server's answers to questions about single objects.
+// Requests to the API server for single objects.
 constexpr std::size_t kLookUpsMax = 50;
-// What a manager is called whose requests name none: hangar's, by its User-Agent.
+// The manager of requests that name none: the API server takes it from hangar's User-Agent.
 constexpr std::string_view kDefaultManager = "hangar";
-// managedFields have whole seconds, and clocks differ.
+// Tolerance for times: managedFields have whole seconds, and clocks differ.
 constexpr std::chrono::seconds kSameTime{3};
 constexpr std::chrono::seconds kLookAgainAfter{1};
-// In place of what the host withholds.
+// Replaces a turn that the host withholds.
 constexpr std::string_view kStranger = "a turn that you may not see";
 
 std::string_view name_in(const Story& story) {
@@ -69,12 +69,12 @@ std::string by(const Managers& managers) {
   return fmt::format("{}", fmt::join(names, " or "));
 }
 
-// Who may have caused an event that nobody here has: nobody where nothing is known.
+// The managers that may have caused an event without a recorded write; none if nothing is known.
 Managers outside_writers(const WhyAnswer& answer, const Story& story, const Cause& cause) {
   const auto found = answer.others.find(without_version(cause.object));
   if (found == answer.others.end() || cause.what == Waking::Cause::Deleted) return {};
   if (found->second.version == cause.object.version) return last_managers(found->second);
-  // It was written again since then: who wrote last before the event came.
+  // The object has been written again since: take the last managers before the event arrived.
   return last_managers(found->second, story.arrived + kSameTime);
 }
 
@@ -89,7 +89,7 @@ std::string outside_text(const WhyAnswer& answer, const Story& story, const Caus
                      answer.read.since ? to_rfc3339(*answer.read.since) : "nothing");
 }
 
-// From a guest's turn back to what caused it.
+// Prints the way from a guest's turn back to its causes.
 class Telling {
  public:
   explicit Telling(const WhyAnswer& answer) : answer_(answer) {}
@@ -162,7 +162,7 @@ class Telling {
   std::string text_;
 };
 
-// The write, of those that are held, that an owner's entry is about; nothing when it is another's.
+// The recorded write that fits the entry of a manager; nothing if another client wrote it.
 std::optional<WhyWrite> write_of(const WhyAnswer& answer, const FieldManager& manager) {
   for (const WhyWrite& write : answer.findings.writes) {
     const Request& request = answer.findings.steps[write.step].story.requests[write.request];
@@ -180,7 +180,7 @@ std::optional<WhyWrite> write_of(const WhyAnswer& answer, const FieldManager& ma
 
 struct FieldOwner {
   Managers managers;
-  std::optional<WhyWrite> write;  // By one of them.
+  std::optional<WhyWrite> write;  // A recorded write by one of them.
 };
 
 FieldOwner owner_of_field(const WhyAnswer& answer) {
@@ -226,7 +226,7 @@ std::string node_of(std::size_t step) {
   return fmt::format("t{}", step);
 }
 
-// Text within quotes of Mermaid.
+// Quotes a text for Mermaid.
 std::string in_quotes(std::string_view text) {
   std::string out;
   for (const char letter : printable(text)) {
@@ -240,7 +240,7 @@ std::string in_quotes(std::string_view text) {
   return "\"" + out + "\"";
 }
 
-// Steps that lead to a write, those included.
+// The steps that lead to a write, including those of the writes.
 std::set<std::size_t> reached(const WhyFindings& findings) {
   std::set<std::size_t> steps;
   std::vector<std::size_t> next;
@@ -301,7 +301,7 @@ class ObjectReader {
                                named.kind));
   }
 
-  // Nothing: there is none, or it may not be read.
+  // Nothing: the object does not exist.
   [[nodiscard]] io::Task<Result<std::optional<CurrentObject>>> read(kube::Resource resource,
                                                                     kube::ObjectKey key) {
     const Result<json::Value> found = co_await client_.get(std::move(resource), std::move(key), {});
@@ -318,14 +318,14 @@ class ObjectReader {
   }
 
  private:
-  // A plural, or a kind as it is written or in small letters.
+  // Finds a plural, or a kind in its own spelling or in lower case.
   io::Task<Result<kube::Resource>> find_in(std::string group, std::string name) {
     Result<kube::Resource> found = co_await discovery_.find_plural(group, name, {});
     if (!found) {
       found = co_await discovery_.find(kube::GroupKind{.group = group, .kind = name}, {});
     }
     if (found || found.error().kind() != ErrorKind::NotFound) co_return found;
-    // What is served: a kind in small letters is one of these.
+    // Tries the usual plurals of a kind in lower case.
     for (const char* const plural : {"s", "es"}) {
       found = co_await discovery_.find_plural(group, name + plural, {});
       if (found) co_return found;
@@ -348,7 +348,7 @@ WhyTarget target_of(const kube::Resource& resource, const Named& named, const Wh
           .name = named.name};
 }
 
-// What the API server has to say about what was found.
+// Adds the present objects from the API server.
 io::Task<Result<WhyAnswer>> complete(ObjectReader& reader, kube::Resource resource,
                                      WhyAnswer answer) {
   answer.current = HANGAR_CO_TRY(co_await reader.read(
@@ -361,7 +361,7 @@ io::Task<Result<WhyAnswer>> complete(ObjectReader& reader, kube::Resource resour
       const recorder::ObjectVersion object = without_version(cause.object);
       if (!is_event(cause) || step.links[i].step || answer.others.contains(object)) continue;
       if (++look_ups > kLookUpsMax) break;
-      // Whoever may not read it is not told who wrote it.
+      // A user who may not read the object does not learn who wrote it.
       const auto found = co_await reader.read(object);
       if (found && *found) answer.others.emplace(object, **found);
     }
@@ -389,20 +389,20 @@ Result<WhyAnswer> find_answer(host::ClusterSession& session, ObjectReader& reade
                                .read = std::move(found.read)}));
 }
 
-// Which writes have come since the last look: only what was recorded meanwhile is read for that.
+// Finds writes since the last check, and reads only the records since then.
 class Follower {
  public:
   Follower(WhyTarget target, host::ClusterSession& session, Records& records)
       : target_(std::move(target)), session_(session), records_(records) {}
 
-  // What there is now counts as told.
+  // Marks the present writes as shown.
   [[nodiscard]] Result<> begin() {
     WhyFindings present = HANGAR_TRY(look_back());
     keep_news(present);
     return {};
   }
 
-  // How many there are.
+  // The number of new writes.
   [[nodiscard]] Result<std::size_t> look() {
     const WhyFindings found = HANGAR_TRY(look_back());
     return static_cast<std::size_t>(std::ranges::count_if(found.writes, [&](const WhyWrite& write) {
@@ -410,7 +410,7 @@ class Follower {
     }));
   }
 
-  // Leaves out what was told; what is left is, from now on.
+  // Removes writes that were shown before, and marks the others as shown.
   void keep_news(WhyFindings& findings) {
     std::erase_if(findings.writes, [&](const WhyWrite& write) {
       return !told_.insert(key_of(findings, write)).second;
@@ -418,20 +418,21 @@ class Follower {
   }
 
  private:
-  // To a while before the last look, or to the beginning. A clock that was set back costs one look.
+  // Reads back to some time before the last check, or to the beginning. A clock that was set back
+  // costs one long read.
   [[nodiscard]] Result<WhyFindings> look_back() {
     seeing::FoundWrites found = HANGAR_TRY(session_.run(records_.writes(
         {.target = target_,
          .limits = {.writes_max = kWritesMax, .depth_max = 0, .steps_max = kWritesMax},
          .since = since_})));
-    // A turn is there before its requests and their answers are.
+    // A turn is recorded before its requests and their answers.
     since_ = found.at - kOverlap;
     return std::move(found.findings);
   }
 
   static constexpr std::size_t kWritesMax = 1000;
   static constexpr std::chrono::seconds kOverlap{30};
-  // Host, namespace, name, instance, the id of a request, and when it was made.
+  // Host, namespace, name, instance, id and time of a request.
   using RequestKey =
       std::tuple<std::uint64_t, std::string, std::string, std::uint64_t, std::uint64_t, WallTime>;
 

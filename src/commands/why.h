@@ -1,5 +1,5 @@
-// `hangar why`: what wrote an object, and what led to that, as the recorder has it and the API
-// server says it of the objects to the user of the kubeconfig.
+// `hangar why`: shows the writes on an object and their causes, from the records, and from the
+// managedFields that the kubeconfig's user may read.
 #pragma once
 
 #include "base/log.h"
@@ -40,20 +40,20 @@ struct WhyOptions {
   bool follow = false;
 };
 
-// Hands what is found to `print` until it returns false, or, without `follow`, once. NotFound when
-// the cluster serves no such kind, or there is neither such an object nor a record of a write on
-// it. InvalidInput for an object or field that is not written as one.
+// Passes the answer to `print`: once, or with `follow` again for new writes, until `print` returns
+// false. NotFound when the cluster does not serve the kind, or there is neither such an object nor
+// a recorded write on it. InvalidInput when the object or field has a wrong syntax.
 [[nodiscard]] Result<> why(const host::Config& config, const WhyOptions& options,
                            const std::function<bool(std::string_view)>& print, const Log& log);
 
-// What is printed, from what was found out.
+// The content of an answer.
 struct WhyAnswer {
   WhyTarget target;
   std::string field;
-  std::optional<CurrentObject> current;  // Nothing: the object is gone.
+  std::optional<CurrentObject> current;  // Nothing: the object does not exist.
   WhyFindings findings;
   recorder::ReadDirectory read;
-  // Of objects whose events nobody here wrote, by group, kind, namespace and name.
+  // Objects whose events have no recorded write, by group, kind, namespace and name.
   std::map<recorder::ObjectVersion, CurrentObject> others;
 };
 [[nodiscard]] std::string why_text(const WhyAnswer& answer);

@@ -43,7 +43,7 @@ kube::ObjectKey key_of(const host::ClusterSession& session, WorkflowName workflo
   return {.namespace_ = std::move(workflow.namespace_), .name = std::move(workflow.name)};
 }
 
-// The machine that the workflow goes by, and its actors, where they are.
+// Draws the workflow's machine and its actors in their states.
 io::Task<Result<std::string>> drawing_of(workflows::MachineModules& modules,
                                          const workflows::Workflow& workflow,
                                          const workflows::Ledger& ledger, Drawing drawing) {
@@ -69,7 +69,7 @@ io::Task<Result<std::string>> drawing_of(workflows::MachineModules& modules,
   co_return text;
 }
 
-// With no work left in `modules`.
+// Waits for the result, then stops the work of `modules`.
 io::Task<Result<ShownWorkflow>> to_its_end(io::Task<Result<ShownWorkflow>> showing,
                                            workflows::MachineModules& modules) {
   Result<ShownWorkflow> shown = co_await std::move(showing);
@@ -77,7 +77,7 @@ io::Task<Result<ShownWorkflow>> to_its_end(io::Task<Result<ShownWorkflow>> showi
   co_return shown;
 }
 
-// What is wrong with a workflow is said in Events too, and why an action failed only there.
+// Problems of a workflow are in Events, too; the reason for a failed action only there.
 io::Task<Result<std::vector<json::Value>>> warnings_about(const kube::Client& client,
                                                           const json::Value& manifest) {
   kube::ListOptions options{
@@ -121,7 +121,7 @@ io::Task<Result<ShownWorkflow>> show(const kube::Client& client, workflows::Mach
                           .trouble = std::move(trouble)};
 }
 
-// Later than all that were made before, by whoever has about the same time.
+// Sorts after all earlier ids, also those of other machines if their clocks agree.
 std::string new_signal_id() {
   const auto micros =
       std::chrono::duration_cast<std::chrono::microseconds>(io::Loop::wall_now().time_since_epoch())
@@ -142,12 +142,11 @@ Result<json::Value> event_of(const WorkflowSignal& signal) {
   return event;
 }
 
-// Conflict when the workflow has ended: the host would take the event, and nothing would come of
-// it.
+// Conflict when the workflow has ended: the host would take the event and ignore it.
 io::Task<Result<>> check_not_ended(const kube::Client& client, kube::ObjectKey key) {
   const Result<json::Value> manifest =
       co_await client.get(workflows::workflow_resource(), key, std::stop_token());
-  // Who may patch it and not read it may signal.
+  // Users who may patch the workflow but not read it may send events.
   if (!manifest && manifest.error().kind() == ErrorKind::Denied) co_return Result<>();
   if (!manifest) co_return std::unexpected(manifest.error());
   const std::string_view finished = json::string_at(*manifest, {"status", "finishedAt"});

@@ -1,4 +1,4 @@
-// `hangar workflow show` and `signal`: looking at a workflow, and telling it something.
+// `hangar workflow show` and `signal`: show a workflow, and send it an event.
 #pragma once
 
 #include "base/log.h"
@@ -12,7 +12,7 @@
 namespace hangar::commands {
 
 struct WorkflowName {
-  std::string namespace_;  // Empty: the kubeconfig's, else "default".
+  std::string namespace_;  // Empty: the kubeconfig's, or "default".
   std::string name;
 };
 
@@ -20,24 +20,26 @@ enum class Drawing : std::uint8_t { Tree, Mermaid };
 
 struct ShownWorkflow {
   std::string text;
-  std::optional<Error> trouble;  // What keeps the text from being all of it.
+  std::optional<Error> trouble;  // Why the text is incomplete.
 };
 
-// The workflow's machine with its current state, its conditions, its last transitions, what is
-// under way and the latest warnings about it. The machine is loaded as a host would load it; where
-// it cannot be had or cannot be drawn, a line says why instead. So does one for Events that may not
-// be read. InvalidInput for a drawing as Mermaid of what cannot be read; otherwise that is trouble.
+// The workflow's machine with its current state, its conditions, its last transitions, its pending
+// actions and timers, and the latest warnings about it. Loads the machine as a host would. If that
+// fails or it cannot be drawn, a line has the reason; so does one for Events that may not be read.
+// InvalidInput for a drawing as Mermaid if the workflow cannot be read; other output has `trouble`
+// then.
 [[nodiscard]] Result<ShownWorkflow> show_workflow(const host::Config& config, WorkflowName workflow,
                                                   Drawing drawing, const Log& log);
 
 struct WorkflowSignal {
   std::string event;  // {"type": ...} or only the type.
-  std::string data;   // An object whose members the event gets; empty: none.
-  std::string id;     // Sent twice, it counts once. Empty: a new one, later than all before.
+  std::string data;   // An object with further members; empty: none.
+  std::string id;     // Deduplicates the event. Empty: a new id, after all before.
 };
 
-// Returns the id. InvalidInput for what is no event, NotFound when there is no such workflow,
-// Conflict when it has ended; then nothing is written. One that ends meanwhile drops the event.
+// Returns the id. InvalidInput for an invalid event, NotFound when there is no such workflow,
+// Conflict when it has ended; nothing is written then. A workflow that ends meanwhile drops the
+// event.
 [[nodiscard]] Result<std::string> signal_workflow(const host::Config& config, WorkflowName workflow,
                                                   WorkflowSignal signal, const Log& log);
 

@@ -22,10 +22,10 @@ namespace hangar::commands {
 
 namespace {
 
-// The API server keeps them for an hour; who wants all of them has kubectl.
+// The API server keeps Events for an hour; kubectl shows all of them.
 constexpr std::size_t kWarningsShownMax = 10;
 
-// From the manifest alone: it is there also when the rest of the status cannot be read.
+// From the manifest alone, so that it is available even if the status cannot be read.
 std::string header_of(const json::Value& manifest) {
   const std::string_view value = json::string_at(manifest, {"status", "value"});
   const Result<WallTime> entered =
@@ -68,7 +68,7 @@ std::string history_of(const workflows::Ledger& ledger) {
   return text;
 }
 
-// Nothing for the machine itself.
+// Empty for the machine itself.
 std::string of_actor(std::string_view actor) {
   return actor.empty() ? std::string() : fmt::format(" of {}", actor);
 }
@@ -97,7 +97,7 @@ std::string under_way_of(const workflows::Ledger& ledger) {
   return text.empty() ? text : "\nUnder way:\n" + text;
 }
 
-// When it was said last.
+// The time of its last occurrence.
 WallTime time_of(const json::Value& event) {
   for (const std::string_view member : {"lastTimestamp", "eventTime", "firstTimestamp"}) {
     if (const Result<WallTime> time = parse_rfc3339(json::string_at(event, {member}))) return *time;

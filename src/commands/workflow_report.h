@@ -1,4 +1,4 @@
-// What `hangar workflow show` prints of a workflow, from what was found out about it.
+// The text of `hangar workflow show`, from what was read.
 #pragma once
 
 #include "base/result.h"
@@ -12,13 +12,13 @@ namespace hangar::commands {
 
 struct WorkflowFindings {
   json::Value manifest;
-  Result<workflows::Ledger> ledger;           // Of the status.
-  Result<std::string> drawing;                // Of the machine.
+  Result<workflows::Ledger> ledger;           // The status.
+  Result<std::string> drawing;                // The drawing of the machine.
   Result<std::vector<json::Value>> warnings;  // Events about it, in any order.
 };
 
-// Where it is and its conditions, the drawing, the history, what is under way, the latest warnings.
-// Of a status that cannot be read: the conditions, which say how to repair it, and the warnings.
+// State and conditions, the drawing, the history, pending actions and timers, the latest warnings.
+// If the status cannot be read: the conditions, which explain how to repair it, and the warnings.
 [[nodiscard]] std::string report_on(const WorkflowFindings& findings);
 
 }  // namespace hangar::commands

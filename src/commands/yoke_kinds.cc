@@ -34,12 +34,12 @@ namespace hangar::commands {
 
 namespace {
 
-// As yoke's controller waits for its own.
+// As long as yoke's controller waits.
 constexpr std::chrono::seconds kEstablishedMax{60};
 constexpr std::chrono::milliseconds kLook{250};
 
-// Of yoke's controller, which deletes them when it ends and is not killed. The last two are asked
-// for writes of other resources, which nobody answers any more.
+// Webhook configurations of yoke's controller, which deletes them when it ends unless it is killed.
+// The API server calls the last two for writes of other resources, and no server answers any more.
 constexpr std::array<std::string_view, 4> kLeftBehind = {"atc-airway", "atc-flight",
                                                          "atc-resources", "atc-external-resources"};
 

@@ -1,5 +1,5 @@
-// The kinds of yoke.cd in the cluster, for a host that stands in for yoke's Air Traffic Controller:
-// that one brings its own, and is not installed by a chart.
+// Applies the kinds of yoke.cd, for a host that replaces yoke's Air Traffic Controller. That
+// controller applies its own kinds; no chart does.
 #pragma once
 
 #include "base/log.h"
@@ -9,8 +9,8 @@
 namespace hangar::commands {
 
 // Applies the CustomResourceDefinitions of Airway, Flight and ClusterFlight and waits until they
-// are served; deletes the webhook configurations that a controller which was killed has left. The
-// rights of the login must allow it. Blocking.
+// are served. Deletes the webhook configurations that a killed controller has left. The login needs
+// the rights for that. Blocking.
 [[nodiscard]] Result<> apply_yoke_kinds(const host::Config& config, const Log& log);
 
 }  // namespace hangar::commands
