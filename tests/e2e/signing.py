@@ -1,4 +1,4 @@
-"""Modules with sections of their own, and keys to sign them with."""
+"""Modules with custom sections, and keys to sign them."""
 import pathlib
 import subprocess
 
@@ -25,7 +25,7 @@ def hangar(*arguments, stdin=b"", cwd=None):
 
 
 def keys(directory, kind):
-    """The files of a new private key and its public half."""
+    """Creates a key pair. Returns the files of the private and the public key."""
     how = {"rsa": ["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"], "ec": ["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"],
            "ed25519": ["-algorithm", "ed25519"]}[kind]
     private, public = directory / f"{kind}.pem", directory / f"{kind}.pub.pem"
@@ -35,7 +35,7 @@ def keys(directory, kind):
 
 
 def sign(module, key, directory):
-    """The bytes of a module as `hangar sign` signs them."""
+    """Signs the bytes of a module by `hangar sign`, and returns the signed bytes."""
     file = pathlib.Path(directory) / "to-sign.wasm"
     file.write_bytes(module)
     done = hangar("sign", "-f", "-key", key, file)

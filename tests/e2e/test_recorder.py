@@ -1,4 +1,4 @@
-"""The flight recorder: what `hangar timeline` tells is what the API server saw."""
+"""The flight recorder: `hangar timeline` shows the same requests as the audit log of the API server."""
 import collections
 import json
 import os
@@ -20,7 +20,7 @@ WRITES = ("create", "update", "patch", "delete", "deletecollection")
 
 @pytest.fixture(scope="module")
 def audited():
-    """A control plane that writes down what it is asked."""
+    """A control plane with an audit log."""
     made = control_plane("--with-kcm", "--audit")
     made.apply_crds(ROOT / "examples/ring/testresources.yaml")
     made.learn(*operators.TEST_RESOURCES, "testresources")
@@ -60,7 +60,7 @@ def turns(host, name, namespace):
 
 
 def audited_writes(cluster, namespace, account="default"):
-    """What an identity wrote, as {(verb, resource, name, status): how often}."""
+    """The writes of an identity, as {(verb, resource, name, status): count}."""
     counts = collections.Counter()
     for line in (pathlib.Path(cluster.env["HANGAR_CP_LOG_DIR"]) / "audit.log").read_text().splitlines():
         event = json.loads(line)
@@ -77,7 +77,7 @@ def recorded_writes(found):
     for turn in found:
         for request in turn["requests"]:
             if request["verb"] in WRITES:
-                # The audit log has the name of what is created where the answer was no object.
+                # The record of a failed create has no name, unlike the audit log.
                 name = request["object"].get("name", "")
                 counts[(request["verb"], request["resource"], name, request.get("status", 0))] += 1
     return counts
@@ -135,7 +135,7 @@ def applies(name):
 
 
 def without_status(counts):
-    # Clients of the host are told that a write was done, and not whether it made the object.
+    # The host's own client does not tell 201 from 200 to its callers.
     sums = collections.Counter()
     for (verb, resource, name, status), count in counts.items():
         sums[(verb, resource, name, 200 if status == 201 else status)] += count
@@ -172,7 +172,7 @@ def test_every_write_for_a_workflow_is_recorded(audited, recording, place):
 
 
 def status_writes(cluster, namespace, name):
-    """How often the host wrote a workflow, or asked what that would be answered with."""
+    """The number of patches of a workflow by the host, dry runs included."""
     count = 0
     for line in (pathlib.Path(cluster.env["HANGAR_CP_LOG_DIR"]) / "audit.log").read_text().splitlines():
         event = json.loads(line)
@@ -207,7 +207,7 @@ def test_a_killed_host_loses_a_second_at_most(audited, recording, place):
     eventually(lambda: copied(audited, place) == "0", "there is a copy", 60)
     change(audited, place, 1)
     before = audited_writes(audited, place)
-    time.sleep(1.2)  # The claim is about time.
+    time.sleep(1.2)  # The test is about this time.
     recording.kill()
     assert not before - recorded_writes(turns(recording, "mirror", place))
 
@@ -311,12 +311,12 @@ def why_json(host, cluster, *arguments):
 
 
 def writes_in(found):
-    """Of what `hangar why -o json` has, as (turn, request)."""
+    """The writes in the output of `hangar why -o json`, as (turn, request)."""
     return [(found["turns"][write["turn"]], found["turns"][write["turn"]]["requests"][write["request"]]) for write in found["writes"]]
 
 
 def audited_changes(cluster, namespace, resource, name):
-    """Writes by service accounts on one object that were done, as (account, verb, status)."""
+    """Successful writes by service accounts on one object, as {(account, verb, status): count}."""
     counts = collections.Counter()
     for line in (pathlib.Path(cluster.env["HANGAR_CP_LOG_DIR"]) / "audit.log").read_text().splitlines():
         event = json.loads(line)
@@ -334,7 +334,7 @@ def changes_in(found):
 
 
 def causes_back(found, turn, seen=()):
-    """All events that led to a turn."""
+    """All events that led to a turn, directly or through other turns."""
     events = []
     for cause in turn["causes"]:
         if "object" in cause:
@@ -346,7 +346,7 @@ def causes_back(found, turn, seen=()):
 
 @pytest.fixture
 def chain(audited, unique):
-    """Two namespaces; an operator copies the nonce of the first to the second, another one back to a third."""
+    """Three namespaces, each with an object for the operators of the ring."""
     names = [f"ns-{unique}-{index}" for index in range(3)]
     for name in names:
         audited.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
@@ -375,7 +375,7 @@ def test_why_leads_from_a_write_to_who_began_it(audited, recording, chain):
     assert request["object"]["resourceVersion"] == audited.get(*operators.TEST_RESOURCES, "run", third)["metadata"]["resourceVersion"]
     assert (turn["namespace"], turn["name"]) == (second, "copier")
 
-    # Back over the other operator's write to the person's, of whom the object tells.
+    # Back over the other operator's write to the person's write, which the object's managedFields name.
     began = [cause for cause in causes_back(found, turn) if cause["object"]["namespace"] == first and "writtenBy" in cause]
     manager = next(one for one in audited.get(*operators.TEST_RESOURCES, "run", first)["metadata"]["managedFields"]
                    if "f:nonce" in one["fieldsV1"].get("f:spec", {}))

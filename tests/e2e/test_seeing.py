@@ -39,7 +39,7 @@ def seen():
 
 @pytest.fixture(scope="module")
 def showing(seen, tmp_path_factory):
-    """A host that shows its records, and says where in a ConfigMap."""
+    """A host that shows its records, and publishes their address in a ConfigMap."""
     port = free_port()
     host = Host(seen.kubeconfig, tmp_path_factory.mktemp("host"), f"--records-bind-address=127.0.0.1:{port}",
                 f"--records-url=https://127.0.0.1:{port}", f"--namespace={SYSTEM}")
@@ -54,7 +54,7 @@ def published(cluster):
 
 @pytest.fixture
 def teams(seen, unique):
-    """Two namespaces, an operator in each."""
+    """Two namespaces with an operator in each."""
     names = [f"{unique}-a", f"{unique}-b"]
     for name in names:
         seen.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
@@ -113,7 +113,7 @@ def test_a_user_with_a_token_sees_his_namespace_alone(seen, showing, teams, tmp_
     refused = timeline(kubeconfig, others)
     assert refused.returncode == 1 and not refused.stdout
     assert f'user "system:serviceaccount:{mine}:viewer" may not get operators.hangar.dev "reader" in namespace "{others}"' in refused.stderr
-    # Whether there is such an operator is not told either.
+    # The refusal does not tell whether there is such an operator.
     nobody = run("timeline", kubeconfig, "nobody", "-n", others)
     assert nobody.returncode == 1 and "may not get operators.hangar.dev" in nobody.stderr
     nobody = run("timeline", kubeconfig, "reader", "-n", mine, "--turns=1001")
@@ -146,7 +146,7 @@ def test_names_of_secrets_are_for_who_may_get_them(seen, showing, teams, tmp_pat
     assert "password" not in timeline(kubeconfig, mine, "-o", "json").stdout
     assert f"-> get secrets {mine}/password: 200" in answered(seen.kubeconfig, mine)
     users.let(seen, f"{mine}:viewer", mine, ["get"], ["secrets"], names=["password"])
-    # The API server's answer to that question is believed for ten seconds.
+    # The host caches the API server's decision for ten seconds.
     eventually(lambda: f"-> get secrets {mine}/password: 200" in timeline(kubeconfig, mine).stdout, "now he may", 60)
 
 
@@ -162,18 +162,18 @@ def test_nobody_is_told_anything_without_proof_of_who_he_is(seen, showing, teams
     try:
         assert ask(showing, "/v1/turns", question, token="x" * 20000)[0] in (401, 431)
     except (http.client.RemoteDisconnected, ConnectionError):
-        pass  # It is still being sent when it is refused.
-    # Of another audience: it was made for somebody else.
+        pass  # The host refuses it while it is still being sent.
+    # A token for another audience.
     other = seen.kubectl("create", "token", "default", "--namespace", mine, "--audience=elsewhere").strip()
     assert ask(showing, "/v1/turns", question, token=other)[0] == 401
-    # Signed by somebody else, in the administrator's name.
+    # A certificate in the administrator's name, signed by an unknown authority.
     key, certificate = tmp_path / "k.pem", tmp_path / "c.pem"
     users.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
                   "-subj", "/O=system:masters/CN=admin", "-keyout", str(key), "-out", str(certificate))
     with pytest.raises((ssl.SSLError, ConnectionError)):
         ask(showing, "/v1/turns", question, shown=(certificate, key))
 
-    # And the question is looked at, once it is known whose it is.
+    # The host parses a request of an authenticated user.
     admin = tuple(seen.env[name] for name in ("HANGAR_CP_CERT", "HANGAR_CP_KEY"))
     assert ask(showing, "/v1/turns", question, shown=admin)[0] == 200
     assert ask(showing, "/v1/turns", "{}", shown=admin)[0] == 400
@@ -181,7 +181,7 @@ def test_nobody_is_told_anything_without_proof_of_who_he_is(seen, showing, teams
     try:
         assert ask(showing, "/v1/turns", "x" * 20000, shown=admin)[0] == 413
     except (http.client.RemoteDisconnected, ConnectionError):
-        pass  # It is still being sent when it is refused.
+        pass  # The host refuses it while it is still being sent.
     assert ask(showing, "/v1/turns", None, shown=admin, method="GET")[0] == 405
     assert ask(showing, "/metrics", question, shown=admin)[0] == 404
 
@@ -234,12 +234,12 @@ def test_the_host_is_found_by_its_address(seen, showing, teams, tmp_path):
     authority.write_text(published(seen)["ca.crt"])
     address = f"--host-address=https://127.0.0.1:{showing.records_port}"
 
-    # Without the right to read the ConfigMap, too.
+    # The address suffices without the right to read the ConfigMap.
     kubeconfig = users.with_token(seen, tmp_path, "viewer", mine)
     users.let(seen, f"{mine}:viewer", mine, ["get"], ["operators"])
     found = timeline(kubeconfig, mine, address, f"--host-ca={authority}")
     assert found.returncode == 0 and "Module sha256:" in found.stdout, found.stderr
-    # A token goes to nobody who does not prove that it is the host.
+    # The command sends its token only to a server that proves that it is the host.
     unknown = timeline(kubeconfig, mine, address)
     assert unknown.returncode == 1 and "certificate" in unknown.stderr
     assert timeline(kubeconfig, mine, "--host-address=http://127.0.0.1").returncode == 1
@@ -254,10 +254,10 @@ def test_the_host_is_found_by_its_address(seen, showing, teams, tmp_path):
 
 
 def test_the_host_is_found_by_a_port_forward(seen, teams, tmp_path):
-    """kubectl is another program here: it does what kubectl does, and says what it was asked for."""
+    """A script takes the place of kubectl: it forwards a port and stores its arguments."""
     mine, _ = teams
     port = free_port()
-    # A namespace of its own: another host is published in the other one.
+    # A namespace of its own, because the other one has the address of another host.
     place = f"system-{mine}"
     seen.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place}})
     host = Host(seen.kubeconfig, tmp_path / "host", f"--records-bind-address=127.0.0.1:{port}", f"--namespace={place}",
@@ -331,7 +331,7 @@ def test_a_host_that_does_not_lead_says_so(seen, showing, teams, tmp_path):
 
 
 def test_a_namespace_can_be_deleted_while_no_host_runs(seen, tmp_path, unique):
-    """Nothing of this is an aggregated API, which would have to answer for that."""
+    """An aggregated API would have to answer before a namespace can be deleted; the records are not one."""
     namespace, place = f"gone-{unique}", f"system-{unique}"
     for name in (namespace, place):
         seen.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
@@ -361,7 +361,7 @@ def test_a_setting_that_is_wrong_is_named(flags):
 
 @pytest.fixture
 def chain(seen, unique):
-    """Three namespaces; an operator copies the nonce of the first to the second, another one on to the third."""
+    """Three namespaces: an operator copies the nonce of the first to the second, another operator from there to the third."""
     seen.apply_crds(ROOT / "examples/ring/testresources.yaml")
     seen.learn(*operators.TEST_RESOURCES, "testresources")
     names = [f"{unique}-{index}" for index in range(3)]
@@ -403,7 +403,7 @@ def test_why_shows_each_what_he_may_get(seen, showing, chain, tmp_path):
 
     users.let(seen, f"{third}:viewer", second, ["get"], ["operators"])
     shown = eventually(lambda: f"of operator {second}/copier" in (done := why(kubeconfig, third).stdout) and done, "now he may see that one", 60)
-    # What he does not see led to it. That the object of the first namespace changed is the second operator's record.
+    # A turn that the user may not see led to it. The change of the first namespace's object is in the second operator's record.
     assert stranger in shown and f"{first}/copier" not in shown
     drawn = why(kubeconfig, third, "-o", "mermaid").stdout
     assert "a turn that you may not see" in drawn and f"{first}/copier" not in drawn
@@ -449,7 +449,7 @@ def test_top_is_a_table_of_what_operators_cost(seen, showing, teams):
     one = eventually(lambda: (found := guests(seen.kubeconfig).get((mine, "reader"))) and found["turns"] > 1 and found, "its turns are counted", 60)
     assert one["cpuMicroseconds"] > 0 and one["requests"] >= 1 and one["phase"] in ("Running", "Asleep", "Starting")
     assert one["memoryBytes"] + one["diskBytes"] > 0 and one["restarts"] == 0
-    # An operator that writes: its bytes are counted. One that fails is started again.
+    # The bytes that an operator writes are counted, and the restarts of one that fails.
     allow(seen, others, *EVERYTHING, resources=("testresources",))
     body = json.dumps({"metadata": {"name": "made"}, "data": {"key": "x" * 500}})
     seen.create(operators.manifest("writer", others, f"request=POST,/api/v1/namespaces/{others}/configmaps,{body}", "wait"))
@@ -517,7 +517,7 @@ class Screen:
         self.seen = ""
 
     def drawn(self):
-        """What was drawn last, without the sequences that draw it."""
+        """The last screen, without the sequence that begins it."""
         while select.select([self.master], [], [], 0)[0]:
             self.seen += os.read(self.master, 65536).decode()
         return self.seen.rsplit("\x1b[H", 1)[-1]
@@ -595,7 +595,7 @@ def test_top_leaves_the_terminal_as_it_was(seen, showing, teams, end):
 
 @pytest.fixture
 def aircraft(seen, showing, unique):
-    """A kind of an Airway, and an instance of it that makes a ConfigMap."""
+    """An Airway, and an instance of it that creates a ConfigMap."""
     kind, plural, namespace = f"Craft{unique}", f"craft{unique}s", f"{unique}-air"
     seen.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
     manifest = airways.airway(plural, kind, airways.flight("behave"), mode="dynamic", clusterAccess=True,
@@ -620,7 +620,7 @@ def test_runs_of_flights_are_turns(seen, showing, aircraft, tmp_path):
     assert f"<- modified {kind}.e2e.hangar.dev {namespace}/one@" in shown and "; completed" in shown
     assert f"-> patch configmaps {namespace}/made: 200 in" in shown
 
-    # From what it made back to who made the instance.
+    # From an object of the flight back to the creator of the instance.
     told = eventually(lambda: (done := run("why", seen.kubeconfig, "configmap/made", "-n", namespace)).returncode == 0 and done.stdout, "it is told", 60)
     assert "which was written from here" in told and f"of airway {namespace}/{name}" in told and f"<- modified {kind}.e2e.hangar.dev" in told
 
@@ -646,7 +646,7 @@ def test_runs_of_flights_are_turns(seen, showing, aircraft, tmp_path):
     assert top(kubeconfig, "-n", namespace).returncode == 0 and not guests(kubeconfig, "-n", namespace)
     users.let(seen, f"{namespace}:viewer", namespace, ["get", "list"], [name.partition(".")[0]], groups=("e2e.hangar.dev",))
     eventually(lambda: run("timeline", kubeconfig, name, "-n", namespace).returncode == 0, "now he may", 60)
-    # Not the Secret.
+    # The name of the Secret stays withheld.
     assert f"-> get secrets {namespace}/(withheld): 200 in" in run("timeline", kubeconfig, name, "-n", namespace).stdout
     eventually(lambda: (namespace, name) in guests(kubeconfig, "-n", namespace, "--window=1h"), "it is in his table", 60)
 
@@ -656,7 +656,7 @@ def test_runs_of_flights_are_turns(seen, showing, aircraft, tmp_path):
 
 @pytest.fixture
 def order(seen, showing, unique):
-    """The namespace of a workflow that makes one ConfigMap, waits for another one, and makes a third."""
+    """The namespace of a workflow that creates a ConfigMap, waits for a second one, and creates a third."""
     namespace = f"{unique}-flow"
     seen.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
     workflows.allow(seen, namespace)
@@ -685,7 +685,7 @@ def test_steps_of_workflows_are_turns(seen, showing, order, tmp_path):
     assert f"-> patch statefulworkflows.workflows.example.com {order}/order/status: 200 in" in text
     assert f"-> get configmaps {order}/go: 404 in" in text
 
-    # From what it made back to who made the workflow.
+    # From an object of the workflow back to the creator of the workflow.
     told = run("why", seen.kubeconfig, "configmap/made", "-n", order).stdout
     assert "which was written from here" in told and f"of workflow {order}/order" in told and "<- host PROVISION\n" in told
     assert f"<- added {own}" in told and "<- by " in told.partition(f"<- added {own}")[2], told
@@ -698,7 +698,7 @@ def test_steps_of_workflows_are_turns(seen, showing, order, tmp_path):
     workflows.reaches(seen, order, "order", "done")
     late = shown("; completed")
     assert "<- WAIT_FOR#2 goes on" in late and f"-> patch configmaps {order}/late: 200 in" in late
-    # The turn that looked once more leads to the one that asked for it.
+    # The turn that checked the condition again leads to the one that asked for the wait.
     told = run("why", seen.kubeconfig, "configmap/late", "-n", order).stdout
     assert "<- WAIT_FOR#2 goes on" in told and "<- action CONDITION_MET of WAIT_FOR#2" in told and f"<- added {own}" in told, told
 
@@ -727,7 +727,7 @@ def rights(kubeconfig, name, namespace, *flags):
 
 
 def rules(kubeconfig, name, namespace, *flags):
-    """All rules that are printed, as {(kind, namespace, group, resource): verbs}; nothing before it has had a turn."""
+    """All printed rules, as {(kind, namespace, group, resource): verbs}; empty before the first turn of the guest."""
     done = rights(kubeconfig, name, namespace, "-o", "json", *flags)
     if done.returncode != 0:
         return {}
@@ -738,7 +738,7 @@ def rules(kubeconfig, name, namespace, *flags):
 
 @pytest.fixture
 def wide(seen, showing, unique):
-    """An operator that copies a ConfigMap, and may do more than that."""
+    """An operator that copies a ConfigMap, and has more rights than it needs."""
     namespace = f"{unique}-wide"
     seen.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
     allow(seen, namespace, *EVERYTHING, resources=("configmaps", "secrets"))
@@ -782,11 +782,11 @@ def test_a_role_of_what_was_used_takes_the_place_of_a_wide_one(seen, showing, wi
     with pytest.raises(subprocess.CalledProcessError):
         seen.kubectl(*can, "get", "secrets")
     copied(seen, wide, 2)
-    # Started anew: what it does at its start is in there.
+    # The role also has the rights that a restart needs.
     seen.patch(*OPERATOR, "mirror", {"spec": {"env": [{"name": "NAMESPACE", "value": wide}, {"name": "AGAIN", "value": "1"}]}}, wide)
     copied(seen, wide, 3)
     assert "Refused" not in rights(seen.kubeconfig, "mirror", wide).stdout
-    # Another one of the same ServiceAccount, which asks for more.
+    # Another operator with the same ServiceAccount sends a request beyond the role.
     seen.create(operators.manifest("beyond", wide, f"request=DELETE,/api/v1/namespaces/{wide}/configmaps/copy,",
                                    f"get=/api/v1/namespaces/{wide}/configmaps/copy", "wait"))
     refused = eventually(lambda: "Refused:" in (said := rights(seen.kubeconfig, "beyond", wide).stdout) and said, "its request was refused", 120)
@@ -806,7 +806,7 @@ def test_rights_are_shown_as_far_as_the_user_may_read(seen, showing, teams, tmp_
 
     users.let(seen, f"{mine}:viewer", mine, ["get"], ["operators"])
     shown = eventually(lambda: (done := rights(kubeconfig, "reader", mine, "--names")).returncode == 0 and done.stdout, "now he may", 60)
-    # Neither what it has, nor which Secret that was.
+    # The output has neither the rights of the ServiceAccount nor the name of the Secret.
     assert "# What else it has was not read: ClusterRoleBindings: " in shown
     assert f"# What else it has was not read: RoleBindings of namespace {mine}: " in shown
     assert "password" not in shown and rules(kubeconfig, "reader", mine) == {("Role", mine, "", "secrets"): ["get"]}
@@ -822,6 +822,6 @@ def test_rights_of_a_workflow_are_its_accounts(seen, showing, order):
     where = ("Role", order, "", "configmaps")
     eventually(lambda: set(rules(seen.kubeconfig, name, order).get(where, [])) == {"get", "create", "patch"}, "its steps are recorded", 60)
     printed = rights(seen.kubeconfig, name, order).stdout
-    # The host writes its status.
+    # The host writes the workflow's status, which is not a right of its ServiceAccount.
     assert f"What workflow {order}/order has used" in printed and "resources:\n  - statefulworkflows" not in printed
     assert "statefulworkflows" not in json.dumps(list(rules(seen.kubeconfig, name, order)))

@@ -1,4 +1,4 @@
-"""`hangar schematics`, `sign` and `verify`: what is kept in a module, as yoke's commands keep it."""
+"""`hangar schematics`, `sign` and `verify`: sections of a module, as yoke's commands write and read them."""
 import os
 import pathlib
 
@@ -74,7 +74,7 @@ def test_a_property_that_is_a_command_is_what_the_module_prints(tmp_path):
     got = hangar("schematics", "--wasm", module, "get", "docs")
 
     assert got.returncode == 0, got.stderr
-    assert got.stdout == b"schematics\0--docs\0all\0"  # And no environment.
+    assert got.stdout == b"schematics\0--docs\0all\0"  # The module gets no environment.
 
 
 def test_a_remote_module_is_read_and_not_set(tmp_path):
