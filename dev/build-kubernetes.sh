@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Builds the API server and the controller manager of another minor version of Kubernetes than build-tools.sh, once:
+# Builds the API server and the controller manager of a minor version of Kubernetes other than that of build-tools.sh,
+# once:
 #
 #   <cache>/kubernetes-<minor>-<hash>/bin
 #
-#   build-kubernetes.sh --list      print the minor versions that there are modules for, newest first
-#   build-kubernetes.sh MINOR       build what is missing, print the directory; MINOR is 1.35, say
+#   build-kubernetes.sh --list      print the minor versions that have modules, newest first
+#   build-kubernetes.sh MINOR       build the programs if they are missing, print the directory; MINOR: such as 1.35
 #
 # In that directory the other programs of build-tools.sh are links (build them first), so HANGAR_TOOLS_DIR can
 # name it.

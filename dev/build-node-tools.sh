@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Gets the programs of a real node (dev/node.sh), once:
+# Builds or downloads the programs of a real node (dev/node.sh), once:
 #
 #   <cache>/node-tools-<hash>/bin      kubelet, runc, busybox
 #   <cache>/node-tools-<hash>/cni      the CNI plugins bridge, host-local, loopback
 #   <cache>/node-tools-<hash>/containerd-{1.6,2}  containerd, its shim, ctr
 #
-#   build-node-tools.sh              get what is missing, print the directory
+#   build-node-tools.sh              get the programs if they are missing, print the directory
 #   build-node-tools.sh --print-dir  only print it, whether or not it exists
 #
-# kubelet, the plugins and containerd 2 are built from their pinned Go modules (dev/tools); containerd 1.6,
-# runc and a static busybox are taken out of Debian's packages, because those would start services.
+# kubelet, the plugins and containerd 2 are built from their pinned Go modules (dev/tools). containerd 1.6,
+# runc and a static busybox are extracted from Debian's packages, because installing those would start services.
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
 . "$here/env.sh"
@@ -28,7 +28,7 @@ if [ "${1:-}" = --print-dir ] || [ -d "$out" ]; then
 fi
 
 command -v go >/dev/null || die "no go: run dev/setup.sh"
-# A build that was interrupted goes on where it stopped: this directory is kept until it is complete.
+# An interrupted build continues where it stopped: this directory is kept until it is complete.
 work=$out.partial
 mkdir -p "$work"/{bin,cni,containerd-1.6,containerd-2}
 
@@ -52,7 +52,7 @@ for program in containerd containerd-shim-runc-v2 ctr; do
   build node containerd-2/$program $containerd/cmd/$program "-X $containerd/version.Version=$containerd_version"
 done
 
-# from_debian PACKAGE DIRECTORY PATH...: takes files out of a package without installing it.
+# from_debian PACKAGE DIRECTORY PATH...: extracts files from a package without installing it.
 from_debian() {
   local package=$1 directory=$2 path
   shift 2

@@ -3,13 +3,13 @@
 #
 #   <cache>/tools-<hash>/bin/{etcd,kube-apiserver,...}
 #
-#   build-tools.sh [PROGRAM...]  build those that are missing (all, if none is named), print the directory
+#   build-tools.sh [PROGRAM...]  build the named programs (default: all) if they are missing, print the directory
 #   build-tools.sh --missing [PROGRAM...]
-#                                print which would be built
+#                                print which ones are missing
 #   build-tools.sh --print-dir   only print the directory, whether or not it exists
 #
-# All of them take 5 to 10 minutes on two cores; everything is compiled from source that the Go module proxy
-# serves and go.sum pins.
+# All of them take 5 to 10 minutes on two cores. They are compiled from sources that the Go module proxy serves
+# and go.sum pins.
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
 . "$here/env.sh"
@@ -32,7 +32,7 @@ wanted=("$@")
 if [ ${#wanted[@]} = 0 ]; then
   wanted=(kube-apiserver kube-controller-manager kubectl kube-scheduler etcd toxiproxy-server kwok oras-push helm)
 fi
-# missing: prints which of those are not there.
+# missing: prints the wanted programs that do not exist yet.
 missing() {
   local program
   for program in "${wanted[@]}"; do
@@ -48,14 +48,14 @@ mkdir -p "$bin"
 exec 9>"$HANGAR_CACHE_DIR/tools.lock"
 flock -n 9 || { say "another build of the control plane is running, waiting for it"; flock 9; }
 command -v go >/dev/null || die "no go: run dev/setup.sh"
-# What another process has built meanwhile is not built again.
+# Programs that another process has built meanwhile are not built again.
 mapfile -t wanted < <(missing)
 
 # go_build MODULE PROGRAM PACKAGE [LDFLAGS]
 go_build() { build_go_program "$here/tools/$1" "$bin/$2" "$3" "${4:-}"; }
 
 kubernetes_flags=$(cd "$here/tools/ctl" && kubernetes_version_flags)
-# Charts are rendered for the Kubernetes that they are tried on; helm has no default that it knows.
+# Without these flags helm would render charts for a Kubernetes that is not the one of the control plane.
 helm_flags() {
   local package minor
   minor=$(cd "$here/tools/ctl" && go list -m -f '{{.Version}}' k8s.io/kubernetes | cut -d. -f2)

@@ -1,30 +1,30 @@
 #!/usr/bin/env bash
 # A real Kubernetes control plane on this machine's loopback, from the programs of dev/build-tools.sh.
-# An instance is a directory; as many as you like may run at once, each on ports of its own.
+# An instance is a directory. Any number of them may run at once, each on its own ports.
 #
-#   control-plane.sh up [--dir DIR] [options]    start what is not running yet, wait until ready, print DIR
-#   control-plane.sh down --dir DIR              end everything, remove DIR
-#   control-plane.sh status --dir DIR            one line a component; fails if one is down
-#   control-plane.sh env --dir DIR               for `eval`: KUBECONFIG and all addresses
-#   control-plane.sh kubectl --dir DIR -- ARGS   kubectl as cluster admin
+#   control-plane.sh up [--dir DIR] [options]    start components that do not run yet, wait until ready, print DIR
+#   control-plane.sh down --dir DIR              stop everything, delete DIR
+#   control-plane.sh status --dir DIR            print one line for each component; fails if one is down
+#   control-plane.sh env --dir DIR               print KUBECONFIG and all addresses, for `eval`
+#   control-plane.sh kubectl --dir DIR -- ARGS   run kubectl as cluster admin
 #   control-plane.sh stop|kill|start NAME --dir DIR
-#                                                end one component (TERM or KILL), start it again;
-#                                                its state and its port stay
+#                                                stop one component (TERM or KILL), or start it again;
+#                                                it keeps its state and its port
 #
-# DIR defaults to $HANGAR_CP_DIR (`env` sets it); `up` makes a new one if that is empty.
+# DIR defaults to $HANGAR_CP_DIR (`env` sets it); if that is empty, `up` creates a new directory.
 # NAME: etcd kube-apiserver kube-controller-manager kube-scheduler kwok toxiproxy registry
 #
-# Options of `up`; a later `up` on the same DIR adds to what is there:
-#   --with-kcm[=CONTROLLERS]    kube-controller-manager (CONTROLLERS as its --controllers, default *)
+# Options of `up`; a later `up` on the same DIR adds its options:
+#   --with-kcm[=CONTROLLERS]    kube-controller-manager (CONTROLLERS: its --controllers, default *)
 #   --with-scheduler            kube-scheduler
-#   --with-kwok[=N]             N simulated nodes (default 1); see control-plane/stages.yaml for what pods do
-#   --with-proxy                toxiproxy before the API server, to make faults
+#   --with-kwok[=N]             N simulated nodes (default 1); control-plane/stages.yaml defines the behaviour of pods
+#   --with-proxy                toxiproxy in front of the API server, for fault injection
 #   --with-registry             OCI registry: plain HTTP, basic authentication with a random password
-#   --audit                     audit log of the API server, one line a request
-#   --apiserver-arg=ARG         one more flag for kube-apiserver (repeatable)
-#   --watch-pid=PID             end this instance when process PID is gone, however it ended
-#   --log-dir=DIR               keep the logs there instead of in the instance's directory
-#   --bin=DIR                   where the programs are (default $HANGAR_TOOLS_DIR, then the cache)
+#   --audit                     audit log of the API server, one line for each request
+#   --apiserver-arg=ARG         another flag for kube-apiserver (repeatable)
+#   --watch-pid=PID             stop this instance when process PID has ended for any reason
+#   --log-dir=DIR               write the logs to this directory instead of the instance's
+#   --bin=DIR                   directory of the programs (default: $HANGAR_TOOLS_DIR, then the cache)
 #
 # Everything listens on 127.0.0.1 only. Exits 77 if the programs have not been built.
 set -euo pipefail

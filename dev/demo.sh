@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # make demo: builds hangar, then shows its four ways of working on a real control plane: a hundred operators
 # that sleep, an Airway, a workflow, and nodes. With KUBECONFIG set it uses that cluster, otherwise it starts a
-# local control plane and ends it again.
+# local control plane and stops it at the end.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 . dev/env.sh
@@ -21,13 +21,13 @@ tell() {
   for line in "$@"; do printf '%s\n' "${line:+  $line}"; done
 }
 
-# show ARGS...: runs kubectl, and shows the command with its output as a person would see them.
+# show ARGS...: runs kubectl, and prints the command and its output as in a terminal.
 show() {
   printf '\n  %s$ kubectl %s%s\n' "$bold" "$*" "$plain"
   k "$@" 2>&1 | sed 's/^/    /'
 }
 k() { "$kubectl" --namespace "$namespace" "$@"; }
-# show_hangar ARGS...: the same of hangar's own commands.
+# show_hangar ARGS...: the same for hangar's commands.
 show_hangar() {
   printf '\n  %s$ hangar %s%s\n' "$bold" "$*" "$plain"
   build/bin/hangar "$@" 2>&1 | sed 's/^/    /'
@@ -45,7 +45,7 @@ until_true() {
   give_up "$what: not within three minutes"
 }
 
-# until_status KIND NAME TEXT: shows what the object says of itself as it changes, until it says TEXT.
+# until_status KIND NAME TEXT: prints the object's status message whenever it changes, until it is TEXT.
 until_status() {
   local said='' now watch
   exec {watch}< <(exec "$kubectl" --namespace "$namespace" get "$1" "$2" --watch -o 'jsonpath={.status.msg}{"\n"}')
@@ -66,12 +66,12 @@ give_up() {
   exit 1
 }
 
-# ---------------------------------------------------------------- what has to be there
+# ---------------------------------------------------------------- preparation
 
 tools=(etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kwok)
 modules=(pipeline ring)
 
-# What a step takes from nothing on two quiet cores, in seconds; how often steps were, and are still to come.
+# Steps: title, function, seconds that it takes from scratch on two idle cores.
 steps=("packages and toolchains:setup:60" "the WebAssembly engine:engine:220" "the control plane:control_plane:160" "hangar:program:165"
   "the modules:guests:60")
 setup() { dev/setup.sh; }
@@ -80,7 +80,7 @@ control_plane() { dev/build-tools.sh "${tools[@]}" >/dev/null; }
 program() { tools/build.sh hangar hangar-compile hangar-guest; }
 guests() { examples/build.sh build/guests "${modules[@]}" >&2; }
 
-# is_there STEP: whether it takes seconds. The others ask make and its like what is to be done.
+# is_there STEP: whether the step was done before, so that it takes only seconds. Each step checks for itself what to do.
 is_there() {
   case $1 in
     engine) [ -d "$(third_party/wasmtime/build.sh --print-dir)" ] && [ -d "$(third_party/quickjs/build.sh --print-dir)" ] ;;
@@ -149,7 +149,7 @@ connect() {
   made+=("namespace/$namespace")
 }
 
-# `kubectl wait` fails at once on a definition that has no conditions yet. For about a minute.
+# Waits about a minute. `kubectl wait` alone fails at once if a definition has no conditions yet.
 established() {
   for _ in {1..20}; do
     "$kubectl" wait --for=condition=Established --timeout=3s -f "$1" >/dev/null 2>&1 && return
@@ -163,17 +163,17 @@ start_host() {
   tell "One process runs all operators of this demo. Its log: $state/host.log"
   "$kubectl" apply --server-side -f deploy/crds/ >/dev/null
   established deploy/crds/
-  # Nodes of others are not touched; the image is simulated as the nodes are.
+  # The demo does not touch real nodes; the image is simulated, like the nodes.
   local -a nodes=(--features=airways,operators,workflows)
   if [ -n "$cluster" ]; then nodes=(--installer-image=registry.example.com/hangar-node:v1 --node-ready-delay=2s); fi
   build/bin/hangar host --allow-file-modules --module-cache-dir="$state/modules" --bind-address="127.0.0.1:${HANGAR_DEMO_PORT:-8089}" \
     --namespace="$namespace" "${nodes[@]}" >"$log" 2>&1 </dev/null &
   host=$!
 }
-# In MiB: RssAnon is the host's own, RssFile are pages of files, which the system takes back when it needs them.
+# In MiB: RssAnon is anonymous memory, RssFile are pages of files, which the kernel can drop at any time.
 memory_of_host() { awk -v name="$1:" '$1 == name {printf "%.0f", $2 / 1024}' "/proc/$host/status"; }
 
-# An Airway is cluster-wide: one that is there already is not the demo's to remove.
+# An Airway is cluster-scoped: the demo must not remove one that existed before.
 apply_airway() { # EXAMPLE NAME
   if ! "$kubectl" get airway "$2" >/dev/null 2>&1; then made=("airway/$2" "${made[@]}"); fi
   show apply -f "examples/$1/airway.yaml"
@@ -184,14 +184,14 @@ apply_airway() { # EXAMPLE NAME
 
 # ---------------------------------------------------------------- the four stories
 
-# The examples are written for the namespace `default`.
+# Changes the namespace of the examples, `default`.
 here() { sed -e "s/^  namespace: default$/  namespace: $namespace/" -e "s/namespace: default}/namespace: $namespace}/" "$1"; }
 apply_here() { # FILE
   printf '\n  %s$ kubectl apply -f %s%s\n' "$bold" "$1" "$plain"
   here "$1" | k apply -f - | sed 's/^/    /'
 }
 
-# ring NUMBER: the namespace, the operator in it, and its right to write to the next one.
+# ring NUMBER: prints the namespace, the operator in it, and its right to write to the next namespace.
 ring() {
   local mine=hangar-demo-ring-$1 next=hangar-demo-ring-$((($1 + 1) % operators))
   cat <<YAML
@@ -204,7 +204,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: ring-rea
 subjects: [{kind: ServiceAccount, name: default, namespace: $mine}]
 ---
 YAML
-  # The next namespace may be made by a later part of the same list.
+  # To another file: the next namespace may come later in the same list.
   cat >&3 <<YAML
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
@@ -274,7 +274,7 @@ pipelines() {
   try kubectl -n "$namespace" apply -f examples/pipeline/failing.yaml
 }
 
-# has_value NAME STATE: of a workflow.
+# has_value NAME STATE: whether a workflow is in that state.
 has_value() { [ "$(k get statefulworkflow "$1" -o 'jsonpath={.status.value}')" = "$2" ]; }
 
 workflow() {

@@ -1,26 +1,26 @@
 #!/usr/bin/env bash
 # A real node for a control plane of dev/control-plane.sh: kubelet and containerd, which run real pods.
 #
-#   node.sh check                      whether this machine can; says what it lacks, then exits 77
+#   node.sh check                      check that this machine can run a node; if not, say why and exit 77
 #   node.sh up --dir DIR [options]     start the node of the control plane in DIR, wait until it is Ready
-#   node.sh down --dir DIR             end it and all of its pods
+#   node.sh down --dir DIR             stop the node and all of its pods
 #   node.sh exec --dir DIR -- COMMAND  run COMMAND in the node
-#   node.sh load --dir DIR FILE...     import images (docker or OCI archives) into its containerd
+#   node.sh load --dir DIR FILE...     import images (docker or OCI archives) into the node's containerd
 #   node.sh image REFERENCE DIRECTORY ENTRYPOINT-JSON FILE
-#                                      make an image with one layer; needs nothing but tar and sha256sum
+#                                      make an image with one layer; needs only tar and sha256sum
 #
 # Options of `up`:
-#   --containerd=1.6|2    which containerd (default 2)
+#   --containerd=1.6|2    version of containerd (default 2)
 #
 # The control plane needs --with-kcm --with-scheduler --with-proxy. The node is a set of namespaces (mount, pid,
 # uts, ipc, cgroup) whose root is an overlay: below it this machine's /, above it a tmpfs. What kubelet,
 # containerd and privileged pods write, restart and kill stays inside and is gone with the node. The network is
-# the machine's, with one more bridge, on which the API server is also reached at its service address
-# 10.96.0.1 and the registry, if there is one, at 10.97.0.1:5000; so there is one node at a time. No kube-proxy, no
-# cluster DNS, no way for pods to the outside.
+# the machine's, with one more bridge. On that bridge the API server also has its service address 10.96.0.1, and
+# the registry, if there is one, 10.97.0.1:5000; so there can be only one node at a time. There is no kube-proxy
+# and no cluster DNS, and pods cannot reach other networks.
 #
-# Needs root and cgroups. In the node, `systemctl` knows what an installer needs of it: restart and is-active of
-# containerd and kubelet. The node ends by itself when DIR is gone.
+# Needs root and cgroups. In the node, `systemctl` supports what an installer needs: restart and is-active of
+# containerd and kubelet. The node stops by itself when DIR has been deleted.
 set -euo pipefail
 self=$(readlink -f "${BASH_SOURCE[0]}")
 here=$(dirname "$self")

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Fetches one of the packages pinned in npm-packages.txt, once, and prints the node_modules directory that
-# holds it: esbuild and node find it there with that as their NODE_PATH.
+# holds it: the value of NODE_PATH with which esbuild and node find the package.
 #
 #   npm-package.sh NAME@VERSION
 #
-# npm knows the registry, and fetches; the integrity hash proves that it is the right package.
+# npm fetches from its configured registry; the integrity hash proves that it is the right package.
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
 . "$here/env.sh"
@@ -26,7 +26,7 @@ if [ ! -d "$out" ]; then
   [ "$found" = "$integrity" ] || die "$wanted: the tarball's integrity is $found, pinned is $integrity"
   mkdir -p "$work/out/node_modules/$name"
   tar --extract --gzip --file="$tarball" --strip-components=1 --no-same-owner --directory="$work/out/node_modules/$name"
-  # A faster process has made the same.
+  # A faster process has created the same directory.
   mv -T "$work/out" "$out" 2>/dev/null || [ -d "$out" ]
 fi
 echo "$out/node_modules"
