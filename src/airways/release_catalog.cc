@@ -34,10 +34,10 @@ io::Task<Result<>> read_namespace(const kube::Client& client, std::string namesp
                             .label_selector = std::move(selector),
                             .page_size = kPageSize,
                             .detail = kube::Detail::Metadata,
-                            .keeps = [&](const kube::Object& secret) {
+                            .holds = [&](const kube::ObjectPtr& secret) {
                               if (++count <= limits::kCatalogRevisionsMax)
-                                reader.add(secret.to_value());
-                              return false;  // The reader has what it needs.
+                                reader.add(secret->to_value());
+                              return kube::ObjectPtr();  // The reader has what it needs.
                             }};
   HANGAR_CO_TRY(co_await client.list(kube::secret_resource(), std::move(options), std::move(stop)));
   if (count > limits::kCatalogRevisionsMax) {

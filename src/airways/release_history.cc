@@ -110,12 +110,14 @@ io::Task<Result<History>> ReleaseHistory::read_revisions(std::stop_token stop) {
   for (const std::string& selector : {history_selector(release_), deprecated}) {
     if (selector.empty()) continue;
     std::size_t count = 0;
-    kube::ListOptions options{
-        .namespace_ = namespace_,
-        .label_selector = selector,
-        .page_size = kPageSize,
-        .detail = kube::Detail::Metadata,
-        .keeps = [&count](const kube::Object&) { return ++count <= limits::kHistoryRevisionsMax; }};
+    kube::ListOptions options{.namespace_ = namespace_,
+                              .label_selector = selector,
+                              .page_size = kPageSize,
+                              .detail = kube::Detail::Metadata,
+                              .holds = [&count](kube::ObjectPtr secret) {
+                                if (++count > limits::kHistoryRevisionsMax) secret = nullptr;
+                                return secret;
+                              }};
     const kube::List list =
         HANGAR_CO_TRY(co_await client_.list(kube::secret_resource(), std::move(options), stop));
     if (count > limits::kHistoryRevisionsMax) {

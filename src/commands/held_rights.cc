@@ -35,14 +35,14 @@ io::Task<Result<std::vector<HeldBinding>>> list_bindings(const kube::Client& cli
                                                          std::string namespace_,
                                                          kube::Identity identity) {
   std::vector<HeldBinding> held;
-  const auto keeps = [&held, &identity](const kube::Object& object) {
-    if (std::optional<HeldBinding> one = held_binding(object.to_value(), identity)) {
+  const auto take = [&held, &identity](const kube::ObjectPtr& object) {
+    if (std::optional<HeldBinding> one = held_binding(object->to_value(), identity)) {
       held.push_back(*std::move(one));
     }
-    return false;  // `held` has everything that is needed of it.
+    return kube::ObjectPtr();  // `held` has everything that is needed of it.
   };
   (void)HANGAR_CO_TRY(co_await client.list(
-      std::move(resource), {.namespace_ = std::move(namespace_), .keeps = keeps}, {}));
+      std::move(resource), {.namespace_ = std::move(namespace_), .holds = take}, {}));
   co_return held;
 }
 

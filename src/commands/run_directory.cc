@@ -102,6 +102,11 @@ class Session {
                     [this](const operators::RunningOperator& failed, const Error& error) {
                       log_.warning("a guest failed",
                                    {{"name", failed.key().name}, {"error", error.message()}});
+                    },
+                .on_bound =
+                    [this](const operators::RunningOperator& refused, const std::string& message) {
+                      log_.warning("a request is refused",
+                                   {{"name", refused.key().name}, {"reason", message}});
                     }}),
         loop_watch_(loop_, metrics_, log.named("loop")),
         endpoints_(loop_, loop_, metrics_, log.named("ops")) {

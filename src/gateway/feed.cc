@@ -3,6 +3,7 @@
 #include "base/metrics.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "gateway/feed_memory.h"
 #include "gateway/history.h"
 #include "gateway/read_scope.h"
 #include "gateway/request_target.h"
@@ -32,27 +33,34 @@ constexpr int kFailuresMax = 4;
 }  // namespace
 
 Feed::Feed(io::Loop& loop, kube::Cache& cache, OwnWrites& own_writes, kube::Scope scope,
-           Counter& shown)
+           Counter& shown, std::shared_ptr<kube::Allowance> memory)
     : cache_(cache),
       own_writes_(own_writes),
       scope_(std::move(scope)),
       shown_(shown),
+      memory_(std::move(memory)),
       changed_(loop),
       advanced_(loop),
       used_at_(io::Loop::now()) {}
 
 void Feed::start() {
-  subscription_ = cache_.subscribe(
-      scope_, {.on_delta = [this](const kube::Delta& delta) { on_delta(delta); },
-               .on_synced = [this] { on_synced(); },
-               .on_progress = [this](std::string_view version,
-                                     bool is_list) { on_progress(version, is_list); },
-               .on_failed = [this](const Error& error) { on_failed(error); },
-               .on_gone = [this] { on_gone(); }});
+  subscription_ =
+      cache_.subscribe(scope_,
+                       {.on_delta = [this](const kube::Delta& delta) { on_delta(delta); },
+                        .on_synced = [this] { on_synced(); },
+                        .on_progress = [this](std::string_view version,
+                                              bool is_list) { on_progress(version, is_list); },
+                        .on_failed = [this](const Error& error) { on_failed(error); },
+                        .on_gone = [this] { on_gone(); }},
+                       std::exchange(memory_, nullptr));
   // Requests for another subscriber of this scope may have failed already.
   if (const auto error = subscription_->last_error(); error && !subscription_->is_synced()) {
     on_failed(*error);
   }
+}
+
+void Feed::refuse(Error error) {
+  if (phase_ == Phase::Starting) fail_with(std::move(error));
 }
 
 io::Task<Result<>> Feed::wait_ready(std::stop_token stop) {
@@ -92,6 +100,14 @@ Attributes Feed::Window::attributes(Verb verb) const {
 
 std::vector<kube::ObjectPtr> Feed::Window::candidates() const {
   return feed_->candidates(view_);
+}
+
+kube::ObjectPtr Feed::Window::same_as(const kube::Object& object) const {
+  if (!feed_->is_ready()) return nullptr;
+  kube::ObjectPtr known = feed_->subscription_->get(object.key());
+  const bool is_same = known && known->uid() == object.uid() &&
+                       known->resource_version() == object.resource_version();
+  return is_same ? std::move(known) : nullptr;
 }
 
 std::vector<kube::ObjectPtr> Feed::candidates(const View& view) const {
@@ -197,6 +213,8 @@ void Feed::on_list(std::uint64_t version) {
 }
 
 void Feed::on_failed(const Error& error) {
+  // A feed that is ready waits for the watch to work again, but this one receives nothing any more.
+  if (is_ready() && error.reason() == kTooLargeToWatch) return end_with(error);
   if (phase_ != Phase::Starting) return;
   // A server that is starting, or setting up a new resource, gets some time.
   const bool may_pass = error.kind() == ErrorKind::Unavailable;
@@ -205,11 +223,14 @@ void Feed::on_failed(const Error& error) {
 }
 
 void Feed::on_gone() {
-  if (!is_ready()) return;
+  if (is_ready()) end_with(Error(ErrorKind::NotFound, "the resource is not served any more"));
+}
+
+void Feed::end_with(Error error) {
   const auto keep = shared_from_this();
   differences_.clear();
   const auto viewers = audience_.all();
-  fail_with(Error(ErrorKind::NotFound, "the resource is gone"));
+  fail_with(std::move(error));
   for (const auto& viewer : viewers)
     if (viewer->is_attached_) drop(*viewer);
 }

@@ -46,6 +46,8 @@ class Feed : public std::enable_shared_from_this<Feed> {
     // The objects that may be visible at history().version(). The caller checks each with
     // view().sees(): for thousands of objects that takes more than one slice.
     [[nodiscard]] std::vector<kube::ObjectPtr> candidates() const;
+    // The feed's own object if it has this one in this version; null otherwise.
+    [[nodiscard]] kube::ObjectPtr same_as(const kube::Object& object) const;
 
    private:
     friend class Feed;
@@ -86,10 +88,13 @@ class Feed : public std::enable_shared_from_this<Feed> {
     bool is_attached_ = false;
   };
 
-  Feed(io::Loop& loop, kube::Cache& cache, OwnWrites& own_writes, kube::Scope scope,
-       Counter& shown);
+  // `memory` bounds the objects; null: nothing does.
+  Feed(io::Loop& loop, kube::Cache& cache, OwnWrites& own_writes, kube::Scope scope, Counter& shown,
+       std::shared_ptr<kube::Allowance> memory);
 
   void start();
+  // It cannot be started: it has failed for good.
+  void refuse(Error error);
 
   // Waits for the first complete list. Returns the error of the first request that was refused, or
   // of the last of several that failed: then the feed has failed for good. Cancelled.
@@ -133,6 +138,8 @@ class Feed : public std::enable_shared_from_this<Feed> {
   void on_list(std::uint64_t version);
   void on_failed(const Error& error);
   void on_gone();
+  // Ends a feed that was ready.
+  void end_with(Error error);
   void fail_with(Error error);
   void show(const Change& change);
   void lose(Viewer& viewer);
@@ -142,6 +149,7 @@ class Feed : public std::enable_shared_from_this<Feed> {
   OwnWrites& own_writes_;
   const kube::Scope scope_;
   Counter& shown_;
+  std::shared_ptr<kube::Allowance> memory_;  // Until it has started.
 
   Phase phase_ = Phase::Starting;
   int failure_count_ = 0;       // While Starting.

@@ -3,7 +3,11 @@
 #include "base/metrics.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "budget/accounts.h"
+#include "budget/consumer.h"
+#include "budget/fair_slots.h"
 #include "gateway/feed.h"
+#include "gateway/feed_memory.h"
 #include "gateway/limits.h"
 #include "gateway/read_scope.h"
 #include "gateway/view.h"
@@ -16,6 +20,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -29,9 +34,19 @@ std::unexpected<Error> too_many() {
   return fail(ErrorKind::LimitExceeded, "the namespace has watches of too many resources");
 }
 
+bool is_too_large(const Feed& feed) {
+  return feed.error() && feed.error()->reason() == kTooLargeToWatch;
+}
+
+// How long a feed that has failed is not tried again.
+Duration retry_after(const Feed& feed) {
+  return is_too_large(feed) ? limits::kGatewayTooLargeRetry : limits::kGatewayRetry;
+}
+
 }  // namespace
 
-Feeds::Feeds(io::Loop& loop, kube::Cache& cache, OwnWrites& own_writes, Metrics& metrics)
+Feeds::Feeds(io::Loop& loop, kube::Cache& cache, OwnWrites& own_writes, Metrics& metrics,
+             std::shared_ptr<budget::Accounts> memory)
     : loop_(loop),
       cache_(cache),
       own_writes_(own_writes),
@@ -39,7 +54,11 @@ Feeds::Feeds(io::Loop& loop, kube::Cache& cache, OwnWrites& own_writes, Metrics&
                              "Events of watches that were shown to guests.")),
       refused_(metrics.counter("hangar_gateway_refused_total",
                                "What guests asked for beyond a bound of their namespace.",
-                               {{"what", "feed"}})) {}
+                               {{"what", "feed"}})),
+      memory_(std::move(memory)),
+      starts_(std::make_shared<budget::FairSlots>(
+          loop, budget::FairSlots::Options{.slots = kFeedStartsMax,
+                                           .slots_per_tenant_max = kFeedStartsPerTenantMax})) {}
 
 io::Task<Result<std::shared_ptr<Feed>>> Feeds::open(kube::Resource resource, const ReadScope& scope,
                                                     std::string tenant, std::stop_token stop) {
@@ -75,7 +94,7 @@ void Feeds::sweep() {
 bool Feeds::is_forgotten(const kube::Scope& scope, const Feed& feed, Instant now) const {
   const auto unused_since = feed.unused_since();
   if (!unused_since) return false;
-  if (feed.error()) return now - *unused_since >= limits::kGatewayRetry;
+  if (feed.error()) return now - *unused_since >= retry_after(feed);
   // A covered feed goes at once: the next user gets the wider one.
   return now - *unused_since >= limits::kGatewayLinger || is_covered(scope);
 }
@@ -98,13 +117,32 @@ kube::Scope Feeds::scope_for(const kube::Resource& resource, const View& view) c
   narrow.field_selector = view.field_selector();
   // A feed of the whole place that exists, even one that is just starting, serves every selector:
   // many guests that start together then share one feed.
-  if (narrow == place || feeds_.contains(place) || is_covered(narrow)) return place;
+  if (narrow == place || has_whole(place) || is_covered(narrow)) return place;
   const auto narrow_count = std::ranges::count_if(feeds_, [&](const auto& one) {
     const kube::Scope& scope = one.first;
     return scope != place && scope != narrow && scope.resource == place.resource &&
            scope.namespace_ == place.namespace_;
   });
   return std::cmp_less(narrow_count, kSelectingFeedsPerPlaceMax) ? narrow : place;
+}
+
+bool Feeds::has_whole(const kube::Scope& place) const {
+  const auto found = feeds_.find(place);
+  // Where all objects are too many, those of a selector may not be.
+  return found != feeds_.end() && !is_too_large(*found->second.feed);
+}
+
+io::Task<void> Feeds::start(std::shared_ptr<budget::FairSlots> starts, std::shared_ptr<Feed> feed,
+                            budget::Consumer consumer, std::stop_token stop) {
+  std::optional<budget::FairSlots::Slot> slot;
+  if (!consumer.tenant.is_host()) {
+    auto given = co_await starts->acquire(std::move(consumer), {}, stop);
+    if (!given) co_return feed->refuse(given.error());
+    slot.emplace(*std::move(given));
+  }
+  if (stop.stop_requested()) co_return;
+  feed->start();
+  (void)co_await feed->wait_ready(stop);
 }
 
 std::shared_ptr<Feed> Feeds::at(const kube::Scope& scope, const std::string& tenant) {
@@ -118,7 +156,7 @@ std::shared_ptr<Feed> Feeds::at(const kube::Scope& scope, const std::string& ten
     // The server would repeat a refusal, so such a feed stays for kGatewayRetry; after Unavailable
     // the server may answer now, so a new feed is opened at once.
     const bool is_settled = feed->error()->kind() != ErrorKind::Unavailable &&
-                            io::Loop::now() - *feed->unused_since() < limits::kGatewayRetry;
+                            io::Loop::now() - *feed->unused_since() < retry_after(*feed);
     if (is_settled) return feed;
     feeds_.erase(known);
   }
@@ -126,9 +164,17 @@ std::shared_ptr<Feed> Feeds::at(const kube::Scope& scope, const std::string& ten
     refused_.add();
     return nullptr;
   }
-  auto feed = std::make_shared<Feed>(loop_, cache_, own_writes_, scope, shown_);
+  budget::Consumer consumer{
+      .tenant = tenant.empty() ? budget::Tenant::host() : budget::Tenant::of_namespace(tenant),
+      .name = "feeds"};
+  // The host's own feeds (hangar run) are not bounded: its user decides what it watches.
+  std::shared_ptr<kube::Allowance> memory;
+  if (!tenant.empty()) {
+    memory = std::make_shared<FeedMemory>(memory_, consumer, scope.resource.qualified_plural());
+  }
+  auto feed = std::make_shared<Feed>(loop_, cache_, own_writes_, scope, shown_, std::move(memory));
   feeds_.emplace(scope, Entry{.feed = feed, .tenant = tenant});
-  feed->start();
+  loop_.spawn(start(starts_, feed, std::move(consumer), stop_.get_token()));
   return feed;
 }
 

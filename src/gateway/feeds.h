@@ -4,12 +4,16 @@
 // than the place that an identity is authorised for, and only as wide as its selectors while few
 // selectors are in use there. The cache plans how many upstream watches serve all feeds. The number
 // of feeds that one tenant has opened is bounded, failed ones included; beyond it, each watch of
-// the tenant goes upstream by itself.
+// the tenant goes upstream by itself. The bytes of a tenant's feeds are bounded too: a feed that
+// would exceed them fails while its objects are being read.
 #pragma once
 
 #include "base/metrics.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "budget/accounts.h"
+#include "budget/consumer.h"
+#include "budget/fair_slots.h"
 #include "gateway/feed.h"
 #include "gateway/own_writes.h"
 #include "gateway/read_scope.h"
@@ -38,13 +42,22 @@ inline constexpr std::size_t kFailedFeedsPerTenantMax = 8;
 // watch with yet another selector is served from a feed of the whole place.
 inline constexpr std::size_t kSelectingFeedsPerPlaceMax = 4;
 
+// Feeds that read their objects for the first time, of one tenant and of all. A page of objects is
+// in memory twice while it is read, besides what the feed holds.
+inline constexpr std::size_t kFeedStartsPerTenantMax = 2;
+inline constexpr std::size_t kFeedStartsMax = 8;
+
 class Feeds {
  public:
-  Feeds(io::Loop& loop, kube::Cache& cache, OwnWrites& own_writes, Metrics& metrics);
+  Feeds(io::Loop& loop, kube::Cache& cache, OwnWrites& own_writes, Metrics& metrics,
+        std::shared_ptr<budget::Accounts> memory);
+  Feeds(const Feeds&) = delete;
+  Feeds& operator=(const Feeds&) = delete;
+  ~Feeds() { stop_.request_stop(); }
 
   // Opens or finds a feed of `resource` that covers `scope`, for `tenant`. `scope` fits
   // `resource`. Errors: that of the feed's first request (Denied, NotFound, Unavailable, ...),
-  // LimitExceeded, Cancelled.
+  // LimitExceeded (with the reason kTooLargeToWatch, or because of too many feeds), Cancelled.
   [[nodiscard]] io::Task<Result<std::shared_ptr<Feed>>> open(kube::Resource resource,
                                                              const ReadScope& scope,
                                                              std::string tenant,
@@ -60,7 +73,10 @@ class Feeds {
   [[nodiscard]] bool empty() const { return feeds_.empty(); }
   // Drops feeds that have been unused for a while, or that a wider feed covers.
   void sweep();
-  void clear() { feeds_.clear(); }
+  void clear() {
+    stop_.request_stop();
+    feeds_.clear();
+  }
 
  private:
   struct Entry {
@@ -75,6 +91,10 @@ class Feeds {
   // The feed of the scope, opened if there is none; null when the tenant has too many.
   [[nodiscard]] std::shared_ptr<Feed> at(const kube::Scope& scope, const std::string& tenant);
   [[nodiscard]] bool has_room(const std::string& tenant) const;
+  // Whether a feed of the whole place serves, or would serve, watches with selectors too.
+  [[nodiscard]] bool has_whole(const kube::Scope& place) const;
+  static io::Task<void> start(std::shared_ptr<budget::FairSlots> starts, std::shared_ptr<Feed> feed,
+                              budget::Consumer consumer, std::stop_token stop);
   [[nodiscard]] bool is_forgotten(const kube::Scope& scope, const Feed& feed, Instant now) const;
 
   io::Loop& loop_;
@@ -83,6 +103,9 @@ class Feeds {
   Counter& shown_;
   Counter& refused_;
   BoundsOf bounds_;
+  const std::shared_ptr<budget::Accounts> memory_;
+  const std::shared_ptr<budget::FairSlots> starts_;
+  std::stop_source stop_;
   std::map<kube::Scope, Entry> feeds_;
 };
 

@@ -6,12 +6,14 @@
 #include "base/result.h"
 #include "base/slots.h"
 #include "base/time.h"
+#include "budget/accounts.h"
 #include "budget/consumer.h"
 #include "budget/fair_slots.h"
 #include "gateway/authorizer.h"
 #include "gateway/caller.h"
 #include "gateway/documents.h"
 #include "gateway/feed.h"
+#include "gateway/feed_memory.h"
 #include "gateway/feeds.h"
 #include "gateway/limits.h"
 #include "gateway/own_writes.h"
@@ -224,10 +226,14 @@ struct Gateway::State : std::enable_shared_from_this<Gateway::State> {
                 .slots = kUpstreamRequestsMax,
                 .slots_per_tenant_max = kUpstreamRequestsPerTenantMax,
                 .waiting_per_tenant_max = limits::kGuestRequestsWaitingMax})),
-        tools(std::make_shared<Watching::Tools>(parts.client, upstream)),
+        feed_memory(std::make_shared<budget::Accounts>(parts.feed_memory)),
+        tools(std::make_shared<Watching::Tools>(parts.client, upstream, feed_memory)),
         refused_watches(parts.metrics.counter(
             "hangar_gateway_refused_total",
             "What guests asked for beyond a bound of their namespace.", {{"what", "watch"}})),
+        refused_objects(parts.metrics.counter(
+            "hangar_gateway_refused_total",
+            "What guests asked for beyond a bound of their namespace.", {{"what", "objects"}})),
         refused_reviews(parts.metrics.counter(
             "hangar_gateway_refused_total",
             "What guests asked for beyond a bound of their namespace.", {{"what", "review"}})),
@@ -237,9 +243,13 @@ struct Gateway::State : std::enable_shared_from_this<Gateway::State> {
             "had not seen.")),
         authorizer(parts.client),
         own_writes(parts.metrics),
-        feeds(parts.loop, parts.cache, own_writes, parts.metrics),
+        feeds(parts.loop, parts.cache, own_writes, parts.metrics, feed_memory),
         open_count(parts.metrics.gauge("hangar_gateway_watches",
-                                       "Watches of guests that are answered from the cache.")) {}
+                                       "Watches of guests that are answered from the cache.")) {
+    parts.metrics.gauge_read(
+        "hangar_gateway_feed_bytes", "Objects that watches of guests make the host hold.",
+        [memory = feed_memory] { return static_cast<double>(memory->held_bytes()); });
+  }
 
   static io::Task<void> answer_or_refuse(std::shared_ptr<State> self, WorkPtr work);
   static io::Task<void> answer(std::shared_ptr<State> self, WorkPtr work);
@@ -259,9 +269,11 @@ struct Gateway::State : std::enable_shared_from_this<Gateway::State> {
 
   const Parts parts;
   const std::shared_ptr<budget::FairSlots> upstream;  // Requests at the API server.
+  const std::shared_ptr<budget::Accounts> feed_memory;
   const std::shared_ptr<Watching::Tools> tools;
   OwnWatches own_watches;
   Counter& refused_watches;
+  Counter& refused_objects;
   Counter& refused_reviews;
   Counter& reads_behind;
   Authorizer authorizer;
@@ -311,6 +323,7 @@ Gateway::Use Gateway::use_of(const std::string& namespace_name) const {
   // Counted by tenant_of().
   const budget::Tenant tenant = budget::Tenant::of_namespace(namespace_name);
   return {.feeds = state_->feeds.count(namespace_name),
+          .feed_bytes = state_->feed_memory->held_bytes(tenant),
           .own_watches = state_->own_watches.count(namespace_name),
           .upstream_requests = state_->upstream->held_count(tenant),
           .upstream_requests_waiting = state_->upstream->waiting_count(tenant),
@@ -458,6 +471,10 @@ io::Task<void> Gateway::State::watch(std::shared_ptr<State> self, WorkPtr work) 
   if (!reply->is_open()) co_return;
   if (!window && window.error().kind() == ErrorKind::Unavailable) {
     co_return reply->refuse(no_answer(window.error(), /*is_write=*/false));
+  }
+  if (!window && window.error().reason() == kTooLargeToWatch) {
+    self->refused_objects.add();
+    co_return reply->refuse({429, "TooManyRequests", window.error().message()});
   }
   // The server gives better reasons for a refusal than the host can.
   if (!window) co_return co_await forward(std::move(self), std::move(work));

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/time.h"
+#include "budget/accounts.h"
 #include "gateway/limits.h"
 #include "gateway/tenant_bounds.h"
 #include "http/client.h"
@@ -66,6 +67,9 @@ class Answer {
   // How many bytes of an answer that is forwarded whole have arrived. Called before on_head, any
   // number of times.
   virtual void on_progress(std::uint64_t /*bytes*/) {}
+  // A bound of the tenant or of the host refuses the request, which `message` explains. Called
+  // before on_head.
+  virtual void on_bound(const std::string& /*message*/) {}
   virtual void on_head(int status, http::Headers headers) = 0;
   virtual void on_piece(Piece piece) = 0;
   // A bookmark line: only the resourceVersion has changed, which is not worth waking a guest for.
@@ -92,6 +96,8 @@ class Gateway {
     Log log;
     // How often open watches are authorised again and get their bookmarks.
     Duration care_period = limits::kGatewayRecheck;
+    // For the objects that the watches of tenants make the host hold.
+    budget::Accounts::Limits feed_memory = {};
   };
   explicit Gateway(Parts parts);
   Gateway(const Gateway&) = delete;
@@ -102,6 +108,7 @@ class Gateway {
   void limit_tenants(BoundsOf bounds);
   struct Use {
     std::size_t feeds = 0;
+    std::uint64_t feed_bytes = 0;
     std::size_t own_watches = 0;
     std::size_t upstream_requests = 0;          // Being answered by the API server.
     std::size_t upstream_requests_waiting = 0;  // For a slot.

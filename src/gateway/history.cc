@@ -104,6 +104,15 @@ void History::age(Instant now) {
   if (ages_.empty() || ages_.back().second != version_) ages_.emplace_back(now, version_);
 }
 
+namespace {
+
+// An earlier state stays in memory with its change, whatever has become of the object since.
+std::uint64_t bytes_of(const Change& change) {
+  return change.object->size_bytes() + (change.previous ? change.previous->size_bytes() : 0);
+}
+
+}  // namespace
+
 bool History::covers(std::uint64_t version) const {
   return version >= floor_ && std::ranges::none_of(gaps_, [version](const auto& gap) {
            return gap.first < version && version < gap.second;
@@ -111,7 +120,7 @@ bool History::covers(std::uint64_t version) const {
 }
 
 void History::push(Change change) {
-  bytes_ += change.object->size_bytes();
+  bytes_ += bytes_of(change);
   changes_.push_back(std::move(change));
   while (changes_.size() > limits::kGatewayHistoryMax || bytes_ > limits::kGatewayHistoryBytesMax) {
     floor_ = std::max(floor_, changes_.front().version);
@@ -120,7 +129,7 @@ void History::push(Change change) {
 }
 
 void History::pop() {
-  bytes_ -= changes_.front().object->size_bytes();
+  bytes_ -= bytes_of(changes_.front());
   changes_.pop_front();
 }
 

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <optional>
 #include <random>
 #include <string>
@@ -45,6 +46,28 @@ std::vector<std::uint64_t> versions_after(const History& history, std::uint64_t 
 
 Change added(const std::string& name, std::uint64_t version) {
   return {.type = Type::Added, .object = object(name, version), .version = version};
+}
+
+TEST(History, KeepsNoLargeEarlierStates) {
+  ObjectPtr large = object("a", 11, std::string(limits::kGatewayHistoryBytesMax / 2, 'x'));
+  const std::weak_ptr<const kube::Object> known = large;
+  History history;
+  history.begin(11);
+  history.append({.type = Type::Modified,
+                  .object = object("a", 12),
+                  .previous = std::move(large),
+                  .version = 12});
+  EXPECT_TRUE(history.covers(11));
+
+  history.append(
+      {.type = Type::Modified,
+       .object = object("b", 13),
+       .previous = object("b", 10, std::string(limits::kGatewayHistoryBytesMax / 2, 'x')),
+       .version = 13});
+
+  EXPECT_TRUE(known.expired());
+  EXPECT_FALSE(history.covers(11));
+  EXPECT_TRUE(history.covers(12));
 }
 
 TEST(History, CoversWhatCameAfterItsBeginning) {

@@ -13,9 +13,9 @@ namespace hangar::limits {
 // watch from before the oldest one is compared with a list; see watching.h.
 inline constexpr std::uint32_t kGatewayHistoryMax = 4096;
 
-// The same in bytes of objects: about a hundred small ones. They stay in memory while all guests
-// sleep; a watch from further back costs one list at the API server.
-inline constexpr std::uint64_t kGatewayHistoryBytesMax = 128 * kKiB;
+// The same in bytes of objects and of their earlier states: about a hundred small ones. They stay
+// in memory while all guests sleep; a watch from further back costs one list at the API server.
+inline constexpr std::uint64_t kGatewayHistoryBytesMax = 256 * kKiB;
 
 // How long a change is kept at most. Clients restart their watches every five to ten minutes, from
 // the last bookmark, which is at most a minute old.
@@ -30,6 +30,10 @@ inline constexpr std::chrono::seconds kGatewayLinger{120};
 // How long a feed that failed is not tried again: longer than many guests take to start together,
 // shorter than a person waits after changing a permission.
 inline constexpr std::chrono::seconds kGatewayRetry{15};
+
+// The same of a feed whose objects were too large for the host. Each attempt reads as much of them
+// as the namespace may have.
+inline constexpr std::chrono::seconds kGatewayTooLargeRetry{120};
 
 // Length of path and query; selectors of a few hundred names fit.
 inline constexpr std::size_t kGatewayTargetBytesMax = 32 * kKiB;

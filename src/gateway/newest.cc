@@ -10,9 +10,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <random>
 #include <stop_token>
+#include <string>
 #include <utility>
 
 namespace hangar::gateway {
@@ -25,13 +28,30 @@ std::uint64_t version_of(const kube::Object& object) {
 
 }  // namespace
 
+Newest::Newest() {
+  constexpr int kSeedWords = 4;
+  std::random_device random;
+  for (int word = 0; word < kSeedWords; ++word)
+    seed_ += std::to_string(random());
+}
+
 void Newest::add(const kube::Object& object) {
-  names_.insert(object.key());
+  names_.push_back(hash_of(object.key()));
   last_change_ = std::max(last_change_, version_of(object));
 }
 
+void Newest::end(std::uint64_t version) {
+  std::ranges::sort(names_);
+  version_ = version;
+}
+
 bool Newest::has(const kube::Object& object) const {
-  return version_of(object) > version_ || names_.contains(object.key());
+  return version_of(object) > version_ || std::ranges::binary_search(names_, hash_of(object.key()));
+}
+
+std::uint64_t Newest::hash_of(const kube::ObjectKey& key) const {
+  // No name has a slash.
+  return std::hash<std::string>()(seed_ + key.namespace_ + '/' + key.name);
 }
 
 NewestStates::NewestStates(const kube::Client& client, std::shared_ptr<budget::FairSlots> slots)
@@ -71,7 +91,7 @@ io::Task<void> NewestStates::run(std::shared_ptr<State> state, Key key, budget::
 
 io::Task<Result<NewestPtr>> NewestStates::ask(std::shared_ptr<State> state, Key key,
                                               budget::Consumer consumer, RoundPtr round) {
-  const auto turn = co_await state->turns.take(key);
+  const auto turn = co_await state->turns.take(key.second);
   std::optional<budget::FairSlots::Slot> slot;
   if (!consumer.tenant.is_host()) {
     auto given = co_await state->slots->acquire(std::move(consumer), {}, {});
@@ -88,9 +108,9 @@ io::Task<Result<NewestPtr>> NewestStates::ask(std::shared_ptr<State> state, Key 
                             .label_selector = scope.label_selector,
                             .field_selector = scope.field_selector,
                             .detail = kube::Detail::Metadata};
-  options.keeps = [&newest](const kube::Object& object) {
-    newest->add(object);
-    return false;
+  options.holds = [&newest](const kube::ObjectPtr& object) -> Result<kube::ObjectPtr> {
+    newest->add(*object);
+    return nullptr;
   };
   options.on_begin = [&newest] { *newest = Newest(); };
   const Result<kube::List> listed =

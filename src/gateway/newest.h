@@ -22,17 +22,20 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <stop_token>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace hangar::gateway {
 
 // The names that exist at one version. No I/O.
 class Newest {
  public:
+  Newest();
   void add(const kube::Object& object);
-  void end(std::uint64_t version) { version_ = version; }
+  // Requires all objects to have been added.
+  void end(std::uint64_t version);
 
   // The state is that of this version.
   [[nodiscard]] std::uint64_t version() const { return version_; }
@@ -43,14 +46,20 @@ class Newest {
   [[nodiscard]] bool has(const kube::Object& object) const;
 
  private:
-  std::set<kube::ObjectKey> names_;
+  [[nodiscard]] std::uint64_t hash_of(const kube::ObjectKey& key) const;
+
+  // Hashes, since watches that wait for a slice keep this. Nobody who knows not the seed can find
+  // names of the same hash.
+  std::string seed_;
+  std::vector<std::uint64_t> names_;
   std::uint64_t last_change_ = 0;
   std::uint64_t version_ = 0;
 };
 using NewestPtr = std::shared_ptr<const Newest>;
 
 // Asks for it, in a slot of the tenant. All watches of one tenant and one scope that wait when the
-// request is sent share it, and one request of theirs is under way at a time. Loop thread.
+// request is sent share it, and a tenant has one such request under way at a time: a page of them
+// may be large. Loop thread.
 class NewestStates {
  public:
   // `client` has the host's rights, and outlives all tasks of this.
@@ -80,7 +89,7 @@ class NewestStates {
     const kube::Client& client;
     const std::shared_ptr<budget::FairSlots> slots;
     std::map<Key, RoundPtr> open;  // Rounds that can be joined: their request is not sent yet.
-    io::Turns<Key> turns;
+    io::Turns<budget::Tenant> turns;
   };
 
   static io::Task<Result<NewestPtr>> wait(std::shared_ptr<State> state, Key key,

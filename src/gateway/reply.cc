@@ -57,6 +57,9 @@ void Reply::end() {
 }
 
 void Reply::refuse(const Refusal& refusal, Source source) {
+  constexpr int kTooManyRequests = 429;
+  const bool is_ours = source == Source::Cache && refusal.code == kTooManyRequests;
+  if (is_open() && !has_head_ && is_ours) answer_->on_bound(refusal.message);
   head_json(refusal.code, source);
   piece(status_document(refusal));
   end();

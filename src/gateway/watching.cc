@@ -2,9 +2,12 @@
 
 #include "base/metrics.h"
 #include "base/result.h"
+#include "budget/consumer.h"
+#include "budget/fair_slots.h"
 #include "gateway/caller.h"
 #include "gateway/documents.h"
 #include "gateway/feed.h"
+#include "gateway/feed_memory.h"
 #include "gateway/gateway.h"
 #include "gateway/history.h"
 #include "gateway/newest.h"
@@ -119,12 +122,33 @@ io::Task<std::optional<std::uint64_t>> Watching::compare_with(std::shared_ptr<Wa
   const std::string tenant = tenant_of(self->identity());
   const auto one_at_a_time = co_await self->tools_->catch_ups.take(tenant);
   if (!self->is_open()) co_return std::nullopt;
+  const budget::Consumer consumer = consumer_of(self->identity());
+  std::optional<budget::FairSlots::Slot> slot;
+  if (!consumer.tenant.is_host()) {
+    auto given = co_await self->tools_->upstream->acquire(consumer, {}, self->reply_->stop_token());
+    if (!self->is_open()) co_return std::nullopt;
+    if (!given) {
+      self->fail_with(given.error());
+      co_return std::nullopt;
+    }
+    slot.emplace(*std::move(given));
+  }
+  FeedMemory memory(self->tools_->feed_memory, consumer, self->feed().scope().resource.plural);
+  std::uint64_t bytes = 0;
   kube::ListOptions then = self->selection();
   then.resource_version = std::to_string(seen);
   then.resource_version_match = "Exact";
+  then.on_begin = [&bytes] { bytes = 0; };
+  then.holds = [&](kube::ObjectPtr object) -> Result<kube::ObjectPtr> {
+    if (auto known = self->window().same_as(*object)) return known;
+    bytes += object->size_bytes();
+    if (!consumer.tenant.is_host()) HANGAR_TRY(memory.resize(bytes));
+    return object;
+  };
   const kube::Resource& resource = self->feed().scope().resource;
   Result<kube::List> listed =
       co_await self->tools_->client.list(resource, std::move(then), self->reply_->stop_token());
+  slot.reset();
   if (!self->is_open()) co_return std::nullopt;
   if (!listed && listed.error().kind() == ErrorKind::Unavailable) {
     self->fail_with(listed.error());
@@ -216,7 +240,7 @@ void Watching::on_lost(std::uint64_t version) {
 }
 
 void Watching::on_gone() {
-  expire("the resource is not served any more");
+  expire(feed().error() ? feed().error()->message() : "the watch of this resource has ended");
 }
 
 void Watching::on_close() {

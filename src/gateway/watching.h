@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
+#include "budget/accounts.h"
 #include "budget/fair_slots.h"
 #include "gateway/caller.h"
 #include "gateway/feed.h"
@@ -27,6 +28,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace hangar::gateway {
@@ -48,13 +50,19 @@ class Watching final : public Feed::Viewer,
 
   // Shared by all watches of a gateway.
   struct Tools {
-    Tools(const kube::Client& client_in, const std::shared_ptr<budget::FairSlots>& upstream)
+    Tools(const kube::Client& client_in, std::shared_ptr<budget::FairSlots> upstream_in,
+          std::shared_ptr<budget::Accounts> feed_memory_in)
         : client(client_in),
+          upstream(std::move(upstream_in)),
+          feed_memory(std::move(feed_memory_in)),
           slices(client_in.loop()),
           newest(client_in, upstream),
           catch_ups(client_in.loop()) {}
 
     const kube::Client& client;  // With the host's rights. Outlives every open answer.
+    const std::shared_ptr<budget::FairSlots> upstream;  // Requests at the API server.
+    // Of what feeds hold, and of the lists of `catch_ups`.
+    const std::shared_ptr<budget::Accounts> feed_memory;
     Slices slices;
     NewestStates newest;
     // One at a time for each tenant: each is a whole list at the server, with the host's rights.

@@ -32,6 +32,10 @@ budget::Accounts::Limits answer_memory_limits() {
           .tenant_bytes_assured = kTenantAssured};
 }
 
+budget::Accounts::Limits feed_memory_limits() {
+  return answer_memory_limits();
+}
+
 Result<OperatorFiles> OperatorFiles::open(const Config& config,
                                           wasm::SnapshotStore::Limits snapshots) {
   HANGAR_TRY(io::make_private_directory(log_directory(config)));
@@ -52,7 +56,8 @@ OperatorParts::OperatorParts(OperatorFiles files, const Config& config, io::Loop
                .cache = cache,
                .discovery = discovery,
                .metrics = metrics,
-               .log = log.named("gateway")}),
+               .log = log.named("gateway"),
+               .feed_memory = feed_memory_limits()}),
       modules({.sources = supply.sources,
                .code_cache = supply.code_cache,
                .runtime = runtime,

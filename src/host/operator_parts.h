@@ -25,6 +25,9 @@ namespace hangar::host {
 // Limits for the answers that wait for guests, from the host's share of memory. Blocks.
 [[nodiscard]] budget::Accounts::Limits answer_memory_limits();
 
+// The same for the objects that watches of guests make the host hold.
+[[nodiscard]] budget::Accounts::Limits feed_memory_limits();
+
 // Directories and files, opened before any thread starts.
 struct OperatorFiles {
   // Creates the directories of a resolved configuration. Denied when other users may write there.

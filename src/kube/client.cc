@@ -368,9 +368,12 @@ struct Client::Shared {
         co_return std::unexpected(
             std::move(page).error().in(fmt::format("list {}", resource.plural)));
       }
-      if (options.keeps) {
-        std::erase_if(page->items,
-                      [&](const ObjectPtr& object) { return !options.keeps(*object); });
+      text->clear();
+      text->shrink_to_fit();
+      if (options.holds) {
+        for (ObjectPtr& item : page->items)
+          item = HANGAR_CO_TRY(options.holds(std::move(item)));
+        std::erase(page->items, nullptr);
       }
       out.resource_version = std::move(page->resource_version);
       if (out.items.empty()) {

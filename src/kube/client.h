@@ -85,9 +85,9 @@ struct ListOptions {
   std::string resource_version = {};
   std::string resource_version_match = {};
   Detail detail = Detail::Whole;
-  // Selects the items of the result, however many the server sends; empty: all. Called for the
-  // items of each page when it arrives.
-  std::function<bool(const Object&)> keeps = {};
+  // Returns what the result is to contain of an item: the item, an equal object, or null. Called
+  // for the items of each page when it arrives; an error ends the list. Empty: every item.
+  std::function<Result<ObjectPtr>(ObjectPtr item)> holds = {};
   // Called before the first page, and again whenever the list starts over.
   std::function<void()> on_begin = {};
 };

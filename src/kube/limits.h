@@ -40,12 +40,12 @@ inline constexpr std::uint64_t kServerMessageBytesMax = 8 * kKiB;
 // Different warnings of the server that are remembered, so that each is logged once.
 inline constexpr std::uint32_t kServerWarningsMax = 1000;
 
-// One page of a list. A page is in memory twice while it is parsed, and tenants decide how large
-// the objects are; it has room for two objects of kWatchLineBytesMax.
-inline constexpr std::uint64_t kListPageBytesMax = 16 * kMiB;
-
 // One event of a watch: an object of the largest size, with the spaces, escapes and managedFields
 // that JSON adds to the stored form.
 inline constexpr std::uint64_t kWatchLineBytesMax = 8 * kMiB;
+
+// One page of a list: it has room for the largest object. It is in memory twice while it is parsed,
+// and tenants decide how large the objects are.
+inline constexpr std::uint64_t kListPageBytesMax = kWatchLineBytesMax + 64 * kKiB;
 
 }  // namespace hangar::limits

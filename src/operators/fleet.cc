@@ -62,23 +62,26 @@ Fleet::Fleet(const Parts& parts, Listener listener)
       starts_(parts.loop, {.slots = 2 * limits::kOperatorStartsMax}),
       turns_(parts.loop, {.slots = limits::kOperatorTurnsMax}),
       answers_(parts.answers),
-      parts_{.loop = parts.loop,
-             .runtime = parts.runtime,
-             .snapshots = parts.snapshots,
-             .output = parts.output,
-             .read_inputs = fleet_parts_.read_inputs,
-             .log = parts.log,
-             .starts = starts_,
-             .turns = turns_,
-             .requests = {.loop = parts.loop, .gateway = parts.gateway, .answers = answers_},
-             .ledger = {.metrics = metrics_, .series = series_, .recorder = parts.recorder},
-             .on_change = [this](RunningOperator& changed) { on_change(changed); },
-             .on_shortage = [this](RunningOperator& waiting) { on_change(waiting); },
-             .on_failure =
-                 [this](RunningOperator& failed, const Error& error) {
-                   on_change(failed);
-                   listener_.on_failure(failed, error);
-                 }},
+      parts_{
+          .loop = parts.loop,
+          .runtime = parts.runtime,
+          .snapshots = parts.snapshots,
+          .output = parts.output,
+          .read_inputs = fleet_parts_.read_inputs,
+          .log = parts.log,
+          .starts = starts_,
+          .turns = turns_,
+          .requests = {.loop = parts.loop, .gateway = parts.gateway, .answers = answers_},
+          .ledger = {.metrics = metrics_, .series = series_, .recorder = parts.recorder},
+          .on_change = [this](RunningOperator& changed) { on_change(changed); },
+          .on_shortage = [this](RunningOperator& waiting) { on_change(waiting); },
+          .on_failure =
+              [this](RunningOperator& failed, const Error& error) {
+                on_change(failed);
+                listener_.on_failure(failed, error);
+              },
+          .on_bound = [this](RunningOperator& refused,
+                             const std::string& message) { listener_.on_bound(refused, message); }},
       collection_(
           parts.metrics.collect_from([this](Metrics::Families& families) { collect(families); })) {
   parts.metrics.gauge_read("hangar_operators", "operators that this host runs",

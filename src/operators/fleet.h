@@ -24,6 +24,7 @@
 #include <memory>
 #include <set>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -63,6 +64,7 @@ class Fleet {
   struct Listener {
     std::function<void(const RunningOperator&)> on_change;
     std::function<void(const RunningOperator&, const Error&)> on_failure;
+    std::function<void(const RunningOperator&, const std::string& message)> on_bound;
   };
   Fleet(const Parts& parts, Listener listener);
   Fleet(const Fleet&) = delete;

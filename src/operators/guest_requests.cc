@@ -57,6 +57,9 @@ class GuestRequests::Call final : public gateway::Answer, public slots::InSlot {
     if (requests_ == nullptr) return;
     requests_->ledger_.record_request(id_, turn_, target, request);
   }
+  void on_bound(const std::string& message) override {
+    if (requests_ != nullptr) requests_->owner_.on_bound(message);
+  }
   void on_progress(std::uint64_t bytes) override {
     if (requests_ == nullptr) return;
     set_under_way(bytes);

@@ -26,6 +26,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -52,6 +53,8 @@ class GuestRequests {
     [[nodiscard]] virtual bool is_resident() const = 0;
     // Something that the guest can use has arrived.
     virtual void on_arrival() = 0;
+    // A bound of the namespace or of the host refuses a request.
+    virtual void on_bound(const std::string& message) = 0;
     // The guest does not take what it asked for, or all guests of its namespace or of the host have
     // asked for too much (`shortage`). All its requests are dropped, and nothing arrives any more
     // until reopen().

@@ -44,6 +44,10 @@ inline constexpr std::chrono::milliseconds kOperatorStartWait{100};
 // and its answers as text; the answers of turns beyond that wait as pointers.
 inline constexpr std::size_t kOperatorTurnsMax = 64;
 
+// How long an operator whose requests are refused is not told about again: a guest that repeats its
+// request would fill the namespace with Events.
+inline constexpr std::chrono::seconds kOperatorBoundTold{300};
+
 // Operators that have series of their own, about sixty each; all others share one set.
 inline constexpr std::size_t kOperatorSeriesMax = 500;
 

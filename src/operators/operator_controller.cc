@@ -261,7 +261,9 @@ OperatorController::OperatorController(const Parts& parts)
               .answers = parts.answers},
              {.on_change = [this](const RunningOperator& changed) { on_change(changed); },
               .on_failure = [this](const RunningOperator& failed,
-                                   const Error& error) { on_failure(failed, error); }}),
+                                   const Error& error) { on_failure(failed, error); },
+              .on_bound = [this](const RunningOperator& refused,
+                                 const std::string& message) { on_bound(refused, message); }}),
       config_maps_(platform_.cache, {},
                    {.on_object =
                         [this](const reconcile::SingleObject&, const kube::Delta* delta,
@@ -592,6 +594,12 @@ void OperatorController::on_failure(const RunningOperator& failed, const Error& 
   operators_.record(
       failed.key(),
       {.type = reconcile::EventType::Warning, .reason = "GuestFailed", .message = error.message()});
+}
+
+void OperatorController::on_bound(const RunningOperator& refused, const std::string& message) {
+  operators_.record(
+      refused.key(),
+      {.type = reconcile::EventType::Warning, .reason = "RequestRefused", .message = message});
 }
 
 }  // namespace hangar::operators

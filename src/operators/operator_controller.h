@@ -113,6 +113,7 @@ class OperatorController {
   void on_module_changed(const kube::ObjectKey& key);
   void on_change(const RunningOperator& changed);
   void on_failure(const RunningOperator& failed, const Error& error);
+  void on_bound(const RunningOperator& refused, const std::string& message);
   // Writes one Event when the problem begins and one when it ends. Returns whether it wrote one.
   bool tell_sleep_problem(const RunningOperator& changed, Memory& memory);
   [[nodiscard]] Duration status_interval() const;

@@ -86,6 +86,17 @@ void RunningOperator::on_arrival() {
   look_later();
 }
 
+void RunningOperator::on_bound(const std::string& message) {
+  const Instant now = io::Loop::now();
+  std::optional<Instant>& told = troubles_to_change().bound_told;
+  if (told && now - *told < limits::kOperatorBoundTold) return;
+  told = now;
+  parts_.loop.post([weak = weak_from_this(), message] {
+    const std::shared_ptr<RunningOperator> self = weak.lock();
+    if (self && !self->is_stopped_) self->parts_.on_bound(*self, message);
+  });
+}
+
 // The guest starts anew; its requests are dropped.
 void RunningOperator::on_overflow(const std::optional<budget::Shortage>& shortage) {
   if (shortage) {

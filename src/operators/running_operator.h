@@ -73,6 +73,8 @@ class RunningOperator final : public std::enable_shared_from_this<RunningOperato
     std::function<void(RunningOperator&)> on_shortage;
     // A guest failed; the operator restarts it by itself.
     std::function<void(RunningOperator&, const Error&)> on_failure;
+    // A bound refuses a request of the guest. Not called again for limits::kOperatorBoundTold.
+    std::function<void(RunningOperator&, const std::string& message)> on_bound;
   };
   // Must be owned by a shared_ptr.
   RunningOperator(const Parts& parts, const Operator& spec, OperatorModule module);
@@ -109,6 +111,7 @@ class RunningOperator final : public std::enable_shared_from_this<RunningOperato
     std::string last_error;  // Why the last instance failed; empty: none has.
     // Why it could not be suspended; empty once it could.
     std::string sleep_problem;
+    std::optional<Instant> bound_told;  // When on_bound was called last.
   };
   [[nodiscard]] const Troubles& troubles() const;
 
@@ -116,6 +119,7 @@ class RunningOperator final : public std::enable_shared_from_this<RunningOperato
   [[nodiscard]] kube::Identity identity() const override;
   [[nodiscard]] bool is_resident() const override { return life_.is_resident(); }
   void on_arrival() override;
+  void on_bound(const std::string& message) override;
   void on_overflow(const std::optional<budget::Shortage>& shortage) override;
 
   void look();

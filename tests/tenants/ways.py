@@ -97,6 +97,12 @@ def answered(attacker):
     return count
 
 
+def told(attacker, reason, text):
+    """An Event of its namespace has that reason, and that text in its message."""
+    events = attacker.cluster.list("v1", "Event", attacker.namespace)
+    return any(one.get("reason") == reason and text in (one.get("message") or one.get("note") or "") for one in events)
+
+
 def large_config_maps(attacker, count, kib=300):
     for index in range(count):
         attacker.config_map(f"large-{index:03}", text="x" * kib * KIB)
@@ -424,6 +430,31 @@ def watches_of_nothing(attacker):
     yield answered(attacker)
 
 
+@way("the host's memory", "begins watches with their initial state, as informers do, hundreds of times, of sixty objects of 300 KB",
+     "the newest state is learned from names alone, once for all that wait, and the objects come from the cache", "seen", enough=5)
+def watch_list_floods(attacker):
+    large_config_maps(attacker, 60)
+    path = (f"/api/v1/namespaces/{attacker.namespace}/configmaps?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
+            "&allowWatchBookmarks=true")
+    names = [f"begins-{index}" for index in range(5)]
+    for name in names:
+        lists = [word for _ in range(60) for word in (f"stream={path}", "wait", "--")]
+        attacker.operator(name, *lists[:-1], limits={"requestsPerSecond": 1000})
+    yield noticed(attacker, *names)
+
+
+@way("reviews of rights", "as forty service accounts, each asks for something else each time, with a selector too long to be remembered",
+     "reviews take slots of their namespace, and those that wait have a bound", "seen", enough=200)
+def reviews_of_long_attributes(attacker):
+    selector = ",".join(f"k{index}%21%3D{'v' * 60}" for index in range(20))
+    for index in range(40):
+        account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": f"account-{index}", "namespace": attacker.namespace}}
+        attacker.cluster.create(account)
+        path = f"/api/v1/namespaces/{attacker.namespace}/configmaps?watch=true&timeoutSeconds=1&labelSelector=n%21%3Dn{{n}},{selector}"
+        attacker.operator(f"asks-{index}", f"flood={path}", serviceAccountName=f"account-{index}", limits={"requestsPerSecond": 1000})
+    yield answered(attacker)
+
+
 @way("reviews of rights", "as forty service accounts, each asks for something else each time", "reviews under way and kept have a bound for a namespace", "guard", enough=200)
 def reviews_without_end(attacker):
     for index in range(40):
@@ -498,6 +529,18 @@ def requests_without_end(attacker):
     for name in names:
         attacker.operator(name, module=module)
     yield noticed(attacker, *names)
+
+
+@way("the cache", "watches more large objects than the host has memory for",
+     "what a namespace's watches hold has a bound: the list stops there, the watch is refused, and an Event says so", "seen", enough=5)
+def large_objects_watched(attacker):
+    large_config_maps(attacker, 90, 900)
+    names = [f"watches-{index}" for index in range(5)]
+    for name in names:
+        attacker.operator(name, f"stream=/api/v1/namespaces/{attacker.namespace}/configmaps?watch=true", "wait")
+    yield noticed(attacker, *names)
+    eventually(lambda: told(attacker, "RequestRefused", "of its namespace"), "an Event says what is too large", 120)
+    assert attacker.stage.host.metrics()["hangar_gateway_feed_bytes"] < attacker.stage.limit_bytes / 8
 
 
 @way("the cache", "changes objects just below what etcd takes, all the time", "a watcher elsewhere is told its own", "guard", enough=50)

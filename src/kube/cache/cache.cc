@@ -98,8 +98,10 @@ Cache::~Cache() {
   stop();
 }
 
-std::unique_ptr<Cache::Subscription> Cache::subscribe(Scope scope, Handlers handlers) {
-  auto subscriber = std::make_shared<Subscriber>(state_->platform->loop, std::move(handlers));
+std::unique_ptr<Cache::Subscription> Cache::subscribe(Scope scope, Handlers handlers,
+                                                      std::shared_ptr<Allowance> allowance) {
+  auto subscriber = std::make_shared<Subscriber>(state_->platform->loop, std::move(handlers),
+                                                 std::move(allowance));
   if (state_->is_stopped) return std::make_unique<Ticket>(std::move(subscriber));
 
   std::shared_ptr<KindCache>& kind = state_->kinds[scope.resource];

@@ -21,6 +21,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -31,6 +32,20 @@
 #include <vector>
 
 namespace hangar::kube {
+
+// What the objects of one scope may take of memory. The scope's informer holds it, for some time
+// also after the last subscription has ended.
+class Allowance {
+ public:
+  Allowance() = default;
+  Allowance(const Allowance&) = delete;
+  Allowance& operator=(const Allowance&) = delete;
+  virtual ~Allowance() = default;
+
+  // The objects take `bytes` from now on. LimitExceeded, and nothing has changed, when that is too
+  // much; a smaller amount than before never is.
+  [[nodiscard]] virtual Result<> resize(std::uint64_t bytes) = 0;
+};
 
 class Cache {
  public:
@@ -83,7 +98,12 @@ class Cache {
   };
   // A late subscriber receives an Added for every known object, then on_synced, in a later turn of
   // the loop.
-  [[nodiscard]] std::unique_ptr<Subscription> subscribe(Scope scope, Handlers handlers);
+  //
+  // `allowance` bounds the objects of the scope, those of a list that is being read included,
+  // unless another subscriber of the scope has none. Beyond it all of them are dropped: on_failed
+  // receives the allowance's error, queries return nothing, and nothing arrives any more.
+  [[nodiscard]] std::unique_ptr<Subscription> subscribe(
+      Scope scope, Handlers handlers, std::shared_ptr<Allowance> allowance = nullptr);
 
   // A CRD of `group` appeared or changed: the group's failed watches are tried again at once.
   void kick(std::string_view group);

@@ -1,7 +1,9 @@
 #include "kube/cache/informer.h"
 
 #include "base/result.h"
+#include "base/time.h"
 #include "io/loop.h"
+#include "kube/cache/cache.h"
 #include "kube/cache/store.h"
 #include "kube/object.h"
 #include "kube/scope.h"
@@ -11,6 +13,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -42,6 +45,7 @@ void Informer::add(const std::shared_ptr<Subscriber>& subscriber) {
   linger_.cancel();
   subscriber->informer = shared_from_this();
   subscribers_.push_back(subscriber);
+  choose_allowance();
   if (!is_complete_) return;  // replace() will complete it.
   loop_.post([self = shared_from_this(), subscriber] {
     if (self->is_complete_ && !self->is_stopped_) {
@@ -53,8 +57,46 @@ void Informer::add(const std::shared_ptr<Subscriber>& subscriber) {
 void Informer::remove_dead() {
   if (delivering_depth_ > 0) return;  // deliver() does it once no loop iterates over the list.
   std::erase_if(subscribers_, [](const auto& subscriber) { return !subscriber->is_alive; });
+  if (!subscribers_.empty()) choose_allowance();
   if (!subscribers_.empty() || is_stopped_) return;
-  linger_ = loop_.after(owner_.linger, [this] { owner_.on_unused(shared_from_this()); });
+  // One that is over has nothing to keep, and would go on reading what it may not hold.
+  linger_ = loop_.after(is_over_ ? Duration::zero() : owner_.linger,
+                        [this] { owner_.on_unused(shared_from_this()); });
+}
+
+void Informer::choose_allowance() {
+  const bool is_bounded =
+      std::ranges::all_of(subscribers_, [](const auto& one) { return one->allowance != nullptr; });
+  const std::shared_ptr<Allowance> chosen = is_bounded ? subscribers_.back()->allowance : nullptr;
+  if (chosen == allowance_ || is_over_) return;
+  // The earlier one gives back first: both may belong to the same account.
+  if (allowance_) (void)allowance_->resize(0);
+  allowance_ = chosen;
+  // In a later turn of the loop: the subscriber does not expect a call from within subscribe().
+  loop_.post([self = shared_from_this()] { (void)self->may_hold(0); });
+}
+
+bool Informer::may_hold(std::uint64_t bytes) {
+  if (is_over_) return false;
+  if (!allowance_ || is_stopped_) return true;
+  const Result<> allowed = allowance_->resize(store_.size_bytes() + bytes);
+  if (!allowed) give_up(allowed.error());
+  return allowed.has_value();
+}
+
+void Informer::give_up(const Error& error) {
+  is_over_ = true;
+  is_complete_ = false;
+  error_ = error;
+  deliver([&] {
+    for_each_alive([&error](Subscriber& subscriber) {
+      subscriber.is_synced = false;
+      if (subscriber.handlers.on_failed) subscriber.handlers.on_failed(error);
+    });
+    store_.replace({}, [this](const Delta& delta) { owner_.on_delta(*this, delta); });
+  });
+  notify_all();
+  (void)allowance_->resize(0);
 }
 
 void Informer::stop() {
@@ -64,11 +106,11 @@ void Informer::stop() {
 }
 
 bool Informer::is_error_final() const {
-  return is_gone_ || (error_ && error_->kind() == ErrorKind::Denied);
+  return is_gone_ || is_over_ || (error_ && error_->kind() == ErrorKind::Denied);
 }
 
 void Informer::replace(std::vector<ObjectPtr> objects, std::string resource_version) {
-  if (is_stopped_) return;
+  if (is_stopped_ || is_over_) return;
   resource_version_ = std::move(resource_version);
   // Subscribers that are added during the callbacks below are completed by add().
   const std::vector<std::shared_ptr<Subscriber>> present = subscribers_;
@@ -83,10 +125,11 @@ void Informer::replace(std::vector<ObjectPtr> objects, std::string resource_vers
     for (const auto& subscriber : present)
       replay(subscriber);
   });
+  (void)may_hold(0);
 }
 
 void Informer::apply(const Change& change) {
-  if (is_stopped_) return;
+  if (is_stopped_ || is_over_) return;
   const bool is_gone = change.type == Change::Type::Deleted || !selection_.matches(*change.object);
   if (is_gone && !store_.get(change.object->key())) return;
   if (!change.object->resource_version().empty()) {
@@ -94,6 +137,7 @@ void Informer::apply(const Change& change) {
   }
   const Change own{.type = is_gone ? Change::Type::Deleted : change.type, .object = change.object};
   deliver([&] { store_.apply(own, [this](const Delta& delta) { tell(delta); }); });
+  (void)may_hold(0);
 }
 
 void Informer::advance(std::string_view resource_version) {
@@ -103,7 +147,7 @@ void Informer::advance(std::string_view resource_version) {
 }
 
 void Informer::lose() {
-  if (is_stopped_ || is_gone_) return;
+  if (is_stopped_ || is_gone_ || is_over_) return;
   is_gone_ = true;
   // New subscribers wait until the resource is back, or learn that it is gone.
   is_complete_ = false;
@@ -120,7 +164,7 @@ void Informer::lose() {
 }
 
 void Informer::set_error(std::optional<Error> error) {
-  if (is_stopped_ || (!error && !error_)) return;
+  if (is_stopped_ || is_over_ || (!error && !error_)) return;
   error_ = std::move(error);
   notify_all();
   if (!error_) return;

@@ -15,10 +15,12 @@
 #include "kube/selection.h"
 #include "kube/watch/watch_event.h"
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace hangar::kube {
@@ -28,10 +30,11 @@ class Informer;
 // A subscriber. Shared by its Subscription, its Informer, and calls in progress, so that any of
 // these may end first.
 struct Subscriber {
-  Subscriber(io::Loop& loop, Cache::Handlers handlers_in)
-      : handlers(std::move(handlers_in)), changed(loop) {}
+  Subscriber(io::Loop& loop, Cache::Handlers handlers_in, std::shared_ptr<Allowance> allowance_in)
+      : handlers(std::move(handlers_in)), allowance(std::move(allowance_in)), changed(loop) {}
 
   const Cache::Handlers handlers;
+  const std::shared_ptr<Allowance> allowance;  // Null: not bounded.
   std::shared_ptr<Informer> informer;
   bool is_alive = true;
   bool is_synced = false;  // It has received the whole list.
@@ -69,6 +72,8 @@ class Informer final : public std::enable_shared_from_this<Informer> {
   [[nodiscard]] bool is_complete() const { return is_complete_; }
   [[nodiscard]] bool is_stopped() const { return is_stopped_; }
   [[nodiscard]] const std::optional<Error>& error() const { return error_; }
+  // Its objects took more than allowed: it holds nothing, and receives nothing any more.
+  [[nodiscard]] bool is_over() const { return is_over_; }
   // True for an error that will not go away by waiting.
   [[nodiscard]] bool is_error_final() const;
 
@@ -80,11 +85,16 @@ class Informer final : public std::enable_shared_from_this<Informer> {
   void apply(const Change& change);
   // Nothing else has changed up to that version.
   void advance(std::string_view resource_version);
+  // `bytes` more are held for a list that is being read, or a change that waits. False when they
+  // are not allowed: then is_over().
+  [[nodiscard]] bool may_hold(std::uint64_t bytes);
   // The server no longer serves the resource.
   void lose();
   void set_error(std::optional<Error> error);
 
  private:
+  void choose_allowance();
+  void give_up(const Error& error);
   void deliver(const auto& calls);
   void tell(Delta delta);
   void tell_progress(bool is_list);
@@ -104,6 +114,8 @@ class Informer final : public std::enable_shared_from_this<Informer> {
   bool is_complete_ = false;  // store_ is a whole list.
   bool is_gone_ = false;
   bool is_stopped_ = false;
+  bool is_over_ = false;
+  std::shared_ptr<Allowance> allowance_;  // Null: not bounded.
   std::optional<Error> error_;
   io::Loop::Timer linger_;
 };

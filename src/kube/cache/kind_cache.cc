@@ -222,7 +222,7 @@ void KindCache::review_in(Duration delay) {
 }
 
 ObjectPtr KindCache::shared(ObjectPtr object, Detail detail) const {
-  if (informers_.size() < 2 || object->resource_version().empty()) return object;
+  if (object->resource_version().empty()) return object;
   for (const auto& informer : audience_.concerned_by(object->key())) {
     if (detail == Detail::Whole && informer->scope().detail == Detail::Metadata) continue;
     const ObjectPtr known = informer->store().get(object->key());

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -36,6 +37,9 @@ constexpr ExponentialBackoff kListBackoff{.min = std::chrono::milliseconds(800),
 // Longer than an API server needs to read its roles. Where a right was really taken away, informers
 // stay unchanged for this long.
 constexpr std::chrono::seconds kRefusalMayPass{30};
+
+// Besides the object: its place in a list that is being read.
+constexpr std::size_t kHeldBytes = 128;
 
 MetricLabels labels_of(const Scope& scope) {
   return {{"group", scope.resource.group}, {"resource", scope.resource.plural}};
@@ -108,6 +112,7 @@ void Reflector::on_list_begin() {
   ++list_count_;
   is_streaming_ = false;
   for (const auto& [informer, member] : members_) {
+    forget_incoming(*member);
     if (member->phase != Member::Phase::Listing) continue;
     member->phase = Member::Phase::AwaitsList;
     member->listing.request_stop();
@@ -115,9 +120,33 @@ void Reflector::on_list_begin() {
   }
 }
 
-bool Reflector::wants(const Object& object) const {
-  return std::ranges::any_of(audience_.concerned_by(object.key()),
-                             [&](const MemberPtr& member) { return selects(*member, object); });
+ObjectPtr Reflector::hold(ObjectPtr object) {
+  const auto keep = shared_from_this();
+  std::vector<MemberPtr> concerned = audience_.concerned_by(object->key());
+  std::erase_if(concerned, [&](const MemberPtr& member) {
+    return member->informer->is_over() || !selects(*member, *object);
+  });
+  if (concerned.empty()) return nullptr;
+  object = to_hold(std::move(object), concerned);
+  bool is_held = false;
+  for (const MemberPtr& member : concerned) {
+    // This list does not complete a member that joined after it had begun.
+    const bool is_awaited = member->joined_at < list_count_;
+    is_held |= !is_awaited || add_incoming(*member, *object);
+  }
+  return is_held ? std::move(object) : nullptr;
+}
+
+bool Reflector::add_incoming(Member& member, const Object& object) {
+  Informer& informer = *member.informer;
+  if (informer.store().get(object.key()).get() != &object) {
+    member.incoming_bytes += object.size_bytes() + kHeldBytes;
+  }
+  return informer.may_hold(member.incoming_bytes);
+}
+
+void Reflector::forget_incoming(Member& member) {
+  if (std::exchange(member.incoming_bytes, 0) > 0) (void)member.informer->may_hold(0);
 }
 
 void Reflector::on_replace(std::vector<ObjectPtr> objects, std::string resource_version) {
@@ -153,6 +182,7 @@ void Reflector::on_replace(std::vector<ObjectPtr> objects, std::string resource_
       }
       continue;
     }
+    member->incoming_bytes = 0;  // Now the store holds them, and counts them itself.
     std::vector<ObjectPtr>& list = lists[member.get()];
     if (member->phase == Member::Phase::Fed) {
       member->may_be_ahead = false;
@@ -180,7 +210,9 @@ void Reflector::on_change(Change change) {
 }
 
 void Reflector::feed(Member& member, const Change& change) {
-  if (member.phase == Member::Phase::Listing) member.meanwhile.push_back(change);
+  if (member.phase == Member::Phase::Listing && add_incoming(member, *change.object)) {
+    member.meanwhile.push_back(change);
+  }
   if (member.phase != Member::Phase::Fed) return;
   if (member.may_be_ahead &&
       is_known_at(change.object->resource_version(), member.informer->resource_version())) {
@@ -329,15 +361,23 @@ io::Task<void> Reflector::list(std::shared_ptr<Reflector> self, MemberPtr member
   const Scope scope = member->informer->scope();
   for (std::uint64_t failures = 0; !stop.stop_requested(); ++failures) {
     const std::string known_before = member->informer->resource_version();
-    member->meanwhile.clear();  // The list will include these changes.
+    ListOptions options{.namespace_ = scope.namespace_,
+                        .label_selector = scope.label_selector,
+                        .field_selector = scope.field_selector,
+                        .detail = scope.detail};
+    options.on_begin = [&member] {
+      member->meanwhile.clear();  // The list will include these changes.
+      forget_incoming(*member);
+    };
+    options.holds = [&self, &member, &stop](ObjectPtr object) -> Result<ObjectPtr> {
+      if (stop.stop_requested()) return fail(ErrorKind::Cancelled, "the informer has left");
+      object = self->owner_.shared(std::move(object), member->informer->scope().detail);
+      if (!add_incoming(*member, *object)) return fail(ErrorKind::Cancelled, "it is too large");
+      return object;
+    };
     Result<List> listed =
-        co_await self->platform_->client.list(scope.resource,
-                                              {.namespace_ = scope.namespace_,
-                                               .label_selector = scope.label_selector,
-                                               .field_selector = scope.field_selector,
-                                               .detail = scope.detail},
-                                              stop);
-    if (stop.stop_requested()) co_return;
+        co_await self->platform_->client.list(scope.resource, std::move(options), stop);
+    if (stop.stop_requested() || member->informer->is_over()) co_return;
     if (listed) co_return self->on_listed(member, *std::move(listed), known_before);
     if (!member->informer->is_complete()) member->informer->set_error(listed.error());
     const Result<> elapsed =
@@ -348,8 +388,7 @@ io::Task<void> Reflector::list(std::shared_ptr<Reflector> self, MemberPtr member
 
 void Reflector::on_listed(const MemberPtr& member, List list, const std::string& known_before) {
   Informer& informer = *member->informer;
-  for (ObjectPtr& object : list.items)
-    object = owner_.shared(std::move(object), informer.scope().detail);
+  member->incoming_bytes = 0;
   // Another watch may have told the informer more while the list was in progress. But if the list
   // lacks what the informer knew before the list was requested, the server was reset to older
   // state, and the list counts.

@@ -84,6 +84,9 @@ class Reflector final : public Watcher::Sink, public std::enable_shared_from_thi
     // It knew more than this watch when it was settled, so it may know some of the changes already.
     bool may_be_ahead = false;
     std::vector<Change> meanwhile = {};
+    // Of objects that a list in progress, or `meanwhile`, holds for it and the informer's store
+    // does not.
+    std::uint64_t incoming_bytes = 0;
     std::stop_source listing{std::nostopstate};
 
     [[nodiscard]] const ObjectKey& place() const { return informer->place(); }
@@ -91,7 +94,7 @@ class Reflector final : public Watcher::Sink, public std::enable_shared_from_thi
   using MemberPtr = std::shared_ptr<Member>;
 
   void on_list_begin() override;
-  [[nodiscard]] bool wants(const Object& object) const override;
+  [[nodiscard]] ObjectPtr hold(ObjectPtr object) override;
   void on_replace(std::vector<ObjectPtr> objects, std::string resource_version) override;
   void on_change(Change change) override;
   void on_bookmark(std::string resource_version) override;
@@ -111,6 +114,9 @@ class Reflector final : public Watcher::Sink, public std::enable_shared_from_thi
                 std::string resource_version);
   void settle(const MemberPtr& member);
   void feed(Member& member, const Change& change);
+  // False when the member's informer may not hold the object besides what it holds.
+  [[nodiscard]] static bool add_incoming(Member& member, const Object& object);
+  static void forget_incoming(Member& member);
   // True when the last error is a refusal that has lasted.
   [[nodiscard]] bool is_refused() const;
   // True when the member's scope is that of the watch.

@@ -77,8 +77,8 @@ constexpr bool is_about_our_place(ErrorKind kind) {
 
 }  // namespace
 
-WatchMachine::WatchMachine(ServerTraits& traits, std::uint64_t seed, Keeps keeps)
-    : traits_(traits), keeps_(std::move(keeps)), random_(seed) {}
+WatchMachine::WatchMachine(ServerTraits& traits, std::uint64_t seed, Holds holds)
+    : traits_(traits), holds_(std::move(holds)), random_(seed) {}
 
 WatchMachine::Next WatchMachine::start(Instant now) {
   HANGAR_ASSERT(phase_ == Phase::Idle, "a machine starts once");
@@ -225,11 +225,13 @@ WatchMachine::Effect WatchMachine::on_change(Change change) {
     return Close{};
   }
   if (phase_ == Phase::InitialEvents) {
-    const ObjectKey& key = change.object->key();
-    if (change.type == Change::Type::Deleted || (keeps_ && !keeps_(*change.object))) {
-      initial_.erase(key);
+    const ObjectKey key = change.object->key();
+    ObjectPtr held = change.type == Change::Type::Deleted ? nullptr : std::move(change.object);
+    if (held && holds_) held = holds_(std::move(held));
+    if (held) {
+      initial_.insert_or_assign(key, std::move(held));
     } else {
-      initial_.insert_or_assign(key, std::move(change.object));
+      initial_.erase(key);
     }
     return Nothing{};
   }

@@ -35,12 +35,12 @@ struct ServerTraits {
 
 class WatchMachine {
  public:
-  // Whether a whole list is to contain an object.
-  using Keeps = std::function<bool(const Object&)>;
+  // Returns what a whole list is to contain of an object: the object, an equal one, or null.
+  using Holds = std::function<ObjectPtr(ObjectPtr object)>;
 
-  // `traits` outlives the machine; `seed` is for jitter. Of the initial events only objects that
-  // `keeps` accepts are remembered, however many arrive; if it is empty, all.
-  WatchMachine(ServerTraits& traits, std::uint64_t seed, Keeps keeps = {});
+  // `traits` outlives the machine; `seed` is for jitter. Of the initial events only what `holds`
+  // returns is remembered, however many arrive; if it is empty, all.
+  WatchMachine(ServerTraits& traits, std::uint64_t seed, Holds holds = {});
 
   // What the shell does next; it then reports how that went.
   struct List {};  // The whole collection, in pages: on_listed() or on_failed().
@@ -110,7 +110,7 @@ class WatchMachine {
   [[nodiscard]] double fraction();  // At random, from 0 to 1.
 
   ServerTraits& traits_;
-  const Keeps keeps_;
+  const Holds holds_;
   std::mt19937_64 random_;
   Phase phase_ = Phase::Idle;
 

@@ -43,7 +43,7 @@ Watcher::Watcher(io::Loop& loop, const Client& client, Scope scope, ServerTraits
       scope_(std::move(scope)),
       sink_(sink),
       machine_(traits, std::random_device()(),
-               [&sink](const Object& object) { return sink.wants(object); }) {}
+               [&sink](ObjectPtr object) { return sink.hold(std::move(object)); }) {}
 
 io::Task<void> Watcher::run(std::stop_token stop) {
   WatchMachine::Next next = machine_.start(io::Loop::now());
@@ -67,15 +67,15 @@ void Watcher::kick() {
 }
 
 io::Task<WatchMachine::Next> Watcher::list(std::stop_token stop) {
-  sink_.on_list_begin();
-  Result<List> listed =
-      co_await client_.list(scope_.resource,
-                            {.namespace_ = scope_.namespace_,
-                             .label_selector = scope_.label_selector,
-                             .field_selector = scope_.field_selector,
-                             .detail = scope_.detail,
-                             .keeps = [this](const Object& object) { return sink_.wants(object); }},
-                            stop);
+  ListOptions options{.namespace_ = scope_.namespace_,
+                      .label_selector = scope_.label_selector,
+                      .field_selector = scope_.field_selector,
+                      .detail = scope_.detail};
+  options.holds = [this](ObjectPtr object) -> Result<ObjectPtr> {
+    return sink_.hold(std::move(object));
+  };
+  options.on_begin = [this] { sink_.on_list_begin(); };
+  Result<List> listed = co_await client_.list(scope_.resource, std::move(options), stop);
   if (!listed) co_return machine_.on_list_failed(std::move(listed).error(), io::Loop::now());
   WatchMachine::Next next =
       machine_.on_listed(std::move(listed->resource_version), io::Loop::now());

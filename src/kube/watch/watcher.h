@@ -29,10 +29,12 @@ class Watcher {
   class Sink {
    public:
     virtual ~Sink() = default;
-    // A whole list is requested, for the first time or again.
+    // A whole list is requested, for the first time or again; what was held for an earlier one that
+    // has not ended is dropped.
     virtual void on_list_begin() {}
-    // Whether that list is to contain the object. Not called for changes.
-    [[nodiscard]] virtual bool wants(const Object& object) const = 0;
+    // Returns what that list is to contain of the object: the object, an equal one, or null. Not
+    // called for changes.
+    [[nodiscard]] virtual ObjectPtr hold(ObjectPtr object) = 0;
     // All wanted objects that exist as of the list's version.
     virtual void on_replace(std::vector<ObjectPtr> objects, std::string resource_version) = 0;
     // A change to what the last on_replace() delivered.

@@ -7,6 +7,7 @@
 #include "base/metrics.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "budget/accounts.h"
 #include "gateway/feeds.h"
 #include "gateway/tenant_bounds.h"
 #include "guest.h"
@@ -162,7 +163,8 @@ class GatewayTest : public testing::OwnControlPlane<GatewayTest> {
                                                         .discovery = *discovery_,
                                                         .metrics = session_->metrics,
                                                         .log = Log(),
-                                                        .care_period = seconds(1)});
+                                                        .care_period = seconds(1),
+                                                        .feed_memory = feed_memory_});
   }
   void disconnect() {
     guests_.clear();
@@ -226,6 +228,13 @@ class GatewayTest : public testing::OwnControlPlane<GatewayTest> {
         session_->client.apply(kRings, ring(namespace_, name, label, nonce), {.force = true}, {}));
     return std::string(json::string_at(made, {"metadata", "resourceVersion"}));
   }
+  void put_config_map(const std::string& namespace_, const std::string& name,
+                      const std::string& text) {
+    session_->must(session_->client.apply(
+        kube::kConfigMaps,
+        kube::config_map(namespace_, name, fmt::format(R"({{"text":"{}"}})", text)),
+        {.force = true}, {}));
+  }
   void remove(const std::string& namespace_, const std::string& name) {
     session_->must(session_->client.remove(kRings, {namespace_, name}, {}, {}));
   }
@@ -265,6 +274,7 @@ class GatewayTest : public testing::OwnControlPlane<GatewayTest> {
 
   std::string mine_;
   std::string other_;
+  budget::Accounts::Limits feed_memory_;  // Of the next gateway.
   std::unique_ptr<Session> session_;
   std::unique_ptr<kube::Client> client_;
   std::unique_ptr<kube::Client> distant_;  // Of connect_cache_by_proxy().
@@ -514,6 +524,51 @@ TEST_F(GatewayTest, RequestsAtTheServerAreBoundedForANamespace) {
     return std::ranges::all_of(guests, [](const Guest* one) { return one->status == 200; });
   }));
   EXPECT_TRUE(wait([&] { return gateway_->use_of(mine_).upstream_requests == 0; }));
+}
+
+TEST_F(GatewayTest, ObjectsThatAreTooManyToBeHeldAreRefusedWithWords) {
+  feed_memory_ = {.tenant_bytes_max = limits::kMiB};
+  connect(own_->kubeconfig());
+  const std::string large(100 * limits::kKiB, 'x');
+  for (int index = 0; index < 20; ++index)
+    put_config_map(mine_, fmt::format("large-{:02}", index), large);
+  put_config_map(other_, "small", "x");
+
+  const Guest& refused = ask(guest_of(mine_), config_maps(mine_) + "?watch=true");
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_TRUE(refused.body().contains("1 MiB of its namespace")) << refused.body();
+  EXPECT_EQ(refused.bound, json::string_at(json::parse(refused.body()).value(), {"message"}));
+  EXPECT_EQ(gateway_->use_of(mine_).feed_bytes, 0U);
+  EXPECT_TRUE(wait([this] { return cache_->statistics().watches == 0; })) << "it is read no more";
+  // It is not tried again at once.
+  const double before = kube::requests(session_->metrics, "GET", "200");
+  for (int index = 0; index < 20; ++index)
+    EXPECT_EQ(ask(guest_of(mine_), config_maps(mine_) + "?watch=true").status, 429);
+  EXPECT_EQ(kube::requests(session_->metrics, "GET", "200"), before);
+
+  // What needs no memory of the host is served, and so is what fits, and who holds little.
+  EXPECT_EQ(ask(guest_of(mine_), config_maps(mine_) + "?limit=1").status, 200);
+  const Guest& one =
+      watch(guest_of(mine_), config_maps(mine_), "&fieldSelector=metadata.name%3Dlarge-00");
+  EXPECT_EQ(one.status, 200);
+  EXPECT_TRUE(wait([&] { return one.pieces.size() == 1; }));
+  EXPECT_GT(gateway_->use_of(mine_).feed_bytes, 0U);
+  EXPECT_EQ(watch(guest_of(other_), config_maps(other_)).status, 200);
+}
+
+TEST_F(GatewayTest, AWatchWhoseObjectsGrowBeyondWhatMayBeHeldEnds) {
+  feed_memory_ = {.tenant_bytes_max = limits::kMiB};
+  connect(own_->kubeconfig());
+  const Guest& guest = watch(guest_of(mine_), config_maps(mine_));
+  const std::string large(300 * limits::kKiB, 'x');
+  for (int index = 0; index < 5; ++index)
+    put_config_map(mine_, fmt::format("large-{}", index), large);
+
+  ASSERT_TRUE(wait([&] { return guest.has_ended; }));
+  EXPECT_EQ(guest.lines().back().type, "ERROR");
+  EXPECT_TRUE(guest.pieces.back().contains("1 MiB of its namespace")) << guest.pieces.back();
+  EXPECT_EQ(ask(guest_of(mine_), config_maps(mine_) + "?watch=true").status, 429);
+  EXPECT_EQ(gateway_->use_of(mine_).feed_bytes, 0U);
 }
 
 TEST_F(GatewayTest, AWatchGoesOnExactlyFromWhereItWas) {

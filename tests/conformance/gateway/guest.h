@@ -51,6 +51,7 @@ class Guest final : public Answer {
     EXPECT_EQ(status, 0) << "a second head";
     status = code;
   }
+  void on_bound(const std::string& message) override { bound = message; }
   void on_piece(Piece piece) override {
     EXPECT_NE(status, 0) << "a piece before the head";
     EXPECT_FALSE(has_ended) << "a piece after the end";
@@ -77,6 +78,7 @@ class Guest final : public Answer {
   void leave() { exchange_.reset(); }
 
   int status = 0;
+  std::string bound;  // Why a bound refuses the request.
   std::vector<std::string> pieces;
   std::vector<std::string> bookmarks;
   bool has_ended = false;

@@ -20,6 +20,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -552,6 +553,131 @@ TEST_F(CacheTest, KeepsNoMoreOfASecretThanSomebodyLooksAt) {
       }));
     }
   }
+}
+
+// Allows so many bytes, and remembers how many were held at most.
+class Purse final : public Allowance {
+ public:
+  explicit Purse(std::uint64_t bytes_max) : bytes_max_(bytes_max) {}
+
+  Result<> resize(std::uint64_t bytes) override {
+    if (bytes > bytes_max_ && bytes > held) return fail(ErrorKind::LimitExceeded, "no more");
+    held = bytes;
+    most = std::max(most, held);
+    return {};
+  }
+
+  std::uint64_t held = 0;
+  std::uint64_t most = 0;
+
+ private:
+  const std::uint64_t bytes_max_;
+};
+
+std::string data_of(std::size_t bytes) {
+  return fmt::format(R"({{"x":"{}"}})", std::string(bytes, 'x'));
+}
+
+TEST_F(CacheTest, ReadsNoMoreThanAScopeMayHold) {
+  for (int index = 0; index < 20; ++index)
+    make(fmt::format("large-{:02}", index), data_of(100'000));
+  const auto purse = std::make_shared<Purse>(1'000'000);
+  std::optional<Error> failed;
+  Mirror mirror;
+  Cache::Handlers handlers = mirror.handlers();
+  handlers.on_failed = [&failed](const Error& error) { failed = error; };
+  auto subscription = cache_->subscribe(here(), std::move(handlers), purse);
+
+  const Result<> synced = session_->run(subscription->wait_synced({}));
+
+  ASSERT_FALSE(synced.has_value());
+  EXPECT_EQ(synced.error().message(), "no more");
+  ASSERT_TRUE(failed.has_value());
+  EXPECT_FALSE(mirror.is_synced);
+  EXPECT_EQ(mirror.deltas, 0);
+  EXPECT_GT(purse->most, 500'000U);
+  EXPECT_EQ(purse->held, 0U);
+  EXPECT_TRUE(subscription->list().empty());
+  // It reads no more once nobody waits for it.
+  subscription.reset();
+  EXPECT_TRUE(wait([&] { return cache_->statistics().watches == 0; }));
+  EXPECT_EQ(cache_->statistics().bytes, 0U);
+}
+
+TEST_F(CacheTest, DropsAScopeThatGrowsBeyondWhatItMayHold) {
+  make("small");
+  const auto purse = std::make_shared<Purse>(300'000);
+  std::optional<Error> failed;
+  Mirror mirror;
+  Cache::Handlers handlers = mirror.handlers();
+  handlers.on_failed = [&failed](const Error& error) { failed = error; };
+  const auto subscription = cache_->subscribe(here(), std::move(handlers), purse);
+  ASSERT_TRUE(session_->run(subscription->wait_synced({})).has_value());
+  EXPECT_GT(purse->held, 0U);
+  make("large", data_of(200'000));
+  ASSERT_TRUE(wait([&] { return mirror.content.size() == 2; }));
+  EXPECT_GT(purse->held, 200'000U);
+
+  make("too-large", data_of(200'000));
+
+  EXPECT_TRUE(wait([&] { return failed.has_value(); }));
+  EXPECT_TRUE(subscription->list().empty());
+  EXPECT_FALSE(subscription->is_synced());
+  EXPECT_EQ(purse->held, 0U);
+  EXPECT_EQ(cache_->statistics().bytes, 0U);
+}
+
+TEST_F(CacheTest, WhatOneScopeMayNotHoldOthersKeep) {
+  for (int index = 0; index < 10; ++index)
+    make(fmt::format("large-{:02}", index), data_of(100'000));
+  // A watch of everything, which has them; the bounded scope joins it, and lists by itself.
+  const auto everything = cache_->subscribe({.resource = kConfigMaps}, {});
+  ASSERT_TRUE(session_->run(everything->wait_synced({})).has_value());
+  const auto some = cache_->subscribe(
+      {.resource = kConfigMaps, .namespace_ = namespace_, .label_selector = "none=none"}, {},
+      std::make_shared<Purse>(0));
+  ASSERT_TRUE(session_->run(some->wait_synced({})).has_value());
+  const auto purse = std::make_shared<Purse>(300'000);
+  const auto bounded = cache_->subscribe(here(), {}, purse);
+  EXPECT_FALSE(session_->run(bounded->wait_synced({})).has_value());
+  EXPECT_LE(purse->most, 300'000U);
+
+  make("later");
+  EXPECT_TRUE(wait([&] { return everything->get({namespace_, "later"}) != nullptr; }));
+  EXPECT_EQ(everything->list(namespace_).size(), 11U);
+  // A subscriber without a bound has the scope whole, whoever else looks at it.
+  const auto unbounded = cache_->subscribe(
+      {.resource = kConfigMaps, .namespace_ = namespace_, .label_selector = "!none"}, {});
+  const auto beside = cache_->subscribe(
+      {.resource = kConfigMaps, .namespace_ = namespace_, .label_selector = "!none"}, {},
+      std::make_shared<Purse>(1));
+  EXPECT_TRUE(session_->run(unbounded->wait_synced({})).has_value());
+  EXPECT_TRUE(session_->run(beside->wait_synced({})).has_value());
+}
+
+TEST_F(CacheTest, AListThatIsReadAgainCountsWhatIsNewOnly) {
+  connect(own_->proxied_kubeconfig());
+  for (int index = 0; index < 5; ++index)
+    make(fmt::format("large-{:02}", index), data_of(100'000));
+  const auto purse = std::make_shared<Purse>(700'000);
+  Mirror mirror;
+  const auto subscription = cache_->subscribe(here(), mirror.handlers(), purse);
+  ASSERT_TRUE(session_->run(subscription->wait_synced({})).has_value());
+  const std::uint64_t held = purse->held;
+  const ObjectPtr before = subscription->get({namespace_, "large-00"});
+
+  // A restarted API server has no history in its watch cache.
+  ASSERT_TRUE(own_->cut().has_value());
+  ASSERT_TRUE(wait([&] { return subscription->last_error().has_value(); }));
+  ASSERT_TRUE(own_->kubectl({"create", "configmap", "small", "-n", namespace_}).has_value());
+  ASSERT_TRUE(own_->kill(Component::ApiServer).has_value());
+  start_api_server();
+  ASSERT_TRUE(own_->restore().has_value());
+
+  ASSERT_TRUE(wait([&] { return mirror.content.contains("small"); }));
+  EXPECT_EQ(metric(session_->metrics, "hangar_cache_relists_total"), 1);
+  EXPECT_EQ(subscription->get({namespace_, "large-00"}), before);
+  EXPECT_LT(purse->most, held + 100'000);
 }
 
 // Whichever subscribers come and go, and whatever happens to the connection: each sees deltas that
