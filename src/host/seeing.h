@@ -60,9 +60,9 @@ class Seeing {
     std::string namespace_;  // The host's namespace.
     // The guests of the host. Called on the main loop.
     std::function<std::vector<seeing::PresentGuest>()> present;
-    // What guests but operators are instances of. Called on the main loop.
+    // The resources of guests other than operators. Called on the main loop.
     std::function<std::vector<kube::Resource>()> guest_resources;
-    // Which watches a user's guests have under way. Called on the main loop.
+    // The open watches of a user's guests. Called on the main loop.
     std::function<std::vector<seeing::Right>(std::string_view user)> watches;
   };
   // Null when it is off. Does no I/O. `config` is resolved.

@@ -22,8 +22,8 @@
 
 namespace hangar::seeing {
 
-// Who shares what everybody has a share of: the ServiceAccounts of one namespace are one, since
-// whoever may make one may make a thousand. Everybody else is one by name.
+// The name under which limits per user count a user. The ServiceAccounts of one namespace count as
+// one, since a user that may create one may create a thousand. Any other user counts by its name.
 [[nodiscard]] std::string sharer_of(std::string_view user);
 
 class Callers {

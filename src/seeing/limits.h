@@ -30,11 +30,11 @@ inline constexpr std::size_t kNamesPerUseMax = 32;
 
 // Requests that are answered at the same time: one reads, the other is authorised or sent.
 inline constexpr std::size_t kAnswersMax = 2;
-// Those of one user, or of the ServiceAccounts of one namespace, that wait for that.
+// Requests of one user, or of the ServiceAccounts of one namespace, that wait for that.
 inline constexpr std::size_t kWaitingPerUserMax = 4;
 inline constexpr std::size_t kConnectionsMax = 64;
-// Of one user, or the ServiceAccounts of one namespace. A live table asks every two seconds,
-// whoever follows writes every second.
+// Rate of one user, or of the ServiceAccounts of one namespace. A live table sends a request every
+// two seconds; following writes, one every second.
 inline constexpr double kQuestionsPerSecond = 5;
 inline constexpr double kQuestionsBurst = 30;
 inline constexpr std::size_t kSharersMax = 1000;

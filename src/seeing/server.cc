@@ -133,6 +133,7 @@ bool Server::admit(const std::string& sharer) {
   const Instant now = io::Loop::now();
   const auto known = sharers_.find(sharer);
   if (known != sharers_.end()) return known->second.try_take(now);
+  // A full bucket says nothing about its user and need not be kept.
   if (sharers_.size() >= kSharersMax) {
     for (auto one = sharers_.begin(); one != sharers_.end();)
       one = one->second.is_full(now) ? sharers_.erase(one) : std::next(one);
@@ -188,7 +189,7 @@ io::Task<http::Response> Server::answer(http::ServerRequest request) {
 
 io::Task<Result<std::string>> Server::answer(kube::Identity identity, http::ServerRequest request,
                                              std::stop_token stop) {
-  // Nobody's questions wait behind all of somebody else's.
+  // No user waits behind all requests of another one.
   Result<budget::FairSlots::Slot> slot = co_await slots_.acquire(
       {.tenant = budget::Tenant::of_namespace(sharer_of(identity.user)), .name = identity.user}, {},
       stop);
@@ -327,7 +328,7 @@ io::Task<Result<>> Server::require_any_list(kube::Identity identity, std::string
   std::size_t asked = 0;
   for (kube::Resource& resource : resources) {
     if (++asked > kReviewsPerAnswerMax) break;
-    // Where it is decides about nothing but itself.
+    // The right to list is asked for a namespace, or for all of them.
     resource.namespaced = true;
     if (HANGAR_CO_TRY(co_await rights_.allows(identity, "list", resource,
                                               {.namespace_ = namespace_, .name = {}}, stop))) {
@@ -356,7 +357,7 @@ std::string Server::may_list_nothing(const kube::Identity& identity,
          (namespace_.empty() ? ", nor in any that has one; with -n a namespace may be named" : "");
 }
 
-// By one question where a role allows it, else by one for each namespace.
+// One review for all namespaces where a role allows that, otherwise one for each namespace.
 io::Task<Result<>> Server::leave_listed(kube::Identity identity, std::string namespace_,
                                         FoundTop& found, std::stop_token stop) {
   // Namespaces of each resource. The list has operators in any case, so that an empty table is

@@ -2,12 +2,14 @@
 // server would let the same user see them.
 //
 // Guarantees:
-//   - Nothing is read before it is known who asks, and that he may see it.
-//   - Files are read by one thread of low priority. Answers, readers and what each user asks for
-//   are
-//     bounded; among users that wait the order is fair. The ServiceAccounts of a namespace are one.
-//   - A host that does not lead says so: it has no records of today.
-// Loop thread only: a loop of its own, so that nobody who asks takes time from those that work
+//   - A caller is authenticated and authorised before any record is read. A table keeps only the
+//     guests that the caller may list.
+//   - One thread of low priority reads the files. Answers, waiting requests and the rate of each
+//     user are limited; waiting users take turns. The ServiceAccounts of a namespace count as one
+//     user.
+//   - A host that does not lead answers that it does not: its records are old.
+//
+// Loop thread only. The loop is its own, so that requests take no time from the main loop
 // (host/seeing.h).
 #pragma once
 
@@ -47,9 +49,9 @@ class Server {
     kube::Resource operators;
     // The guests that the host has now. The tasks run on this loop and end soon.
     std::function<io::Task<Result<std::vector<PresentGuest>>>()> present;
-    // Resources of other guests than operators that there may be. The same holds for that.
+    // Resources of guests other than operators. Same conditions.
     std::function<io::Task<Result<std::vector<kube::Resource>>>()> guest_resources;
-    // Which watches a user's guests have under way.
+    // The open watches of a user's guests.
     std::function<io::Task<Result<std::vector<Right>>>(std::string user)> watches;
   };
   // `client` sends reviews with the host's rights. Destroy it after the loop has ended.
@@ -91,17 +93,17 @@ class Server {
                                                  std::stop_token stop);
   [[nodiscard]] io::Task<Result<std::set<kube::ObjectKey>>> may_get_guests(
       kube::Identity identity, std::set<kube::ObjectKey> guests, std::stop_token stop);
-  // Denied: there is nothing that it may list there.
+  // Denied: the identity may list nothing there.
   [[nodiscard]] io::Task<Result<>> require_any_list(kube::Identity identity, std::string namespace_,
                                                     const std::vector<PresentGuest>& guests,
                                                     std::stop_token stop);
   [[nodiscard]] std::string may_list_nothing(const kube::Identity& identity,
                                              const std::string& namespace_) const;
-  // Leaves the rows of what it may list there.
+  // Removes the rows of guests that the identity may not list. Denied if it may list none.
   [[nodiscard]] io::Task<Result<>> leave_listed(kube::Identity identity, std::string namespace_,
                                                 FoundTop& found, std::stop_token stop);
   [[nodiscard]] io::Task<Result<std::vector<PresentGuest>>> present();
-  // False: that user, or its namespace, has asked too often (sharer_of()).
+  // False: the user, or its namespace, has sent too many requests (sharer_of()).
   [[nodiscard]] bool admit(const std::string& sharer);
   void count(std::string_view path, int status);
 

@@ -219,7 +219,7 @@ def test_the_service_accounts_of_a_namespace_ask_as_one(seen, showing, teams, tm
     other = seen.kubectl("create", "token", "default", "--namespace", others).strip()
     question = {"namespace": mine, "name": "reader"}
 
-    # None of them asks as often as one user may.
+    # Each of them stays below the rate of one user.
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         statuses = list(pool.map(lambda token: ask(showing, "/v1/turns", question, token)[0], tokens * 20))
 
@@ -484,7 +484,7 @@ def test_top_reads_no_file_for_somebody_who_may_list_nothing(seen, showing, team
     mine, _ = teams
     answered(seen.kubeconfig, mine)
     stranger = users.certificate_of(seen, tmp_path, "stranger")
-    # Whoever reads it waits for ever.
+    # A reader of this file would wait for ever.
     newest = showing.directory / "cache" / "recorder" / "turns-999999999.rec"
     os.mkfifo(newest)
     try:
@@ -492,7 +492,7 @@ def test_top_reads_no_file_for_somebody_who_may_list_nothing(seen, showing, team
             status, text = ask(showing, "/v1/top", question, shown=stranger)
             assert status == 403 and "may not list operators.hangar.dev" in text, text
     finally:
-        # Lets a reader go.
+        # Releases a waiting reader.
         os.close(os.open(newest, os.O_RDWR | os.O_NONBLOCK))
         newest.unlink()
 
