@@ -443,6 +443,19 @@ def watch_list_floods(attacker):
     yield noticed(attacker, *names)
 
 
+@way("the host's memory", "lists sixty objects of 300 KB in twenty operators whose turns are long",
+     "answers that wait count for their namespace and the host: the operators are restarted, and told why", "seen", enough=20)
+def answers_that_wait_of_many_operators(attacker):
+    large_config_maps(attacker, 60)
+    names = [f"waits-{index}" for index in range(20)]
+    path = f"/api/v1/namespaces/{attacker.namespace}/configmaps"
+    for name in names:
+        # Each asks for less than one guest may have waiting.
+        attacker.operator(name, *[f"requests=2,{path}"] * 20, "--", "burn=500", limits={"requestsPerSecond": 1000})
+    yield noticed(attacker, *names)
+    eventually(lambda: told(attacker, "GuestFailed", "memory for the answers"), "an Event says what there is no memory for", 120)
+
+
 @way("reviews of rights", "as forty service accounts, each asks for something else each time, with a selector too long to be remembered",
      "reviews take slots of their namespace, and those that wait have a bound", "seen", enough=200)
 def reviews_of_long_attributes(attacker):
