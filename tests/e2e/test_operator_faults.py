@@ -368,8 +368,9 @@ class TestFullDisk:
         eventually(lambda: "grown to 512 KiB" in lines(host, "growing", namespace), "it goes on all the same")
         # Later it may sleep: an operator that wakes up leaves room.
         eventually(lambda: phase(get("growing")) == "Running", "its status says that it stays")
-        eventually(lambda: condition(get("growing"), "CanSleep").get("status") == "False", "its status says why")
-        told = condition(get("growing"), "CanSleep")
+        # Only this state: it may sleep again a moment later.
+        told = eventually(lambda: (lambda seen: seen if seen.get("status") == "False" else None)(condition(get("growing"), "CanSleep")),
+                          "its status says why", 60)
         assert told["reason"] == "SnapshotFailed" and "No space left on device" in told["message"]
         assert condition(get("growing"))["status"] == "True", "it is at work all the same"
         event = eventually(lambda: [one for one in events_of(cluster, "growing", namespace) if one["reason"] == "StaysResident"],
