@@ -38,7 +38,8 @@ TEST(Overrides, OfAModeThatIsNoneAreInvalid) {
 
   ASSERT_FALSE(wrong);
   EXPECT_EQ(wrong.error().kind(), ErrorKind::InvalidInput);
-  EXPECT_THAT(wrong.error().message(), HasSubstr("overrides.yoke.cd/mode: \"Dynamic\" is none of"));
+  EXPECT_THAT(wrong.error().message(),
+              HasSubstr("overrides.yoke.cd/mode: \"Dynamic\" is not one of"));
 }
 
 TEST(Overrides, ReplaceTheFlightWithItsChecksumAndTheMode) {

@@ -42,8 +42,8 @@ TEST(FlightInput, IsTheInstanceOrWhatIsAtTheObjectPath) {
   ASSERT_FALSE(input);
   EXPECT_EQ(input.error().kind(), ErrorKind::InvalidInput);
   EXPECT_EQ(input.error().message(),
-            "failed to get object path from: \"spec,text,x\": what \"x\" is looked for in is no "
-            "object");
+            "failed to get object path from: \"spec,text,x\": what \"x\" is looked for in is not "
+            "an object");
 }
 
 TEST(Mode, HasTheNamesOfTheManifest) {
