@@ -139,7 +139,7 @@ TEST(DecodeRequest, RefusesWhatCouldEndALineOfHttp) {
   expect_fault(encoded({.method = "GET", .uri = "/a b"}), "the URI");
   expect_fault(encoded({.method = "GET", .uri = "/\r\nhost: h"}), "the URI");
   expect_fault(encoded({.method = "GET", .uri = std::string(65535, '/')}), "the URI");
-  expect_fault(encoded({.method = "GET", .uri = "/", .headers = {{"a:b", ""}}}), "no token");
+  expect_fault(encoded({.method = "GET", .uri = "/", .headers = {{"a:b", ""}}}), "is not a token");
   expect_fault(encoded({.method = "GET", .uri = "/", .headers = {{"a", "b\r\nc: d"}}}),
                "control characters");
   expect_fault(encoded({.method = "GET", .uri = "/", .headers = {{"a", std::string(1, '\0')}}}),
