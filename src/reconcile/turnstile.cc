@@ -80,7 +80,9 @@ struct Turnstile::Slot::State : std::enable_shared_from_this<State> {
         --budget;
       }
     }
-    if (std::ranges::any_of(entries, &Entry::may_have_deletion)) schedule();
+    // Without a free place the next release schedules the round.
+    if (places.free_count() > 0 && std::ranges::any_of(entries, &Entry::may_have_deletion))
+      schedule();
   }
 
   // Whether the lane has started something; then `on_started` is called, unless the lane has gone.
