@@ -127,12 +127,20 @@ def unique():
     return f"t{next(_names)}"
 
 
-@pytest.fixture
-def namespace(cluster, unique):
-    name = f"ns-{unique}"
+def namespace_in(cluster, name):
     cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     yield name
     cluster.delete("v1", "Namespace", name)
+
+
+@pytest.fixture
+def namespace(cluster, unique):
+    yield from namespace_in(cluster, f"ns-{unique}")
+
+
+@pytest.fixture
+def own_namespace(own_cluster, unique):
+    yield from namespace_in(own_cluster, f"ns-{unique}")
 
 
 def end_instances(cluster, template):

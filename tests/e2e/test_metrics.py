@@ -17,29 +17,29 @@ def series(host, controller):
     return found
 
 
-def test_no_more_reconciles_run_at_once_than_the_host_may(cluster, namespace, unique, tmp_path):
+def test_no_more_reconciles_run_at_once_than_the_host_may(own_cluster, own_namespace, unique, tmp_path):
     """With flights that sleep: with one slot they end one after the other, however many wait."""
-    host = Host(cluster.kubeconfig, tmp_path / "host", "--features=airways", "--max-concurrent-reconciles=1")
+    host = Host(own_cluster.kubeconfig, tmp_path / "host", "--features=airways", "--max-concurrent-reconciles=1")
     plural, kind = f"{unique}ones", f"{unique.capitalize()}one"
     controller = f"{plural}.e2e.hangar.dev"
     try:
-        cluster.apply(airways.airway(plural, kind, flight("behave")))
-        cluster.learn("e2e.hangar.dev/v1", kind, plural)
-        eventually(lambda: is_ready(cluster.get("yoke.cd/v1alpha1", "Airway", controller)), "the Airway is ready", COMPILED)
+        own_cluster.apply(airways.airway(plural, kind, flight("behave")))
+        own_cluster.learn("e2e.hangar.dev/v1", kind, plural)
+        eventually(lambda: is_ready(own_cluster.get("yoke.cd/v1alpha1", "Airway", controller)), "the Airway is ready", COMPILED)
         for number in range(6):
-            cluster.create(instance(kind, f"it{number}", {"behaviour": "sleep", "milliseconds": 2000}, namespace))
+            own_cluster.create(instance(kind, f"it{number}", {"behaviour": "sleep", "milliseconds": 2000}, own_namespace))
         most = 0
 
         def all_are_ready():
             nonlocal most
             most = max(most, series(host, controller).get("controller_runtime_active_workers", 0))
-            return all(is_ready(cluster.get("e2e.hangar.dev/v1", kind, f"it{number}", namespace)) for number in range(6))
+            return all(is_ready(own_cluster.get("e2e.hangar.dev/v1", kind, f"it{number}", own_namespace)) for number in range(6))
         eventually(all_are_ready, "all are ready", 120)
         assert most == 1 and series(host, controller)["controller_runtime_max_concurrent_reconciles"] == 1
         for number in range(6):
-            cluster.delete("e2e.hangar.dev/v1", kind, f"it{number}", namespace)
-        cluster.delete("yoke.cd/v1alpha1", "Airway", controller)
-        eventually(lambda: cluster.get("yoke.cd/v1alpha1", "Airway", controller) is None, "the Airway is gone", 60)
+            own_cluster.delete("e2e.hangar.dev/v1", kind, f"it{number}", own_namespace)
+        own_cluster.delete("yoke.cd/v1alpha1", "Airway", controller)
+        eventually(lambda: own_cluster.get("yoke.cd/v1alpha1", "Airway", controller) is None, "the Airway is gone", 60)
     finally:
         assert host.stop() == 0
 

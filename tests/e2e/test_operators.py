@@ -589,35 +589,35 @@ def test_a_directory_that_is_wrong_is_named(cluster, tmp_path):
     assert "a: " in attempt("{name: a, wasm: ./none.wasm}\n")
 
 
-def test_only_modules_that_the_list_allows_are_run(cluster, tmp_path, namespace):
+def test_only_modules_that_the_list_allows_are_run(own_cluster, tmp_path, own_namespace):
     url = flight(operators.BEHAVE)
-    host = Host(cluster.kubeconfig, tmp_path / "host", f"--module-allow-list=https://example.com/*,{url}")
+    host = Host(own_cluster.kubeconfig, tmp_path / "host", f"--module-allow-list=https://example.com/*,{url}")
     try:
-        cluster.create(operators.manifest("allowed", namespace, "print=up", "wait", "--", "tick=3600000"))
-        cluster.create(operators.manifest("refused", namespace, wasm=operators.RING))
-        eventually(lambda: "up" in lines(host, "allowed", namespace), "what is allowed runs", 60)
-        eventually(lambda: condition(cluster.get(*OPERATOR, "refused", namespace), "Stalled").get("status") == "True",
+        own_cluster.create(operators.manifest("allowed", own_namespace, "print=up", "wait", "--", "tick=3600000"))
+        own_cluster.create(operators.manifest("refused", own_namespace, wasm=operators.RING))
+        eventually(lambda: "up" in lines(host, "allowed", own_namespace), "what is allowed runs", 60)
+        eventually(lambda: condition(own_cluster.get(*OPERATOR, "refused", own_namespace), "Stalled").get("status") == "True",
                    "what is not allowed does not run", 60)
-        told = condition(cluster.get(*OPERATOR, "refused", namespace), "Stalled")
+        told = condition(own_cluster.get(*OPERATOR, "refused", own_namespace), "Stalled")
         assert told["message"] == f'module "{flight(operators.RING)}" not allowed'
     finally:
         for name in ("allowed", "refused"):
-            cluster.delete(*OPERATOR, name, namespace)
+            own_cluster.delete(*OPERATOR, name, own_namespace)
         host.stop()
 
 
-def test_a_memory_budget_puts_the_idle_to_sleep(cluster, tmp_path, namespace):
-    allow(cluster, namespace, *EVERYTHING)
-    host = Host(cluster.kubeconfig, tmp_path / "host", "--operator-memory-budget=4Mi")
+def test_a_memory_budget_puts_the_idle_to_sleep(own_cluster, tmp_path, own_namespace):
+    allow(own_cluster, own_namespace, *EVERYTHING)
+    host = Host(own_cluster.kubeconfig, tmp_path / "host", "--operator-memory-budget=4Mi")
     try:
         for index in range(8):
-            cluster.create(operators.manifest(f"big-{index}", namespace, "heap=1024", "print=up", "wait", "--", "tick=3600000",
-                                              sleep={"after": "1h"}))
+            own_cluster.create(operators.manifest(f"big-{index}", own_namespace, "heap=1024", "print=up", "wait", "--", "tick=3600000",
+                                                  sleep={"after": "1h"}))
         for index in range(8):
-            eventually(lambda: "up" in lines(host, f"big-{index}", namespace), "it started", 60)
+            eventually(lambda: "up" in lines(host, f"big-{index}", own_namespace), "it started", 60)
         eventually(lambda: host.metrics()["hangar_operator_resident_bytes"] <= 4 * 1024 * 1024, "the budget holds")
         assert host.metrics()["hangar_operators_resident"] < 8
     finally:
         for index in range(8):
-            cluster.delete(*OPERATOR, f"big-{index}", namespace)
+            own_cluster.delete(*OPERATOR, f"big-{index}", own_namespace)
         host.stop()

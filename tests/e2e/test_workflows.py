@@ -137,7 +137,7 @@ def test_a_health_check_that_fails_says_so_to_the_machine(cluster, namespace, fl
 
     one = reaches(cluster, namespace, "checked", "failed")
 
-    assert seen(one)[-1].startswith("FAILURE (1) RUN_HEALTH_CHECK waited for")
+    assert seen(one)[-1].startswith("FAILURE (1) RUN_HEALTH_CHECK timed out after")
     assert f"Deployment {namespace}/never: " in seen(one)[-1] and "replicas" in seen(one)[-1], "it says what was waited for"
 
 
