@@ -1,3 +1,26 @@
+# hangar_batches(kube sources): the list of files becomes a list of files that include up to 16 of them each. Their
+# includes are relative, so that ccache finds what another clone has compiled; those of CMake's UNITY_BUILD are not.
+function(hangar_batches name sources)
+  set(directory "${CMAKE_BINARY_DIR}/unity")
+  set(files ${${sources}})
+  set(batches "")
+  list(LENGTH files left)
+  while(left GREATER 0)
+    list(SUBLIST files 0 16 batch)
+    list(SUBLIST files 16 -1 files)
+    list(LENGTH files left)
+    list(LENGTH batches number)
+    set(includes "")
+    foreach(file IN LISTS batch)
+      cmake_path(RELATIVE_PATH file BASE_DIRECTORY "${directory}")
+      string(APPEND includes "#include \"${file}\"\n")
+    endforeach()
+    file(CONFIGURE OUTPUT "${directory}/${name}_${number}.cc" CONTENT "${includes}" @ONLY)
+    list(APPEND batches "${directory}/${name}_${number}.cc")
+  endwhile()
+  set(${sources} "${batches}" PARENT_SCOPE)
+endfunction()
+
 # hangar_library(kube DEPS base http SYSTEM fmt::fmt): one static library per folder of src/, and `kube_tests`
 # from its *_test.cc. DEPS is the folder's whole list of allowed includes; tools/tidy.py reads the same list.
 # A folder whose name contains a slash (abi/flight) is the library hangar_abi_flight.
@@ -8,10 +31,12 @@ function(hangar_library folder)
   file(GLOB_RECURSE tests CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/${folder}/*_test.cc")
   list(REMOVE_ITEM sources ${tests} "${CMAKE_SOURCE_DIR}/src/${folder}/main.cc")
   if(sources)
-    add_library(hangar_${name} STATIC ${sources})
     # Most of a file's compilation is its headers: together, files take two thirds of the time. Tests stay
     # apart: their helpers have names that mean something in one file only.
-    set_target_properties(hangar_${name} PROPERTIES UNITY_BUILD ${HANGAR_UNITY} UNITY_BUILD_BATCH_SIZE 16)
+    if(HANGAR_UNITY)
+      hangar_batches(${name} sources)
+    endif()
+    add_library(hangar_${name} STATIC ${sources})
     set(scope PUBLIC)
   else()
     add_library(hangar_${name} INTERFACE)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Every test of this project (`make test`): no network but the package registries, no terminal, nothing
-# left running. With SANITIZERS=1, as CI has it, the suites of C++ run again under ASan, UBSan and TSan.
+# left running. With SANITIZERS=1, as CI has it, the tests of C++ run under ASan, UBSan and TSan instead.
 # A step that fails does not keep the others from running unless they need what it makes.
 #
 # Progress goes to stderr. Stdout gets one line, the sum of all test runners:
@@ -11,7 +11,7 @@ cd "$(dirname "$(readlink -f "$0")")/.."
 . dev/env.sh
 exec 3>&1 1>&2 </dev/null
 
-export HANGAR_TOOLS_DIR HANGAR_GUESTS_DIR=$PWD/build/guests HANGAR_BIN_DIR=$PWD/build/dev/bin
+export HANGAR_TOOLS_DIR HANGAR_GUESTS_DIR=$PWD/build/guests HANGAR_BIN_DIR=$PWD/build/test/bin
 HANGAR_TOOLS_DIR=$(dev/build-tools.sh --print-dir)
 # Reports of the sanitizers with names and line numbers.
 export ASAN_SYMBOLIZER_PATH=/usr/bin/llvm-symbolizer-19 TSAN_SYMBOLIZER_PATH=/usr/bin/llvm-symbolizer-19
@@ -54,10 +54,12 @@ check_format() {
   [ -z "$unformatted" ] || { echo "gofmt -w would change: $unformatted"; return 1; }
 }
 
-# build PRESET
+# build PRESET [TARGET...]
 build() {
-  cmake --preset "$1" >"$report/configure.log" 2>&1 || { cat "$report/configure.log"; return 1; }
-  ninja -C "build/$1" -j "$HANGAR_JOBS" --quiet
+  local preset=$1
+  shift
+  cmake --preset "$preset" >"$report/configure.log" 2>&1 || { cat "$report/configure.log"; return 1; }
+  ninja -C "build/$preset" -j "$HANGAR_JOBS" --quiet "$@"
 }
 
 # run_ctest PRESET LABEL: every test with that label. GoogleTest programs also write a report each.
@@ -92,9 +94,17 @@ step go check_go || true
 step rust check_rust || true
 step guests examples/build.sh "$HANGAR_GUESTS_DIR" || true
 
-if step build build dev; then
-  step unit run_ctest dev unit || true
-  step conformance run_ctest dev conformance || true
+# Where the sanitizers run the tests of C++, these need not be compiled a third time.
+if [ "${SANITIZERS:-0}" = 1 ]; then
+  targets=(hangar hangar-compile hangar-guest hangar-node hangar-node-fetch)
+else
+  targets=(all)
+fi
+if step build build test "${targets[@]}"; then
+  if [ "${targets[*]}" = all ]; then
+    step unit run_ctest test unit || true
+    step conformance run_ctest test conformance || true
+  fi
   # They wait more than they compute.
   step e2e run_pytest tests/e2e -n "$((HANGAR_JOBS + 1))" --dist loadgroup || true
   step tenants run_pytest tests/tenants -n "$((HANGAR_JOBS + 1))" || true
