@@ -26,7 +26,8 @@ endfunction()
 
 # hangar_library(kube DEPS base http SYSTEM fmt::fmt): one static library per folder of src/, and `kube_tests`
 # from its *_test.cc. DEPS is the folder's whole list of allowed includes; tools/tidy.py reads the same list.
-# A folder whose name contains a slash (abi/flight) is the library hangar_abi_flight.
+# A folder whose name contains a slash (abi/flight) is the library hangar_abi_flight. Under ThreadSanitizer the folders
+# of HANGAR_SINGLE_THREADED have no tests.
 function(hangar_library folder)
   cmake_parse_arguments(arg "" "" "DEPS;SYSTEM;TEST_DEPS" ${ARGN})
   string(REPLACE "/" "_" name "${folder}")
@@ -49,6 +50,9 @@ function(hangar_library folder)
   list(TRANSFORM arg_DEPS REPLACE "/" "_")
   list(TRANSFORM arg_DEPS PREPEND hangar_ OUTPUT_VARIABLE deps)
   target_link_libraries(hangar_${name} ${scope} ${deps} ${arg_SYSTEM})
+  if(HANGAR_SANITIZE STREQUAL "thread" AND folder IN_LIST HANGAR_SINGLE_THREADED)
+    set(tests "")
+  endif()
   if(tests)
     add_executable(${name}_tests ${tests})
     list(TRANSFORM arg_TEST_DEPS PREPEND hangar_ OUTPUT_VARIABLE test_deps)
