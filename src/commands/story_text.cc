@@ -71,6 +71,12 @@ std::string with_event(const recorder::Cause& cause, std::string_view what) {
   return fmt::format("{}: {}", printable(cause.event), what);
 }
 
+std::string in_words(const recorder::Shortened& shortened) {
+  return fmt::format("Those of namespace {} are complete only since {}: {} older ones made room.",
+                     shortened.namespace_.empty() ? "\"\"" : printable(shortened.namespace_),
+                     to_rfc3339(shortened.until), shortened.records);
+}
+
 std::string notes_of(const recorder::ReadDirectory& read) {
   std::string text = read.since ? fmt::format("Records go back to {}.\n", to_rfc3339(*read.since))
                                 : std::string("Nothing is recorded.\n");
@@ -78,6 +84,8 @@ std::string notes_of(const recorder::ReadDirectory& read) {
     text += fmt::format("{} records in between are lost: the disk did not take them.\n",
                         read.lost_records);
   }
+  for (const recorder::Shortened& one : read.shortened)
+    text += in_words(one) + "\n";
   for (const std::string& problem : read.problems)
     text += printable(problem) + "\n";
   return text;

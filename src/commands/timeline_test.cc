@@ -1,5 +1,6 @@
 #include "commands/timeline.h"
 
+#include "base/time.h"
 #include "commands/story_text.h"
 #include "json/value.h"
 #include "recorder/story.h"
@@ -98,10 +99,13 @@ TEST(TimelineText, SaysWhatItWasToAMachine) {
 TEST(TimelineText, SaysWhatIsMissing) {
   recorder::ReadDirectory read = whole();
   read.lost_records = 5;
+  read.shortened = {{.namespace_ = "team\x1b", .records = 7, .until = *read.since}};
   read.problems = {"turns-1.rec: the file ends within a block"};
   const std::string text = timeline_text({}, read);
 
   EXPECT_THAT(text, HasSubstr("5 records in between are lost"));
+  EXPECT_THAT(text, HasSubstr("Those of namespace team\\x1b are complete only since " +
+                              to_rfc3339(*read.since) + ": 7 older ones made room.\n"));
   EXPECT_THAT(text, HasSubstr("turns-1.rec: the file ends within a block"));
 }
 

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "base/time.h"
 #include "commands/guest_names.h"
+#include "commands/story_text.h"
 #include "json/value.h"
 #include "recorder/story_json.h"
 #include "seeing/messages.h"
@@ -138,6 +139,8 @@ std::string summary(const FoundTop& found) {
 
 std::string problems_of(const FoundTop& found) {
   std::string text;
+  for (const recorder::Shortened& one : found.read.shortened)
+    text += in_words(one) + "\n";
   for (const std::string& problem : found.read.problems)
     text += printable(problem) + "\n";
   return text;

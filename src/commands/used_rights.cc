@@ -6,6 +6,7 @@
 #include "commands/guest_names.h"
 #include "commands/held_rights.h"
 #include "commands/rbac.h"
+#include "commands/story_text.h"
 #include "commands/tenant_rights.h"
 #include "json/texts.h"
 #include "json/value.h"
@@ -415,6 +416,8 @@ void tell_found(const seeing::UsesQuestion& question, const FoundUses& found,
     remarks.push_back(fmt::format("Records go back to {}.", to_rfc3339(*found.read.since)));
   if (found.read.lost_records > 0)
     remarks.push_back(fmt::format("{} records were lost.", found.read.lost_records));
+  for (const recorder::Shortened& one : found.read.shortened)
+    remarks.push_back(in_words(one));
   for (const std::string& problem : found.read.problems)
     remarks.push_back(printable(problem));
   if (found.user.empty()) {

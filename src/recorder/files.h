@@ -2,9 +2,10 @@
 //
 // A directory has files turns-<sequence>.rec, of which the highest is the newest. Each process
 // begins a file of its own and never appends to one that a killed process may have left incomplete.
-// The oldest files are deleted when all files together would be too large, and when they are too
-// old. Several processes may share a directory: no process deletes a file that another one is
-// writing.
+// Files are deleted when they are too old. When all together would be too large, the namespaces
+// that hold the most give up their oldest records (holdings.h): the files are rewritten without
+// them, and the file that is being written says so. Several processes may share a directory: no
+// process deletes or rewrites a file that another one is writing.
 //
 // Any thread, one at a time; all functions block on the disk.
 #pragma once
@@ -12,9 +13,12 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "io/descriptor.h"
+#include "recorder/format.h"
+#include "recorder/holdings.h"
+#include "recorder/thin.h"
 
+#include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <filesystem>
 #include <optional>
 #include <span>
@@ -36,6 +40,12 @@ struct KnownFile {
   WallTime written;  // Time of the last write.
   // The same by the monotonic clock; nothing if another process wrote the file.
   std::optional<Instant> written_here = {};
+  // Begin of the oldest of its blocks; nothing if another process wrote the file.
+  std::optional<Instant> began_here = {};
+  // The files with the sequences [first, sequence) are part of this one, or were deleted.
+  std::uint64_t first = 0;
+  std::optional<Holdings> held = {};  // Nothing: not measured yet.
+  std::uint64_t host = 0;             // As in FileHeader; zero: not measured, or not readable.
 };
 
 // How many of the oldest files (they come first) must be deleted to make room for `coming_bytes`. A
@@ -59,26 +69,47 @@ class Files {
   // Appends a block to the present file, or to a new one. After an error the file is truncated to
   // its former size; if that fails, the next call begins a new file. Unavailable, with the message
   // of the system: no space, a broken disk.
-  [[nodiscard]] Result<> append(std::string_view block, Instant now, WallTime wall_now);
+  [[nodiscard]] Result<> append(Block block, Instant now, WallTime wall_now);
   // Deletes files that are too old.
   [[nodiscard]] Result<> sweep(Instant now, WallTime wall_now);
 
   [[nodiscard]] std::uint64_t bytes() const;
+  // Records that namespaces gave up, since the start.
+  [[nodiscard]] std::uint64_t given_up() const { return given_up_; }
 
  private:
   [[nodiscard]] Result<> open_directory();
   [[nodiscard]] Result<> begin_file(Instant now, WallTime wall_now);
+  [[nodiscard]] Result<> write_block(std::string_view block, const Holdings& held, Instant now,
+                                     WallTime wall_now);
   void make_room(std::uint64_t coming_bytes, Instant now, WallTime wall_now);
+  void remove_oldest(std::size_t count);
+  void collect_debts(std::uint64_t coming_bytes, Instant now, WallTime wall_now);
+  void measure_files(std::size_t count_max);
+  void remove_unreadable();
+  void measure_file(KnownFile& file);
+  [[nodiscard]] bool thin_one(std::uint64_t coming_bytes, Instant now, WallTime wall_now);
+  [[nodiscard]] bool thin_file(std::size_t index, std::uint64_t coming_bytes, Instant now,
+                               WallTime wall_now);
+  [[nodiscard]] Result<> tell(const Thinned& rest, Instant now, WallTime wall_now);
+  [[nodiscard]] bool may_join(std::size_t index, std::uint64_t bytes) const;
+  [[nodiscard]] Result<> replace(std::size_t index, Thinned rest);
+  void forget_emptied(std::size_t index);
   [[nodiscard]] std::filesystem::path path_of(std::uint64_t sequence) const;
 
   const std::filesystem::path directory_;
   const FileLimits limits_;
   const std::uint64_t host_;
   bool is_listed_ = false;
-  std::deque<KnownFile> files_;  // By sequence; if a file is open, it is the last one.
+  std::vector<KnownFile> files_;  // By sequence; if a file is open, it is the last one.
   io::Descriptor current_;
   Instant current_began_;
+  Holdings debts_;  // What namespaces have still to give up.
+  std::uint64_t given_up_ = 0;
 };
+
+// Nothing if this is not the name of a recorder's file.
+[[nodiscard]] std::optional<std::uint64_t> sequence_of(const std::filesystem::path& path);
 
 // Paths of the files in a directory, the oldest first. NotFound when there is no such directory.
 [[nodiscard]] Result<std::vector<std::filesystem::path>> list_files(

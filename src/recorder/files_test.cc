@@ -3,24 +3,31 @@
 #include "io/file.h"
 #include "recorder/format.h"
 #include "recorder/limits.h"
+#include "recorder/record.h"
+#include "recorder/story.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace hangar::recorder {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
 
@@ -72,14 +79,60 @@ class FilesTest : public testing::Test {
   [[nodiscard]] std::vector<std::filesystem::path> listed() const {
     return list_files(directory()).value();
   }
-  [[nodiscard]] static std::string block(std::size_t bytes = 0) {
-    const std::string text(512, 'x');
+  [[nodiscard]] static Block block(std::size_t bytes = 0) {
+    return block_of("", bytes, kNow, kWall);
+  }
+  // Requests of at least so many bytes.
+  [[nodiscard]] static Block block_of(std::string_view namespace_, std::size_t bytes, Instant now,
+                                      WallTime wall_now) {
+    const std::string text(500, 'x');
     Block block;
     do {
       const std::string path = std::to_string(block.record_count()) + text;
-      block.add(Asked{.path = path}, {.instant = kNow, .wall = kWall});
+      block.add(Asked{.guest = {.namespace_ = namespace_}, .at = now, .path = path},
+                {.instant = now, .wall = wall_now});
     } while (block.size_bytes() < bytes);
-    return block.take();
+    return block;
+  }
+  [[nodiscard]] static Block turn_of(std::string_view namespace_, std::uint64_t number,
+                                     Instant now = kNow, WallTime wall_now = kWall) {
+    Block block;
+    block.add(Turn{.guest = {.namespace_ = namespace_, .name = "one"},
+                   .number = number,
+                   .arrived = now,
+                   .began = now,
+                   .ended = now},
+              {.instant = now, .wall = wall_now});
+    return block;
+  }
+  // Fills the space `times` times over with records of one namespace.
+  static void fill(Files& files, std::string_view namespace_, std::uint64_t times,
+                   Instant now = kNow, WallTime wall_now = kWall) {
+    for (std::uint64_t bytes = 0; bytes < times * kBytesMin; bytes += 30000)
+      ASSERT_TRUE(files.append(block_of(namespace_, 30000, now, wall_now), now, wall_now));
+  }
+  // Numbers of the turns of a namespace, newest first.
+  [[nodiscard]] std::vector<std::uint64_t> turns(std::string_view namespace_) {
+    std::vector<std::uint64_t> numbers;
+    read_ = read_directory(directory(), [&](const Story& story) {
+              if (story.namespace_ == namespace_) numbers.push_back(story.number);
+              return true;
+            }).value();
+    EXPECT_THAT(read_.problems, IsEmpty());
+    return numbers;
+  }
+  [[nodiscard]] std::uint64_t bytes_on_disk() const {
+    std::uint64_t bytes = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(directory()))
+      bytes += entry.file_size();
+    return bytes;
+  }
+  // Bytes of the records of a namespace.
+  [[nodiscard]] std::uint64_t held(std::string_view namespace_) const {
+    std::uint64_t bytes = 0;
+    for (const std::filesystem::path& path : listed())
+      bytes += held_by(measure(io::read_file(path, kFileBytesMax).value())->held, namespace_);
+    return bytes;
   }
   [[nodiscard]] std::uint64_t records() const {
     std::uint64_t count = 0;
@@ -92,6 +145,8 @@ class FilesTest : public testing::Test {
     }
     return count;
   }
+
+  ReadDirectory read_;  // By the last turns().
 
  private:
   std::filesystem::path root_;
@@ -204,6 +259,151 @@ TEST_F(FilesTest, ComeBackWhenTheDirectoryIsGone) {
   (void)files.append(block(), kNow + 3h, kWall);
   ASSERT_TRUE(files.append(block(), kNow + 6h, kWall));
   EXPECT_THAT(listed(), SizeIs(1));
+}
+
+TEST_F(FilesTest, KeepAQuietNamespaceHoweverMuchAnotherOneWrites) {
+  Files files(directory(), {.bytes_max = kBytesMin, .age_max = 24h}, 1);
+  std::vector<std::uint64_t> numbers;
+  for (std::uint64_t number = 1; number <= 10; ++number) {
+    ASSERT_TRUE(files.append(turn_of("shy", number), kNow, kWall));
+    numbers.insert(numbers.begin(), number);
+    fill(files, "loud", 1);
+    ASSERT_LE(bytes_on_disk(), kBytesMin);
+    ASSERT_EQ(bytes_on_disk(), files.bytes());
+  }
+  ASSERT_TRUE(files.append(turn_of("loud", 99), kNow, kWall));
+
+  EXPECT_EQ(turns("shy"), numbers);
+  EXPECT_THAT(turns("loud"), ElementsAre(99));
+  ASSERT_THAT(read_.shortened, SizeIs(1));
+  EXPECT_EQ(read_.shortened.front().namespace_, "loud");
+  EXPECT_EQ(read_.shortened.front().records, files.given_up());
+  EXPECT_GT(files.given_up(), 0U);
+  // The space is used: nobody else wants it.
+  EXPECT_GT(files.bytes(), kBytesMin * 3 / 4);
+}
+
+TEST_F(FilesTest, TakeNothingFromANamespaceThatHoldsLessThanAnEqualShare) {
+  Files files(directory(), {.bytes_max = kBytesMin, .age_max = 24h}, 1);
+  ASSERT_TRUE(files.append(turn_of("shy", 1), kNow, kWall));
+  while (held("shy") < kBytesMin / 3)
+    ASSERT_TRUE(files.append(block_of("shy", 30000, kNow, kWall), kNow, kWall));
+  const std::uint64_t before = held("shy");
+  fill(files, "loud", 3);
+  EXPECT_THAT(turns("shy"), ElementsAre(1));
+  EXPECT_EQ(held("shy"), before);
+}
+
+TEST_F(FilesTest, TakeFromANamespaceThatHoldsMoreThanAnEqualShareDownToIt) {
+  Files files(directory(), {.bytes_max = kBytesMin, .age_max = 24h}, 1);
+  ASSERT_TRUE(files.append(turn_of("shy", 1), kNow, kWall));
+  while (held("shy") < kBytesMin * 6 / 10)
+    ASSERT_TRUE(files.append(block_of("shy", 30000, kNow, kWall), kNow, kWall));
+  fill(files, "loud", 3);
+  EXPECT_THAT(turns("shy"), IsEmpty());
+  EXPECT_GT(held("shy"), kBytesMin * 5 / 16);
+  EXPECT_LT(held("shy"), kBytesMin * 8 / 16);
+}
+
+TEST_F(FilesTest, TellUntilWhenANamespaceGaveUp) {
+  Files files(directory(), {.bytes_max = kBytesMin, .age_max = 24h}, 1);
+  fill(files, "loud", 1, kNow, kWall);
+  fill(files, "loud", 1, kNow + 1min, kWall + 1min);
+  fill(files, "loud", 1, kNow + 2min, kWall + 2min);
+  EXPECT_THAT(turns("shy"), IsEmpty());
+  ASSERT_THAT(read_.shortened, SizeIs(1));
+  EXPECT_EQ(read_.shortened.front().until, kWall + 2min);
+  EXPECT_EQ(read_.shortened.front().records, files.given_up());
+}
+
+TEST_F(FilesTest, WithFewRecordsEachDoNotBecomeMany) {
+  Files files(directory(), {.bytes_max = kBytesMin, .age_max = 24h}, 1);
+  std::vector<std::uint64_t> numbers;
+  for (std::uint64_t number = 1; number <= 100; ++number) {
+    ASSERT_TRUE(files.append(turn_of("shy", number), kNow, kWall));
+    numbers.insert(numbers.begin(), number);
+    for (int i = 0; i < 3; ++i)
+      ASSERT_TRUE(files.append(block_of("loud", 30000, kNow, kWall), kNow, kWall));
+    ASSERT_LE(listed().size(), 2 * kFilesMin);
+  }
+  EXPECT_EQ(turns("shy"), numbers);
+}
+
+TEST_F(FilesTest, AreNotJoinedIntoOneThatBecomesTooOld) {
+  const FileLimits limits{.bytes_max = kBytesMin, .age_max = 16h};
+  Files files(directory(), limits, 1);
+  for (int hour = 0; hour < 40; ++hour) {
+    const Instant now = kNow + std::chrono::hours(hour);
+    const WallTime wall_now = kWall + std::chrono::hours(hour);
+    ASSERT_TRUE(files.append(turn_of("shy", static_cast<std::uint64_t>(hour), now, wall_now), now,
+                             wall_now));
+    fill(files, "loud", 1, now, wall_now);
+    const std::vector<std::uint64_t> numbers = turns("shy");
+    // All of the last 16 hours are there, and nothing that is older by more than a file's span.
+    ASSERT_EQ(numbers.front(), static_cast<std::uint64_t>(hour));
+    ASSERT_LE(numbers.back(), static_cast<std::uint64_t>(std::max(hour - 16, 0)));
+    ASSERT_GE(numbers.back() + 18, static_cast<std::uint64_t>(hour));
+    ASSERT_EQ(numbers.size(), numbers.front() - numbers.back() + 1);
+  }
+}
+
+TEST_F(FilesTest, OfTheProcessBeforeAreSharedFairly) {
+  const WallTime wall = std::chrono::system_clock::now();
+  {
+    Files files(directory(), {.bytes_max = kBytesMin, .age_max = 24h}, 1);
+    ASSERT_TRUE(files.append(turn_of("shy", 1, kNow, wall), kNow, wall));
+    fill(files, "loud", 1, kNow, wall);
+    ASSERT_TRUE(files.append(turn_of("shy", 2, kNow, wall), kNow, wall));
+  }
+  std::ofstream(directory() / "turns-0000000002.rec.a1B2c3") << "not finished";
+  Files files(directory(), {.bytes_max = kBytesMin, .age_max = 24h}, 2);
+  fill(files, "loud", 3, kNow, wall);
+
+  EXPECT_THAT(turns("shy"), ElementsAre(2, 1));
+  EXPECT_EQ(bytes_on_disk(), files.bytes());
+  EXPECT_LE(files.bytes(), kBytesMin);
+  // A rewritten file keeps its age.
+  EXPECT_LE(std::filesystem::last_write_time(listed().front()),
+            std::filesystem::file_time_type::clock::now());
+}
+
+TEST_F(FilesTest, ThatAProcessCopiedAndDidNotDeleteCountOnce) {
+  const WallTime wall = std::chrono::system_clock::now();
+  const auto write = [this](std::uint64_t sequence, std::uint64_t host, std::uint32_t replaces,
+                            std::vector<std::uint64_t> numbers) {
+    std::string bytes =
+        encode(FileHeader{.replaces = replaces, .host = host, .sequence = sequence});
+    for (const std::uint64_t number : numbers)
+      bytes += turn_of("shy", number).take();
+    std::ofstream(directory() / fmt::format("turns-{:010}.rec", sequence)) << bytes;
+  };
+  std::filesystem::create_directory(directory());
+  std::filesystem::permissions(directory(), std::filesystem::perms::owner_all);
+  write(1, 7, 0, {1});
+  write(2, 7, 0, {2});
+  write(3, 8, 0, {30});
+  write(4, 7, 2, {2, 4});
+  EXPECT_THAT(turns("shy"), ElementsAre(4, 2, 30, 1));
+
+  Files files(directory(), {.bytes_max = kBytesMin, .age_max = 24h}, 9);
+  for (std::uint64_t number = 5; number <= 9; ++number)
+    ASSERT_TRUE(files.append(turn_of("shy", number), kNow, wall));
+  EXPECT_THAT(turns("shy"), ElementsAre(9, 8, 7, 6, 5, 4, 2, 30, 1));
+  EXPECT_FALSE(std::filesystem::exists(directory() / "turns-0000000002.rec"));
+  EXPECT_EQ(bytes_on_disk(), files.bytes());
+}
+
+TEST_F(FilesTest, OfAnotherFormatGoFirstWhenSpaceIsShort) {
+  std::filesystem::create_directory(directory());
+  std::filesystem::permissions(directory(), std::filesystem::perms::owner_all);
+  std::ofstream(directory() / "turns-0000000001.rec") << std::string(kBytesMin * 3 / 4, 'x');
+  const WallTime wall = std::chrono::system_clock::now();
+  Files files(directory(), {.bytes_max = kBytesMin, .age_max = 24h}, 1);
+  ASSERT_TRUE(files.append(turn_of("shy", 1, kNow, wall), kNow, wall));
+  fill(files, "loud", 2, kNow, wall);
+  EXPECT_THAT(turns("shy"), ElementsAre(1));
+  EXPECT_FALSE(std::filesystem::exists(directory() / "turns-0000000001.rec"));
+  EXPECT_LE(bytes_on_disk(), kBytesMin);
 }
 
 }  // namespace

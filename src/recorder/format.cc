@@ -173,6 +173,24 @@ void visit_fields(Fields& fields, Kind& lost) {
   fields.instant(lost.until);
 }
 
+template <class Fields, Is<GivenUp> Kind>
+void visit_fields(Fields& fields, Kind& given_up) {
+  fields.text(given_up.namespace_);
+  fields.number(given_up.count);
+  fields.instant(given_up.until);
+}
+
+template <class Kind>
+std::optional<std::string_view> holder(const Kind& record) {
+  if constexpr (std::same_as<Kind, Lost>) {
+    return std::nullopt;
+  } else if constexpr (std::same_as<Kind, GivenUp>) {
+    return record.namespace_;
+  } else {
+    return record.guest.namespace_;
+  }
+}
+
 // The type of a record is its index in the variant plus 1.
 template <class Kind, std::size_t kIndex = 0>
 constexpr std::uint64_t type_of() {
@@ -235,13 +253,19 @@ std::optional<RawBlock> take_block(std::string_view& rest, std::string& why) {
   return block;
 }
 
+struct SizedRecord {
+  Record record;
+  std::uint64_t bytes = 0;  // With its type and its length.
+};
+
 // The records in their order. After an invalid record, returns the records before it and sets
 // `why`.
-std::vector<Record> records_of(const RawBlock& block, std::string& why) {
-  std::vector<Record> records;
+std::vector<SizedRecord> records_of(const RawBlock& block, std::string& why) {
+  std::vector<SizedRecord> records;
   std::vector<std::string_view> texts;
   std::string_view rest = block.payload;
   while (!rest.empty()) {
+    const std::size_t before = rest.size();
     const auto type = take_varint(rest);
     const auto size = take_varint(rest);
     if (!type || !size || *size > rest.size()) {
@@ -260,7 +284,7 @@ std::vector<Record> records_of(const RawBlock& block, std::string& why) {
       return records;
     }
     rest.remove_prefix(*size);
-    records.push_back(std::move(record));
+    records.push_back({.record = std::move(record), .bytes = before - rest.size()});
   }
   if (records.size() != block.record_count) why = "a block has another number of records";
   return records;
@@ -271,13 +295,14 @@ Result<FileHeader> take_header(std::string_view& rest) {
     return fail(ErrorKind::InvalidInput, "this is not a file of hangar's recorder");
   }
   const FileHeader header{.version = fixed_at<std::uint32_t>(rest, 8),
+                          .replaces = fixed_at<std::uint32_t>(rest, 12),
                           .host = fixed_at<std::uint64_t>(rest, 16),
                           .sequence = fixed_at<std::uint64_t>(rest, 24)};
-  if (header.version != kFormatVersion) {
+  if (header.version < kFormatVersionOldest || header.version > kFormatVersion) {
     return fail(ErrorKind::InvalidInput,
                 fmt::format("the file has version {} of the recorder's format, this hangar reads "
-                            "version {}",
-                            header.version, kFormatVersion));
+                            "versions {} to {}",
+                            header.version, kFormatVersionOldest, kFormatVersion));
   }
   rest.remove_prefix(kFileHeaderBytes);
   return header;
@@ -302,23 +327,41 @@ Result<Blocks> blocks_of(std::string_view bytes) {
 
 // False: the callback asked to stop.
 template <class Records>
-bool give(const Records& records, const Place& place, const OnRecord& on_record, ReadFile& read) {
-  for (const Record& record : records) {
+bool give(const Records& records, Place place, const OnRecord& on_record, ReadFile& read) {
+  for (const SizedRecord& sized : records) {
     ++read.records;
-    if (!on_record(place, record)) return false;
+    place.record_bytes = sized.bytes;
+    if (!on_record(place, sized.record)) return false;
   }
   return true;
 }
 
 }  // namespace
 
+std::optional<std::string_view> holder_of(const Record& record) {
+  return std::visit([](const auto& one) { return holder(one); }, record);
+}
+
+Instant time_of(const Record& record) {
+  if (const auto* const turn = std::get_if<Turn>(&record)) return turn->ended;
+  if (const auto* const asked = std::get_if<Asked>(&record)) return asked->at;
+  if (const auto* const answered = std::get_if<Answered>(&record)) return answered->at;
+  if (const auto* const slept = std::get_if<Slept>(&record)) return slept->at;
+  if (const auto* const lost = std::get_if<Lost>(&record)) return lost->until;
+  return std::get<GivenUp>(record).until;
+}
+
 std::string encode(const FileHeader& header) {
   std::string bytes(kMagic);
   put_fixed(bytes, header.version);
-  put_fixed(bytes, std::uint32_t{0});
+  put_fixed(bytes, header.replaces);
   put_fixed(bytes, header.host);
   put_fixed(bytes, header.sequence);
   return bytes;
+}
+
+Result<FileHeader> read_header(std::string_view bytes) {
+  return take_header(bytes);
 }
 
 template <class Kind>
@@ -331,9 +374,13 @@ void Block::put(const Kind& record, const Moment& now) {
   scratch_.clear();
   internal::Writer writer(scratch_, texts_, began_.instant);
   visit_fields(writer, record);
+  const std::size_t before = payload_.size();
   append_varint(payload_, type_of<Kind>());
   append_varint(payload_, scratch_.size());
   payload_ += scratch_;
+  if (const auto namespace_ = holder(record)) {
+    recorder::add(held_, *namespace_, payload_.size() - before);
+  }
   ++records_;
 }
 
@@ -352,6 +399,9 @@ void Block::add(const Slept& record, const Moment& now) {
 void Block::add(const Lost& record, const Moment& now) {
   put(record, now);
 }
+void Block::add(const GivenUp& record, const Moment& now) {
+  put(record, now);
+}
 
 std::string Block::take() {
   std::string bytes = sealed(began_, records_, payload_);
@@ -368,7 +418,7 @@ Result<ReadFile> read(std::string_view bytes, const OnRecord& on_record) {
   ReadFile read{.header = found.header, .cut = std::move(found.cut)};
   for (const RawBlock& block : found.blocks) {
     std::string why;
-    const std::vector<Record> records = records_of(block, why);
+    const std::vector<SizedRecord> records = records_of(block, why);
     ++read.blocks;
     if (!give(records, {.host = read.header.host, .block = block.moment}, on_record, read)) break;
     if (!why.empty() && read.cut.empty()) read.cut = std::move(why);
@@ -382,7 +432,7 @@ Result<ReadFile> read_backwards(std::string_view bytes, const OnRecord& on_recor
   ReadFile read{.header = found.header, .cut = std::move(found.cut)};
   for (const RawBlock& block : std::views::reverse(found.blocks)) {
     std::string why;
-    const std::vector<Record> records = records_of(block, why);
+    const std::vector<SizedRecord> records = records_of(block, why);
     ++read.blocks;
     if (!why.empty() && read.cut.empty()) read.cut = std::move(why);
     if (!give(std::views::reverse(records), {.host = read.header.host, .block = block.moment},

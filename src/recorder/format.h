@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
+#include "recorder/holdings.h"
 #include "recorder/internal/fields.h"
 #include "recorder/record.h"
 
@@ -19,10 +20,15 @@
 
 namespace hangar::recorder {
 
-inline constexpr std::uint32_t kFormatVersion = 2;
+inline constexpr std::uint32_t kFormatVersion = 3;
+// Version 3 added GivenUp and `replaces`; otherwise version 2 is the same.
+inline constexpr std::uint32_t kFormatVersionOldest = 2;
 
 struct FileHeader {
   std::uint32_t version = kFormatVersion;
+  // The file has the records of so many files before it, too: ignore those with the sequences
+  // [sequence - replaces, sequence).
+  std::uint32_t replaces = 0;
   std::uint64_t host = 0;  // Random number of the process. Instants of one host are comparable.
   std::uint64_t sequence = 0;
 
@@ -30,6 +36,8 @@ struct FileHeader {
 };
 inline constexpr std::size_t kFileHeaderBytes = 32;
 [[nodiscard]] std::string encode(const FileHeader& header);
+// InvalidInput when the file is not a recorder's, or has another version.
+[[nodiscard]] Result<FileHeader> read_header(std::string_view bytes);
 
 // Collects records in memory and encodes them as a block.
 class Block {
@@ -43,12 +51,15 @@ class Block {
   [[nodiscard]] bool is_empty() const { return records_ == 0; }
   [[nodiscard]] std::size_t size_bytes() const { return payload_.size(); }
   [[nodiscard]] std::uint64_t record_count() const { return records_; }
+  // Bytes of its records by the namespaces of their guests.
+  [[nodiscard]] const Holdings& held() const { return held_; }
   // The `now` of the first record becomes the block's; that of the others is ignored.
   void add(const Turn& record, const Moment& now);
   void add(const Asked& record, const Moment& now);
   void add(const Answered& record, const Moment& now);
   void add(const Slept& record, const Moment& now);
   void add(const Lost& record, const Moment& now);
+  void add(const GivenUp& record, const Moment& now);
   // Returns the encoded block. The object is empty afterwards and holds no memory.
   [[nodiscard]] std::string take();
 
@@ -61,6 +72,7 @@ class Block {
   std::string scratch_;
   std::uint64_t records_ = 0;
   internal::KnownTexts texts_;
+  Holdings held_;
 };
 
 // A block with this payload and a valid checksum, for tests and fuzzers of the reader.
@@ -70,6 +82,7 @@ class Block {
 struct Place {
   std::uint64_t host = 0;
   Block::Moment block;
+  std::uint64_t record_bytes = 0;  // Size of the record in the file.
 
   // The wall time of an instant, by the wall clock as it was set when the block was begun.
   [[nodiscard]] WallTime wall(Instant instant) const {

@@ -202,6 +202,54 @@ TEST(RecorderFormat, SaysWhichVersionItReads) {
   EXPECT_THAT(file.error().message(), HasSubstr("version 1"));
 }
 
+TEST(RecorderFormat, ReadsTheVersionBefore) {
+  Block block;
+  block.add(turn("web", 7), kMoment);
+  const std::string bytes = encode(FileHeader{.version = 2, .host = 5}) + block.take();
+  const Result<ReadFile> file = read(bytes, [](const Place&, const Record&) { return true; });
+
+  ASSERT_TRUE(file) << file.error().message();
+  EXPECT_EQ(file->records, 1U);
+  EXPECT_EQ(file->header.version, 2U);
+}
+
+TEST(RecorderFormat, HasWhatNamespacesGaveUp) {
+  const GivenUp given_up{.namespace_ = "loud", .count = 1234, .until = kInstant - 1h};
+  Block block;
+  block.add(given_up, kMoment);
+  const FileHeader header{.replaces = 4, .host = 5, .sequence = 8};
+  std::string again;
+  const Result<ReadFile> file =
+      read(encode(header) + block.take(), [&again](const Place& place, const Record& record) {
+        EXPECT_EQ(place.wall(time_of(record)), kMoment.wall - 1h);
+        EXPECT_EQ(holder_of(record), "loud");
+        again = text_of(record);
+        return true;
+      });
+
+  ASSERT_TRUE(file);
+  EXPECT_EQ(file->header, header);
+  EXPECT_EQ(again, text_of(given_up));
+}
+
+TEST(RecorderFormat, TellsTheBytesOfEachRecordAndNamespace) {
+  Block block;
+  block.add(turn("web", 7), kMoment);
+  block.add(asked(1), kMoment);
+  block.add(Lost{.count = 1, .since = kInstant, .until = kInstant}, kMoment);
+  const std::uint64_t whole = block.size_bytes();
+  const Holdings held = block.held();
+  std::uint64_t bytes = 0;
+  std::uint64_t of_nobody = 0;
+  ASSERT_TRUE(read(encode(FileHeader()) + block.take(), [&](const Place& place, const Record& one) {
+    bytes += place.record_bytes;
+    if (!holder_of(one)) of_nobody += place.record_bytes;
+    return true;
+  }));
+  EXPECT_EQ(bytes, whole);
+  EXPECT_EQ(held, (Holdings{{"shop", whole - of_nobody}}));
+}
+
 TEST(RecorderFormat, WritesATextOnceABlock) {
   Block block;
   block.add(turn("web", 7), kMoment);

@@ -13,11 +13,15 @@ namespace hangar::recorder {
 // than a million turns.
 inline constexpr std::uint64_t kBytesMax = 256 * limits::kMiB;
 inline constexpr std::chrono::hours kAgeMax{24};
-// A file is deleted as a whole. With at least this many files, a deletion removes at most a
-// sixteenth of the records.
+// A file that is too old is deleted as a whole. With at least this many files, a deletion removes
+// at most a sixteenth of the records. Of the size, one sixteenth is kept free for the copy of a
+// file that is being rewritten; namespaces begin to give up records when another one is all that is
+// left, and give up a third.
 inline constexpr std::uint64_t kFilesMin = 16;
-// A reader holds one file in memory.
-inline constexpr std::uint64_t kFileBytesMax = 16 * limits::kMiB;
+// A reader holds one file in memory, and who rewrites one holds it twice.
+inline constexpr std::uint64_t kFileBytesMax = 4 * limits::kMiB;
+// Readers accept files of up to this size: those of former versions had 16 MiB.
+inline constexpr std::uint64_t kFileBytesReadMax = 64 * limits::kMiB;
 inline constexpr std::uint64_t kFileBytesMin = 64 * limits::kKiB;
 inline constexpr std::uint64_t kBytesMin = kFilesMin * kFileBytesMin;
 
@@ -26,7 +30,8 @@ inline constexpr std::uint64_t kBytesMin = kFilesMin * kFileBytesMin;
 inline constexpr std::chrono::milliseconds kWriteAfter{500};
 // Records of this size are written at once, before that time has passed.
 inline constexpr std::size_t kBlockBytes = 64 * limits::kKiB;
-// Bytes that may wait for the disk. Further records are lost, and counted.
+// Bytes that may wait for the disk. A namespace may have no more of them than it leaves free.
+// Further records are lost, and counted.
 inline constexpr std::size_t kWaitingBytesMax = 2 * limits::kMiB;
 // Time from a failed write to the next attempt.
 inline constexpr std::chrono::seconds kRetryAfter{10};

@@ -8,6 +8,7 @@
 #include "base/time.h"
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <variant>
 #include <vector>
@@ -149,6 +150,19 @@ struct Lost {
   Instant until;
 };
 
-using Record = std::variant<Turn, Asked, Answered, Slept, Lost>;
+// Older records that a namespace gave up to make room for those of other namespaces. Its records
+// until then are not complete.
+struct GivenUp {
+  std::string_view namespace_;
+  std::uint64_t count = 0;
+  Instant until;
+};
+
+using Record = std::variant<Turn, Asked, Answered, Slept, Lost, GivenUp>;
+
+// The namespace that a record is accounted to; nothing: none.
+[[nodiscard]] std::optional<std::string_view> holder_of(const Record& record);
+// When it happened; for Lost and GivenUp, the last moment that it speaks of.
+[[nodiscard]] Instant time_of(const Record& record);
 
 }  // namespace hangar::recorder

@@ -28,6 +28,9 @@ Recorder::Recorder(io::Loop& loop, Options options, Metrics& metrics, Log log)
       records_(metrics.counter("hangar_recorder_records_total", "Records of turns and requests.")),
       lost_(metrics.counter("hangar_recorder_lost_total",
                             "Records that the disk did not take, or not in time.")),
+      given_up_(metrics.counter("hangar_recorder_given_up_total",
+                                "Older records that namespaces with the most of them gave up to "
+                                "make room.")),
       files_bytes_(metrics.gauge("hangar_recorder_bytes", "What the recorder's files take.")),
       is_stopped_(metrics.gauge("hangar_recorder_stopped",
                                 "1 while records are lost because they cannot be written.")),
@@ -39,11 +42,18 @@ Recorder::Recorder(io::Loop& loop, Options options, Metrics& metrics, Log log)
 
 Recorder::~Recorder() = default;
 
+// A namespace has no more bytes that wait than it leaves free, so that the records of others find
+// room when one namespace makes more than the disk takes.
+bool Recorder::may_wait(std::string_view namespace_) const {
+  return waiting_bytes_ <= kWaitingBytesMax &&
+         held_by(waiting_, namespace_) <= kWaitingBytesMax - waiting_bytes_;
+}
+
 template <class Kind>
 void Recorder::put(const Kind& record) {
   const Instant now = io::Loop::now();
   if (stopped_at_ && now - *stopped_at_ < retry_after_) return lose(1, now);
-  if (waiting_bytes_ > kWaitingBytesMax) {
+  if (!may_wait(record.guest.namespace_)) {
     if (missing_.count == 0) log_.warning("turns are not recorded: the disk does not keep up");
     return lose(1, now);
   }
@@ -83,18 +93,24 @@ void Recorder::write() {
   Written written{.bytes = block_.size_bytes(),
                   .records = block_.record_count() - (block_tells_ ? 1 : 0),
                   .first = block_began_,
-                  .tells = std::exchange(block_tells_, false)};
+                  .tells = std::exchange(block_tells_, false),
+                  .held = block_.held()};
   waiting_bytes_ += written.bytes;
+  recorder::add(waiting_, written.held);
   thread_.submit(
       [this, block = std::exchange(block_, Block()), written = std::move(written)]() mutable {
-        written.result = files_->append(block.take(), io::Loop::now(), io::Loop::wall_now());
+        const std::uint64_t before = files_->given_up();
+        written.result = files_->append(std::move(block), io::Loop::now(), io::Loop::wall_now());
         written.files_bytes = files_->bytes();
+        written.given_up = files_->given_up() - before;
         loop_.post([this, written = std::move(written)] { on_written(written); });
       });
 }
 
 void Recorder::on_written(const Written& written) {
   waiting_bytes_ -= written.bytes;
+  subtract(waiting_, written.held);
+  given_up_.add(static_cast<double>(written.given_up));
   files_bytes_.set(static_cast<double>(written.files_bytes));
   const std::optional<Lost> told =
       written.tells ? std::exchange(told_, std::nullopt) : std::nullopt;

@@ -2,8 +2,10 @@
 //
 // Recording copies into memory. A thread of the recorder writes that to disk half a second later,
 // so a slow, full or hanging disk delays neither the loop nor guests. The amount that waits for the
-// disk is bounded; further records are lost and counted. When a write fails, recording stops; the
-// recorder logs that once, retries after a while, and logs when recording continues.
+// disk is bounded, for each namespace, too; further records are lost and counted. When the files
+// are full, the namespaces that hold the most give up their oldest records. When a write fails,
+// recording stops; the recorder logs that once, retries after a while, and logs when recording
+// continues.
 //
 // While nothing is recorded, the recorder holds no memory for any guest.
 #pragma once
@@ -24,6 +26,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 namespace hangar::recorder {
 
@@ -56,12 +59,15 @@ class Recorder {
     std::uint64_t records = 0;
     Instant first;
     bool tells = false;  // Whether the block reports lost records.
+    Holdings held;
     Result<> result;
     std::uint64_t files_bytes = 0;
+    std::uint64_t given_up = 0;  // Records that namespaces gave up for it.
   };
 
   template <class Kind>
   void put(const Kind& record);
+  [[nodiscard]] bool may_wait(std::string_view namespace_) const;
   void write();
   void on_written(const Written& written);
   void lose(std::uint64_t count, Instant since);
@@ -72,6 +78,7 @@ class Recorder {
   const Duration retry_after_;
   Counter& records_;
   Counter& lost_;
+  Counter& given_up_;
   Gauge& files_bytes_;
   Gauge& is_stopped_;
 
@@ -80,6 +87,7 @@ class Recorder {
   io::Loop::Timer write_timer_;
   io::Loop::Timer care_timer_;
   std::uint64_t waiting_bytes_ = 0;
+  Holdings waiting_;
   std::optional<Instant> stopped_at_;  // Time of the last failed write; nothing: no failure.
   Lost missing_;                       // Lost records that no file reports yet.
   std::optional<Lost> told_;           // The part of `missing_` that a pending block reports.

@@ -124,6 +124,52 @@ TEST_F(RecorderTest, SaysOnceThatItCannotWriteAndGoesOn) {
   EXPECT_EQ(lost, 2U);
 }
 
+TEST_F(RecorderTest, LeavesRoomForOthersWhenOneNamespaceIsFasterThanTheDisk) {
+  Recorder recorder(loop_, options(), metrics_, Log(lines_, "recorder"));
+  // The loop does not run, so nothing that waits is reported as written.
+  const std::string text(500, 'x');
+  std::uint64_t number = 0;
+  const auto ask = [&](std::string_view namespace_) {
+    const std::string path = std::to_string(++number) + text;
+    recorder.record(Asked{.guest = {.namespace_ = namespace_, .name = "one"}, .path = path});
+  };
+  while (number * text.size() < kWaitingBytesMax * 4 / 10)
+    ask("loud");
+  EXPECT_EQ(value_of("hangar_recorder_lost_total"), 0);
+  while (number * text.size() < kWaitingBytesMax)
+    ask("loud");
+  const double lost = value_of("hangar_recorder_lost_total");
+  EXPECT_GT(lost, 0);
+
+  // Half of what is left, for one more.
+  for (int i = 0; i < 500; ++i)
+    ask("shy");
+  EXPECT_EQ(value_of("hangar_recorder_lost_total"), lost);
+  // It has all of its share again when that is written.
+  flush(recorder);
+  loop_.run_until([this] { return value_of("hangar_recorder_bytes") > 0; });
+  ask("loud");
+  EXPECT_EQ(value_of("hangar_recorder_lost_total"), lost);
+}
+
+TEST_F(RecorderTest, CountsWhatNamespacesGiveUp) {
+  Recorder recorder(loop_, options(), metrics_, Log(lines_, "recorder"));
+  recorder.record(Turn{.guest = {.namespace_ = "shy"}, .number = 1});
+  EXPECT_EQ(value_of("hangar_recorder_given_up_total"), 0);
+  const std::string text(500, 'x');
+  for (std::uint64_t bytes = 0; bytes < 2 * kBytesMin; bytes += text.size()) {
+    const std::string path = std::to_string(bytes) + text;
+    recorder.record(Asked{.guest = {.namespace_ = "loud"}, .path = path});
+    if (bytes % 50'000 == 0) flush(recorder);
+  }
+  recorder.record(Turn{.guest = {.namespace_ = "loud"}, .number = 2});
+  flush(recorder);
+
+  EXPECT_THAT(recorded(), ElementsAre(2, 1));
+  EXPECT_GT(value_of("hangar_recorder_given_up_total"), 0);
+  EXPECT_EQ(value_of("hangar_recorder_lost_total"), 0);
+}
+
 TEST_F(RecorderTest, DoesNotTryAgainAtOnce) {
   std::ofstream(directory()) << "in the way";
   Recorder::Options slow = options();

@@ -83,14 +83,39 @@ void answer_with(Request& request, const ObjectVersion& answer) {
   request.object.version = answer.version;
 }
 
+void add(std::vector<Shortened>& shortened, const Place& place, const GivenUp& given_up) {
+  const auto found =
+      std::ranges::lower_bound(shortened, given_up.namespace_, {}, &Shortened::namespace_);
+  const bool is_known = found != shortened.end() && found->namespace_ == given_up.namespace_;
+  Shortened& one = is_known
+                       ? *found
+                       : *shortened.insert(found, {.namespace_ = std::string(given_up.namespace_)});
+  one.records += given_up.count;
+  one.until = std::max(one.until, place.wall(given_up.until));
+}
+
+// Whether the records of a file are in one of those that were read before, too: a host was killed
+// between the copy and the deletion.
+bool is_replaced(const FileHeader& header, const std::vector<FileHeader>& newer) {
+  return std::ranges::any_of(newer, [&header](const FileHeader& one) {
+    return one.host == header.host && header.sequence < one.sequence &&
+           one.sequence - header.sequence <= one.replaces;
+  });
+}
+
+// `newer`: the headers of the files that were read before.
 Result<bool> read_into(ReadDirectory& out, const std::filesystem::path& path,
-                       Storyteller& storyteller, const std::function<bool(Story story)>& on_story) {
-  // A file in the directory may be larger than any that hangar writes.
-  const std::string bytes = HANGAR_TRY(io::read_file(path, 4 * kFileBytesMax));
+                       std::vector<FileHeader>& newer, Storyteller& storyteller,
+                       const std::function<bool(Story story)>& on_story) {
+  const std::string bytes = HANGAR_TRY(io::read_file(path, kFileBytesReadMax));
+  const Result<FileHeader> header = read_header(bytes);
+  if (header && is_replaced(*header, newer)) return true;
+  if (header) newer.push_back(*header);
   bool is_enough = false;
   Result<ReadFile> read = read_backwards(bytes, [&](const Place& place, const Record& record) {
     out.since = out.since ? std::min(*out.since, place.block.wall) : place.block.wall;
     if (const auto* const lost = std::get_if<Lost>(&record)) out.lost_records += lost->count;
+    if (const auto* const less = std::get_if<GivenUp>(&record)) add(out.shortened, place, *less);
     if (std::optional<Story> story = storyteller.add(place, record)) {
       is_enough = !on_story(*std::move(story));
     }
@@ -167,10 +192,21 @@ Result<ReadDirectory> read_directory(const std::filesystem::path& directory,
                                      const std::function<bool(Story story)>& on_story) {
   ReadDirectory out;
   Storyteller storyteller;
+  std::vector<FileHeader> newer;
+  std::string gone;  // The last file that was deleted meanwhile.
   const std::vector<std::filesystem::path> files = HANGAR_TRY(list_files(directory));
   for (const std::filesystem::path& path : std::views::reverse(files)) {
-    Result<bool> read = read_into(out, path, storyteller, on_story);
-    if (!read && read.error().kind() == ErrorKind::NotFound) continue;  // Deleted meanwhile.
+    Result<bool> read = read_into(out, path, newer, storyteller, on_story);
+    if (!read && read.error().kind() == ErrorKind::NotFound) {
+      gone = path.filename().string();
+      continue;
+    }
+    // Deleted before older ones: its records were copied into a newer file, which had been read.
+    if (read && !gone.empty()) {
+      out.problems.push_back(fmt::format(
+          "{}: the host moved its records meanwhile. Repeat the command to see them.", gone));
+      gone.clear();
+    }
     if (!read) {
       out.problems.push_back(read.error().message());
     } else if (!*read) {
@@ -184,7 +220,8 @@ Result<ReadDirectory> read_file(const std::filesystem::path& file,
                                 const std::function<bool(Story story)>& on_story) {
   ReadDirectory out;
   Storyteller storyteller;
-  (void)HANGAR_TRY(read_into(out, file, storyteller, on_story));
+  std::vector<FileHeader> newer;
+  (void)HANGAR_TRY(read_into(out, file, newer, storyteller, on_story));
   return out;
 }
 

@@ -126,11 +126,21 @@ class Storyteller {
   std::map<Instance, Seen> seen_;
 };
 
+// A namespace that gave up its older records to make room for those of other namespaces.
+struct Shortened {
+  std::string namespace_;
+  std::uint64_t records = 0;  // How many it gave up.
+  WallTime until;             // Its records are complete only after this.
+
+  friend bool operator==(const Shortened&, const Shortened&) = default;
+};
+
 // Which records were read, and what is missing.
 struct ReadDirectory {
   std::uint64_t files = 0;
   std::optional<WallTime> since;  // Time of the oldest block; nothing: no blocks.
   std::uint64_t lost_records = 0;
+  std::vector<Shortened> shortened;   // By their names.
   std::vector<std::string> problems;  // Truncated or damaged files, with the reason.
 };
 // Calls `on_story` with each turn, newest first, until it returns false; `since` is then the time

@@ -232,6 +232,15 @@ json::Value json_of(const ReadDirectory& read) {
   json::Object out;
   if (read.since) out["since"] = to_rfc3339_micro(*read.since);
   out["lostRecords"] = read.lost_records;
+  json::Array shortened;
+  for (const Shortened& one : read.shortened) {
+    json::Object entry;
+    entry["namespace"] = printable(one.namespace_);
+    entry["records"] = one.records;
+    entry["until"] = to_rfc3339_micro(one.until);
+    shortened.emplace_back(std::move(entry));
+  }
+  if (!shortened.empty()) out["shortened"] = std::move(shortened);
   json::Array problems;
   for (const std::string& problem : read.problems)
     problems.emplace_back(json::String(printable(problem)));
@@ -279,6 +288,15 @@ Result<Story> parse_story(const json::Value& value) {
 Result<ReadDirectory> parse_read_directory(const json::Value& value) {
   ReadDirectory read{.since = HANGAR_TRY(time_at(value, "since")),
                      .lost_records = number_at(value, "lostRecords")};
+  if (const json::Array* const shortened = json::array_at(value, {"shortened"})) {
+    for (const json::Value& one : *shortened) {
+      const std::optional<WallTime> until = HANGAR_TRY(time_at(one, "until"));
+      if (!until) return wrong("until");
+      read.shortened.push_back({.namespace_ = text_at(one, "namespace"),
+                                .records = number_at(one, "records"),
+                                .until = *until});
+    }
+  }
   if (const json::Array* const problems = json::array_at(value, {"problems"})) {
     for (const json::Value& problem : *problems)
       read.problems.emplace_back(json::string_at(problem, {}));

@@ -23,7 +23,8 @@ namespace hangar::recorder {
 [[nodiscard]] json::Value json_of(const ObjectVersion& object);
 [[nodiscard]] json::Value json_of(const Request& request);
 [[nodiscard]] json::Value json_of(const Story& story);
-// The number of lost records, the problems, and the time of the oldest block.
+// The number of lost records, the namespaces that gave up some, the problems, and the time of the
+// oldest block.
 [[nodiscard]] json::Value json_of(const ReadDirectory& read);
 
 // Reads the result of json_of(), which does not have the ids of timers. Numbers out of range are

@@ -106,12 +106,17 @@ TEST(StoryJson, CutsNumbersThatNoTurnHas) {
 }
 
 TEST(ReadDirectoryJson, IsReadAsItWasWritten) {
-  const ReadDirectory read{.since = kWall, .lost_records = 3, .problems = {"one", "two"}};
+  const ReadDirectory read{
+      .since = kWall,
+      .lost_records = 3,
+      .shortened = {{.namespace_ = "loud", .records = 9, .until = kWall + std::chrono::hours(1)}},
+      .problems = {"one", "two"}};
   const Result<ReadDirectory> again = parse_read_directory(json_of(read));
 
   ASSERT_TRUE(again) << again.error().message();
   EXPECT_EQ(again->since, read.since);
   EXPECT_EQ(again->lost_records, 3U);
+  EXPECT_EQ(again->shortened, read.shortened);
   EXPECT_EQ(again->problems, read.problems);
   EXPECT_FALSE(parse_read_directory(json_of(ReadDirectory()))->since);
 }

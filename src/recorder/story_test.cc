@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace hangar::recorder {
@@ -42,7 +43,7 @@ class StoryTest : public testing::Test {
   void append(Files& files, const Kinds&... records) {
     Block block;
     (block.add(records, {.instant = kInstant, .wall = kWall}), ...);
-    ASSERT_TRUE(files.append(block.take(), kInstant, kWall));
+    ASSERT_TRUE(files.append(std::move(block), kInstant, kWall));
   }
   [[nodiscard]] std::vector<Story> stories(std::size_t most = 100) {
     std::vector<Story> found;

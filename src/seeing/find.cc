@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,19 @@ namespace hangar::seeing {
 
 using internal::Reading;
 using recorder::Story;
+
+namespace {
+
+// `read` has at most the entry of the namespace in question.
+std::string how_far(const recorder::ReadDirectory& read) {
+  if (!read.since) return "there are no records";
+  const bool is_shortened = !read.shortened.empty();
+  return fmt::format(
+      "records {}go back to {}", is_shortened ? "of its namespace " : "",
+      to_rfc3339(is_shortened ? std::max(*read.since, read.shortened.front().until) : *read.since));
+}
+
+}  // namespace
 
 Result<FoundTurns> find_turns(const RecordsPlace& place, const TurnsQuestion& question,
                               const ReadBounds& bounds) {
@@ -45,12 +59,12 @@ Result<FoundTurns> find_turns(const RecordsPlace& place, const TurnsQuestion& qu
   found.read = HANGAR_TRY(place.file.empty() ? recorder::read_directory(place.directory, on_story)
                                              : recorder::read_file(place.file, on_story));
   reading.tell(found.read);
+  internal::leave_only(found.read, question.namespace_);
   if (shown.empty()) {
-    return fail(ErrorKind::NotFound,
-                fmt::format("no turn of {}{}{} is recorded; {}", question.namespace_,
-                            question.namespace_.empty() ? "" : "/", question.name,
-                            found.read.since ? "records go back to " + to_rfc3339(*found.read.since)
-                                             : std::string("there are no records")));
+    return fail(
+        ErrorKind::NotFound,
+        fmt::format("no turn of {}{}{} is recorded; {}", question.namespace_,
+                    question.namespace_.empty() ? "" : "/", question.name, how_far(found.read)));
   }
   if (question.slowest) {
     std::ranges::sort(shown, is_slower);

@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace hangar::seeing {
@@ -57,7 +58,10 @@ class FindTest : public testing::Test {
                     .name = "target",
                     .bytes = kBodyBytes},
               moment);
-    ASSERT_TRUE(files_.append(block.take(), kInstant, kWall));
+    append(std::move(block));
+  }
+  void append(recorder::Block block) {
+    ASSERT_TRUE(files_.append(std::move(block), kInstant, kWall));
   }
   [[nodiscard]] Result<FoundTurns> turns(const TurnsQuestion& question,
                                          const ReadBounds& bounds = {}) const {
@@ -188,6 +192,33 @@ TEST(AddPresent, HasThoseThatDidNothingAndWhatAllHaveNow) {
   EXPECT_EQ(found.rows[1].memory_bytes, 5U);
   EXPECT_EQ(found.rows[1].restarts, 2U);
   EXPECT_EQ(found.rows[2].phase, "");
+}
+
+TEST_F(FindTest, TellsOfOtherNamespacesOnlyWhenTheyMatter) {
+  record("a", 1, 0s, 1ms);
+  recorder::Block block;
+  for (const std::string_view one : {"elsewhere", "team"}) {
+    block.add(recorder::GivenUp{.namespace_ = one, .count = 7, .until = kInstant - 1min},
+              {.instant = kInstant, .wall = kWall});
+  }
+  append(std::move(block));
+
+  const Result<FoundTurns> of_team = turns({.namespace_ = "team", .name = "a"});
+  ASSERT_TRUE(of_team) << of_team.error().message();
+  EXPECT_THAT(
+      of_team->read.shortened,
+      ElementsAre(recorder::Shortened{.namespace_ = "team", .records = 7, .until = kWall - 1min}));
+  EXPECT_THAT(turns({.namespace_ = "team", .name = "b"}).error().message(),
+              HasSubstr("records of its namespace go back to"));
+  EXPECT_THAT(turns({.namespace_ = "shop", .name = "b"}).error().message(),
+              HasSubstr("; records go back to"));
+
+  const auto writes = find_writes(root(), {}, {});
+  ASSERT_TRUE(writes);
+  EXPECT_THAT(writes->read.shortened, testing::SizeIs(2));
+  // What was given up before the window is not missing in it.
+  EXPECT_THAT(top({.window = 10s}).read.shortened, IsEmpty());
+  EXPECT_THAT(top({.namespace_ = "team", .window = 1h}).read.shortened, testing::SizeIs(1));
 }
 
 }  // namespace

@@ -406,6 +406,10 @@ io::Task<Result<>> Server::leave_listed(kube::Identity identity, std::string nam
     object.resource.namespaced = true;
     return !listed.contains({std::move(object.resource), row.key.namespace_});
   });
+  std::set<std::string> shown = {namespace_};
+  for (const TopRow& row : found.rows)
+    shown.insert(row.key.namespace_);
+  withhold_namespaces(found.read, shown);
   co_return Result<>();
 }
 
@@ -422,6 +426,10 @@ io::Task<Result<std::string>> Server::writes(kube::Identity identity, std::strin
   const std::set<kube::ObjectKey> guests =
       HANGAR_CO_TRY(co_await may_get_guests(identity, guests_in(found.findings), stop));
   withhold_guests(found.findings, guests);
+  std::set<std::string> namespaces = {target.namespace_};
+  for (const kube::ObjectKey& guest : guests)
+    namespaces.insert(guest.namespace_);
+  withhold_namespaces(found.read, namespaces);
   std::set<kube::ObjectKey> secrets;
   for (const WhyStep& step : found.findings.steps)
     add_secrets(step.story, secrets);

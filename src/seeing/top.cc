@@ -72,6 +72,10 @@ Result<FoundTop> find_top(const RecordsPlace& place, const TopQuestion& question
   found.read = HANGAR_TRY(place.file.empty() ? recorder::read_directory(place.directory, on_story)
                                              : recorder::read_file(place.file, on_story));
   reading.tell(found.read);
+  if (!question.namespace_.empty()) internal::leave_only(found.read, question.namespace_);
+  // What was given up before the window is not missing in it.
+  std::erase_if(found.read.shortened,
+                [since](const recorder::Shortened& one) { return one.until < since; });
   if (!is_reached && found.read.since) {
     found.window = std::clamp<Duration>(found.at - *found.read.since, std::chrono::seconds(1),
                                         question.window);

@@ -145,6 +145,7 @@ Result<FoundUses> find_uses(const RecordsPlace& place, const UsesQuestion& quest
   reading.tell(read);
   FoundUses found = HANGAR_TRY(std::move(fold).end());
   found.read = std::move(read);
+  internal::leave_only(found.read, question.namespace_);
   return found;
 }
 

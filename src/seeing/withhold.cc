@@ -5,6 +5,7 @@
 #include "seeing/messages.h"
 #include "seeing/why_search.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -137,6 +138,17 @@ void withhold_guests(WhyFindings& findings, const std::set<kube::ObjectKey>& sho
     step.story = stranger_of(std::move(step.story), writes[at]);
     step.links.clear();
   }
+}
+
+void withhold_namespaces(recorder::ReadDirectory& read, const std::set<std::string>& shown) {
+  recorder::Shortened others{.namespace_ = std::string(kWithheld)};
+  std::erase_if(read.shortened, [&](const recorder::Shortened& one) {
+    if (shown.contains(one.namespace_)) return false;
+    others.records += one.records;
+    others.until = std::max(others.until, one.until);
+    return true;
+  });
+  if (others.records > 0) read.shortened.push_back(std::move(others));
 }
 
 }  // namespace hangar::seeing

@@ -7,6 +7,7 @@
 #include "seeing/uses.h"
 
 #include <set>
+#include <string>
 
 namespace hangar::seeing {
 
@@ -20,6 +21,9 @@ void withhold_secrets(recorder::Story& story, const std::set<kube::ObjectKey>& s
 // Hides all other guests, except for their writes on the object of the request: its readers may see
 // that it was written, and how.
 void withhold_guests(WhyFindings& findings, const std::set<kube::ObjectKey>& shown);
+
+// Replaces the names of all other namespaces that gave up records: one entry stands for them.
+void withhold_namespaces(recorder::ReadDirectory& read, const std::set<std::string>& shown);
 
 // The same for the uses of a guest.
 [[nodiscard]] std::set<kube::ObjectKey> secrets_in(const FoundUses& found);

@@ -1,5 +1,6 @@
 #include "seeing/withhold.h"
 
+#include "base/time.h"
 #include "recorder/story.h"
 #include "seeing/find.h"
 #include "seeing/messages.h"
@@ -7,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <set>
 #include <string>
 #include <utility>
@@ -86,6 +88,22 @@ WhyFindings chain() {
   return {.steps = {{.story = writer, .links = {{.step = 1, .request = 0}}, .depth = 0},
                     {.story = other, .links = {}, .depth = 1}},
           .writes = {{.step = 0, .request = 1}}};
+}
+
+TEST(WithholdNamespaces, LeavesOneEntryForAllThatTheReaderMayNotSee) {
+  const WallTime at{std::chrono::hours(500000)};
+  recorder::ReadDirectory read{
+      .shortened = {{.namespace_ = "loud", .records = 3, .until = at},
+                    {.namespace_ = "louder", .records = 4, .until = at + std::chrono::hours(1)},
+                    {.namespace_ = "shop", .records = 5, .until = at}}};
+  withhold_namespaces(read, {"shop", "quiet"});
+  EXPECT_THAT(read.shortened,
+              ElementsAre(recorder::Shortened{.namespace_ = "shop", .records = 5, .until = at},
+                          recorder::Shortened{.namespace_ = std::string(kWithheld),
+                                              .records = 7,
+                                              .until = at + std::chrono::hours(1)}));
+  withhold_namespaces(read, {"shop", std::string(kWithheld)});
+  EXPECT_THAT(read.shortened, SizeIs(2));
 }
 
 TEST(WithholdGuests, TellsNothingOfATurnThatOnlyLedToIt) {

@@ -10,6 +10,8 @@
 
 #include <chrono>
 #include <cstddef>
+#include <string>
+#include <vector>
 
 namespace hangar::seeing::internal {
 
@@ -60,6 +62,13 @@ class Reading {
   bool is_late_ = false;
   bool is_full_ = false;
 };
+
+// Leaves what is said of this namespace.
+inline void leave_only(recorder::ReadDirectory& read, const std::string& namespace_) {
+  std::erase_if(read.shortened, [&namespace_](const recorder::Shortened& one) {
+    return one.namespace_ != namespace_;
+  });
+}
 
 // The end of the turn by the wall clock.
 [[nodiscard]] inline WallTime ended_at(const recorder::Story& story) {
