@@ -25,7 +25,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -36,9 +35,6 @@
 namespace hangar::airways {
 
 namespace {
-
-// Output of this size takes about 20 ms to parse as YAML.
-constexpr std::size_t kParsedAtOnceBytesMax = 16 * limits::kKiB;
 
 // Records the lookups that it passes on, with their answers.
 class RecordedLookups final : public abi::flight::Lookups {
@@ -123,11 +119,10 @@ std::string evaluation_failure(const abi::flight::Output& output) {
   return fmt::format("failed to evaluate flight: failed to instantiate module: {}", text);
 }
 
-// YAML takes more than a second for each MiB. A small text is parsed sooner than handed over.
-io::Task<Result<Output>> parse_printed(const Platform& platform, std::string text) {
-  if (text.size() <= kParsedAtOnceBytesMax) co_return parse_output(text);
-  co_return co_await platform.shared.workers.run(
-      [text = std::move(text)] { return parse_output(text); });
+// YAML takes more than a second for each MiB, and with aliases a few bytes stand for many. So the
+// size of a text does not tell which one the loop could parse.
+io::Task<Result<Output>> parse_printed(io::Workers& workers, std::string text) {
+  co_return co_await workers.run([text = std::move(text)] { return parse_output(text); });
 }
 
 }  // namespace hangar::airways

@@ -15,6 +15,7 @@
 #include "base/time.h"
 #include "budget/consumer.h"
 #include "io/task.h"
+#include "io/workers.h"
 #include "json/value.h"
 
 #include <memory>
@@ -43,7 +44,7 @@ struct FlightRun {
 // The message for a run whose exit code is not 0: what it printed on standard error.
 [[nodiscard]] std::string evaluation_failure(const abi::flight::Output& output);
 
-// Parses a flight's output; on a worker if it is large.
-[[nodiscard]] io::Task<Result<Output>> parse_printed(const Platform& platform, std::string text);
+// Parses a flight's output on a worker, however short it is.
+[[nodiscard]] io::Task<Result<Output>> parse_printed(io::Workers& workers, std::string text);
 
 }  // namespace hangar::airways

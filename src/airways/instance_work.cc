@@ -352,12 +352,13 @@ io::Task<Result<Stages>> InstanceWork::run_flight() {
   if (output->exit_code != 0) {
     // The output is not a release, but it may contain a status for the instance.
     if (Result<Output> parsed =
-            co_await parse_printed(platform_, std::move(output->stdout_bytes))) {
+            co_await parse_printed(platform_.shared.workers, std::move(output->stdout_bytes))) {
       identity_ = take_identity(parsed->stages, release_.instance);
     }
     co_return fail(ErrorKind::GuestFault, evaluation_failure(*output));
   }
-  Output parsed = HANGAR_CO_TRY(co_await parse_printed(platform_, std::move(output->stdout_bytes)));
+  Output parsed = HANGAR_CO_TRY(
+      co_await parse_printed(platform_.shared.workers, std::move(output->stdout_bytes)));
   identity_ = take_identity(parsed.stages, release_.instance);
   co_return std::move(parsed.stages);
 }
