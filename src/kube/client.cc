@@ -15,6 +15,7 @@
 #include "kube/auth/credentials.h"
 #include "kube/fence.h"
 #include "kube/internal/answers.h"
+#include "kube/internal/list_page.h"
 #include "kube/internal/percent.h"
 #include "kube/limits.h"
 #include "kube/line_splitter.h"
@@ -162,6 +163,7 @@ struct Client::Shared {
   Log log;
   ClientOptions options;
   std::string host;
+  std::unique_ptr<internal::PageReading> pages;
   std::minstd_rand random{std::random_device()()};
   std::set<std::string> warnings_seen = {};
   TokenBucket tokens{
@@ -363,25 +365,25 @@ struct Client::Shared {
         if (options.on_begin) options.on_begin();
         continue;
       }
-      auto page = internal::parse_list_page(*text, resource);
+      const std::uint64_t page_bytes = text->size();
+      std::optional<Error> refusal;  // Of `holds`.
+      auto page = co_await self->pages->read(
+          *std::move(text), resource.gvk(),
+          [&](ObjectPtr item) -> Result<> {
+            Result<ObjectPtr> held = options.holds ? options.holds(std::move(item)) : item;
+            if (!held) refusal = held.error();
+            if (refusal) return std::unexpected(*refusal);
+            if (*held) out.items.push_back(*std::move(held));
+            return {};
+          },
+          stop);
+      if (refusal) co_return std::unexpected(*std::move(refusal));
       if (!page) {
         co_return std::unexpected(
             std::move(page).error().in(fmt::format("list {}", resource.plural)));
       }
-      text->clear();
-      text->shrink_to_fit();
-      if (options.holds) {
-        for (ObjectPtr& item : page->items)
-          item = HANGAR_CO_TRY(options.holds(std::move(item)));
-        std::erase(page->items, nullptr);
-      }
+      options.page_size = internal::next_page_size(options.page_size, page->item_count, page_bytes);
       out.resource_version = std::move(page->resource_version);
-      if (out.items.empty()) {
-        out.items = std::move(page->items);
-      } else {
-        out.items.insert(out.items.end(), std::move_iterator(page->items.begin()),
-                         std::move_iterator(page->items.end()));
-      }
       if (page->continue_token.empty()) co_return out;
       if (page->continue_token == continue_token) {
         co_return fail(ErrorKind::Unavailable, "the server repeats a page of its list");
@@ -473,13 +475,15 @@ struct Client::Shared {
 
 Client::Client(io::Loop& loop, http::Client& http, std::shared_ptr<Credentials> credentials,
                Metrics& metrics, Log log, ClientOptions options)
-    : shared_(std::make_shared<Shared>(Shared{.loop = loop,
-                                              .http = http,
-                                              .credentials = credentials,
-                                              .metrics = metrics,
-                                              .log = std::move(log),
-                                              .options = options,
-                                              .host = host_of(credentials->server())})) {}
+    : shared_(std::make_shared<Shared>(
+          Shared{.loop = loop,
+                 .http = http,
+                 .credentials = credentials,
+                 .metrics = metrics,
+                 .log = std::move(log),
+                 .options = options,
+                 .host = host_of(credentials->server()),
+                 .pages = std::make_unique<internal::PageReading>(loop)})) {}
 
 Client::Client(std::shared_ptr<Shared> shared, Identity identity)
     : shared_(std::move(shared)), identity_(std::move(identity)) {}

@@ -135,7 +135,9 @@ class Client {
   [[nodiscard]] ValueTask get(Resource resource, ObjectKey key, std::stop_token stop,
                               std::string subresource = {}) const;
   // Follows `continue` to the end; one consistent snapshot (a 410 in the middle starts over). A
-  // page of more than limits::kListPageBytesMax is requested again with fewer items.
+  // page of more than limits::kListPageBytesMax is requested again with fewer items, and after a
+  // large page fewer items are requested. Long pages are read in slices, in turns with everything
+  // else on the loop: `options.holds` is called in the course of that.
   [[nodiscard]] io::Task<Result<List>> list(Resource resource, ListOptions options,
                                             std::stop_token stop) const;
   [[nodiscard]] ValueTask create(Resource resource, json::Value object, WriteOptions options,

@@ -48,4 +48,12 @@ inline constexpr std::uint64_t kWatchLineBytesMax = 8 * kMiB;
 // and tenants decide how large the objects are.
 inline constexpr std::uint64_t kListPageBytesMax = kWatchLineBytesMax + 64 * kKiB;
 
+// A page of more than this makes the list ask for fewer items from then on. Smaller pages would
+// cost more requests than they save memory.
+inline constexpr std::uint64_t kListPageBytesWanted = 2 * kMiB;
+
+// How much of a page is read before the rest of the loop has its turn: about a millisecond for
+// the densest text. One item is read at once.
+inline constexpr std::size_t kListSliceBytes = 128 * kKiB;
+
 }  // namespace hangar::limits

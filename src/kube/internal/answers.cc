@@ -5,9 +5,7 @@
 #include "http/client.h"
 #include "json/value.h"
 #include "kube/client.h"
-#include "kube/internal/skim.h"
 #include "kube/limits.h"
-#include "kube/object.h"
 
 #include <fmt/format.h>
 
@@ -90,35 +88,6 @@ std::string_view reason_of(const Error& error) {
 }
 
 namespace internal {
-
-Result<ListPage> parse_list_page(std::string_view body, const Resource& resource) {
-  ListPage page;
-  const GroupVersionKind gvk = resource.gvk();
-  Skim skim(body);
-  for (auto members = skim.object(); const auto key = skim.next_key(members);) {
-    if (*key == "metadata") {
-      for (auto metadata = skim.object(); const auto name = skim.next_key(metadata);) {
-        if (*name == "resourceVersion") {
-          page.resource_version = skim.string();
-        } else if (*name == "continue") {
-          page.continue_token = skim.string();
-        } else {
-          skim.value();
-        }
-      }
-    } else if (*key == "items" && !skim.skip_null()) {
-      for (auto items = skim.array(); skim.next_element(items);) {
-        const std::string_view item = skim.value();
-        if (skim.is_failed()) break;
-        page.items.push_back(HANGAR_TRY(Object::make_item(item, gvk)));
-      }
-    } else if (*key != "items") {
-      skim.value();
-    }
-  }
-  HANGAR_TRY(skim.finish());
-  return page;
-}
 
 std::optional<std::chrono::seconds> retry_after(const http::Response& response) {
   if (const auto header = http::find_header(response.headers, "retry-after")) {

@@ -4,23 +4,13 @@
 #include "base/result.h"
 #include "http/client.h"
 #include "kube/client.h"
-#include "kube/object.h"
 
 #include <chrono>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace hangar::kube::internal {
-
-// One page of a list, read without building a document.
-struct ListPage {
-  std::string resource_version;
-  std::string continue_token;
-  std::vector<ObjectPtr> items;
-};
-[[nodiscard]] Result<ListPage> parse_list_page(std::string_view body, const Resource& resource);
 
 // How long the server asks us to wait before we retry: its Retry-After header in seconds, or the
 // same in the details of the Status. std::nullopt when it does not ask.

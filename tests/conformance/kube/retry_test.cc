@@ -293,6 +293,35 @@ TEST_F(RetryTest, AsksForFewerItemsWhenAPageIsTooLarge) {
   EXPECT_THAT(queries, ElementsAre("limit=16", "limit=2", "limit=1", "limit=1&continue=half"));
 }
 
+TEST_F(RetryTest, AsksForFewerItemsAfterALargePage) {
+  const std::string large(std::size_t{900} << 10U, 'x');
+  serve_by([&](const http::ServerRequest& request) -> http::Response {
+    const bool is_second = request.query.contains("continue=next");
+    std::string items;
+    for (std::size_t index = 0; index < (is_second ? 1U : 4U); ++index) {
+      items += fmt::format(R"({}{{"metadata":{{"name":"of-{}-{}"}},"data":{{"text":"{}"}}}})",
+                           index > 0 ? "," : "", is_second ? "second" : "first", index, large);
+    }
+    return {.status = 200,
+            .body = fmt::format(
+                R"({{"metadata":{{"resourceVersion":"7","continue":"{}"}},"items":[{}]}})",
+                is_second ? "" : "next", items)};
+  });
+
+  const auto list = session_->run(client_->list(kConfigMaps, {.page_size = 16}, {}));
+
+  ASSERT_TRUE(list.has_value()) << list.error().message();
+  std::vector<std::string> names;
+  for (const ObjectPtr& item : list->items)
+    names.push_back(item->key().name);
+  EXPECT_THAT(names,
+              ElementsAre("of-first-0", "of-first-1", "of-first-2", "of-first-3", "of-second-0"));
+  std::vector<std::string> queries;
+  for (const http::ServerRequest& request : seen_)
+    queries.push_back(request.query);
+  EXPECT_THAT(queries, ElementsAre("limit=16", "limit=2&continue=next"));
+}
+
 TEST_F(RetryTest, ReadsAListInOnePageWhenItExpiresAgainAndAgain) {
   serve_by([](const http::ServerRequest& request) -> http::Response {
     if (!request.query.contains("limit")) {

@@ -1,0 +1,77 @@
+// Reads the pages of lists: without building a document, and long ones in slices, so that the loop
+// has time for everything else in between. Tenants decide how large the objects are.
+#pragma once
+
+#include "base/result.h"
+#include "io/event.h"
+#include "io/loop.h"
+#include "io/task.h"
+#include "kube/internal/skim.h"
+#include "kube/object.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hangar::kube::internal {
+
+// What a page tells besides its items.
+struct PageEnd {
+  std::string resource_version;
+  std::string continue_token;
+  std::size_t item_count = 0;
+};
+
+// Reads one page step by step. No I/O.
+class PageReader {
+ public:
+  // `body` outlives this object.
+  PageReader(std::string_view body, GroupVersionKind gvk);
+
+  // Reads at least `bytes`, up to the end of an item, or the rest. True: the page has been read.
+  // InvalidInput: it is not a page of a list; nothing more can be read.
+  [[nodiscard]] Result<bool> step(std::size_t bytes);
+  // The items of the last step, in their order.
+  [[nodiscard]] std::vector<ObjectPtr>& items() { return items_; }
+  [[nodiscard]] const PageEnd& end() const { return end_; }
+
+ private:
+  [[nodiscard]] Result<bool> read_items(std::size_t until);
+  [[nodiscard]] bool read_member();
+  void read_metadata();
+
+  const GroupVersionKind gvk_;
+  Skim skim_;
+  Skim::Members members_;
+  Skim::Members elements_;
+  bool is_in_items_ = false;
+  std::vector<ObjectPtr> items_;
+  PageEnd end_;
+};
+
+// All pages that one client reads. Between two rounds of the loop all of them together get one
+// slice, in turns. Loop thread; outlives the tasks that read.
+class PageReading {
+ public:
+  explicit PageReading(io::Loop& loop) : loop_(loop), slices_(loop, 1) {}
+
+  // Calls `on_item` with each item, in their order; an error of it ends the reading. A page of no
+  // more than one slice is read at once. Cancelled.
+  using OnItem = std::function<Result<>(ObjectPtr item)>;
+  [[nodiscard]] io::Task<Result<PageEnd>> read(std::string body, GroupVersionKind gvk,
+                                               OnItem on_item, std::stop_token stop);
+
+ private:
+  io::Loop& loop_;
+  io::Semaphore slices_;
+};
+
+// The number of items to ask for after a page of `item_count` items and `bytes`.
+[[nodiscard]] std::uint32_t next_page_size(std::uint32_t page_size, std::size_t item_count,
+                                           std::uint64_t bytes);
+
+}  // namespace hangar::kube::internal
