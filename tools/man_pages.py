@@ -142,6 +142,7 @@ def page_of_program(helps, version, date):
              "Each has a page of its own, \\fBhangar\\-COMMAND\\fR(1), and says the same with \\fB\\-\\-help\\fR."]
     for entry in commands:
         lines += [".TP", ", ".join(f"\\fB{escaped(one)}\\fR" for one in names_of(entry)), escaped(entry.text)]
+    lines += body(("hangar",), top._replace(sections={"Options": top.sections.get("Options", [])}), "SH")
     lines += [".SH ENVIRONMENT", "A setting that an option shows with a name in brackets can be given as that variable, too; the option wins.", ".SH FILES"]
     for path, text in FILES:
         lines += [".TP", f"\\fI{escaped(path)}\\fR", escaped(text)]

@@ -36,6 +36,7 @@ Usage: [OPTIONS] SUBCOMMAND
 
 Options:
   -h,--help                   Print this help message and exit
+  --version                   print the version
 
 Subcommands:
   workflow                    look at a workflow
@@ -79,6 +80,7 @@ def test_the_program_names_the_pages_of_its_commands():
     page = shown(page_of_program(HELPS, "1.2", "2026-01-02"))
 
     assert "hangar - runs operators" in page and "workflow look at a workflow" in page and page.count("hangar-workflow(1)") == 1
+    assert "OPTIONS --version print the version ENVIRONMENT" in page and "Print this help message" not in page
 
 
 @pytest.mark.parametrize("text", [".so /etc/passwd", "'quoted' `so`", r"back\slash", "~/x^2 --all -n"])

@@ -454,6 +454,8 @@ int run(int argc, char** argv) {
   CLI::App& app = *parser;
   app.require_subcommand(1);
   app.fallthrough(false);
+  const std::string version = fmt::format("hangar {}", host::kVersion);
+  app.set_version_flag("--version", version, "print the version");
 
   CLI::App* const host_command = app.add_subcommand("host", "run all controllers until SIGTERM");
   const SettingFlags host_flags(*host_command);
@@ -616,7 +618,7 @@ int run(int argc, char** argv) {
   if (module_commands.parsed()) return module_commands.run();
   if (completion.parsed()) return completion.run();
   if (ready_command->parsed()) return check_ready(ready_url);
-  if (version_command->parsed()) fmt::print("hangar {}\n", host::kVersion);
+  if (version_command->parsed()) fmt::print("{}\n", version);
   return kDone;
 }
 

@@ -30,10 +30,17 @@ def thing(behaviour="basic", namespace="default", **spec):
                        "spec": {"behaviour": behaviour, **spec}})
 
 
-def test_version_is_printed():
-    done = hangar("version")
+@pytest.mark.parametrize("asked", ["version", "--version"])
+def test_version_is_printed(asked):
+    done = hangar(asked)
 
-    assert done.returncode == 0 and done.stdout.startswith("hangar ")
+    assert done.returncode == 0 and re.fullmatch(r"hangar \d+\.\d+\.\d+\n", done.stdout) and done.stderr == ""
+
+
+def test_a_command_takes_its_own_flags_and_not_the_programs():
+    done = hangar("host", "--version")
+
+    assert done.returncode == 2 and "--version" in done.stderr and done.stdout == ""
 
 
 @pytest.mark.parametrize("command", [[], ["host"], ["run-flight"]])

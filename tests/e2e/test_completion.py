@@ -39,7 +39,7 @@ def completed(*words, program=BINARY, cluster=None, cwd=None):
     (["top", "-o", ""], ["json"]),
     (["top", "--output", "=", "j"], ["json"]),
     (["completion", ""], ["bash", "fish", "zsh"]),
-    (["nothing", "--"], ["--help"]),
+    (["nothing", "--"], ["--help", "--version"]),
 ], ids=" ".join)
 def test_bash_offers_commands_flags_and_their_words(words, offers):
     assert sorted(completed(*words)) == sorted(offers)
