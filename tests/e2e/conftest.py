@@ -15,6 +15,7 @@ import host as host_module  # noqa: E402
 import operators  # noqa: E402
 from cluster import ROOT, ApiError, Cluster, eventually, is_ready, when_compiled  # noqa: E402
 from host import Host, to_its_end  # noqa: E402
+from webhooks import Authority  # noqa: E402
 
 _names = itertools.count(1)
 
@@ -92,6 +93,20 @@ def cluster():
 def own_cluster():
     """A control plane for the tests of one file only: no other host is on it."""
     made = control_plane("--with-kcm")
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    """Signs certificates of clients that call webhooks."""
+    return Authority(tmp_path_factory.mktemp("clients"), "clients")
+
+
+@pytest.fixture(scope="module")
+def showing_cluster(authority):
+    """As own_cluster; its API server shows webhooks a certificate of the authority, so that a host evaluates a flight before it is accepted."""
+    made = control_plane("--with-kcm", authority.api_server_shows("kube-apiserver"))
     yield made
     made.close()
 

@@ -14,9 +14,9 @@ import airways
 from airways import flight, instance
 from cluster import ApiError, eventually, is_ready, never
 from conftest import COMPILED, control_plane
-from host import Host, free_port, to_its_end
+from host import Host, free_port
 from module_server import Modules
-from webhooks import (CONFIGURATION, GROUP, ask, authorities_of, configurations, create, looking_up, refused, refused_airway, remove_configurations, review,
+from webhooks import (CONFIGURATION, GROUP, ask, authorities_of, configurations, create, host_with_webhooks, looking_up, refused, refused_airway, review,
                       wait_registered, warnings_of, webhook_flags)
 
 AIRWAY = ("yoke.cd/v1alpha1", "Airway")
@@ -34,12 +34,7 @@ def cluster():
 def webhook_host(cluster, tmp_path_factory):
     namespace = "webhooks"
     cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
-    port = free_port()
-    host = Host(cluster.kubeconfig, tmp_path_factory.mktemp("webhooks"), *webhook_flags(port, namespace))
-    host.webhook_port, host.namespace = port, namespace
-    wait_registered(cluster, namespace)
-    yield from to_its_end(host)
-    remove_configurations(cluster, namespace)
+    yield from host_with_webhooks(cluster, tmp_path_factory.mktemp("webhooks"), namespace)
 
 
 @pytest.fixture

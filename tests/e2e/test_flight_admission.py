@@ -7,10 +7,8 @@ import pytest
 import cluster as kubernetes
 from airways import GUESTS, flight
 from cluster import ApiError, condition, eventually, when_compiled
-from conftest import control_plane
 from flights import CLUSTER_FLIGHT, FLIGHT, Flights, allow, behaving, manifest
-from host import Host, free_port, to_its_end
-from webhooks import Authority, ask, configurations, remove_configurations, review, wait_registered, warnings_of, webhook_flags
+from webhooks import ask, configurations, host_with_webhooks, review, warnings_of
 
 NAMESPACE = "webhooks"
 PATH = "/validations/flights.yoke.cd"
@@ -19,27 +17,15 @@ kubernetes.KINDS[POLICY] = ("/apis/hangar.dev/v1alpha1", "tenantpolicies", False
 
 
 @pytest.fixture(scope="module")
-def authority(tmp_path_factory):
-    return Authority(tmp_path_factory.mktemp("clients"), "clients")
-
-
-@pytest.fixture(scope="module")
-def cluster(authority):
-    made = control_plane("--with-kcm", authority.api_server_shows("kube-apiserver"))
-    made.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-    yield made
-    made.close()
+def cluster(showing_cluster):
+    showing_cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    return showing_cluster
 
 
 @pytest.fixture(scope="module")
 def webhook_host(cluster, authority, tmp_path_factory):
-    port = free_port()
-    host = Host(cluster.kubeconfig, tmp_path_factory.mktemp("webhooks"), *webhook_flags(
-        port, NAMESPACE, f"--webhook-client-ca-file={authority.certificate}", f"--module-allow-list={GUESTS}/*,{tmp_path_factory.getbasetemp()}/*/*,/tmp/nowhere/*", features="flights"))
-    host.webhook_port = port
-    wait_registered(cluster, NAMESPACE, "hangar-flights")
-    yield from to_its_end(host)
-    remove_configurations(cluster, NAMESPACE)
+    yield from host_with_webhooks(cluster, tmp_path_factory.mktemp("webhooks"), NAMESPACE, f"--webhook-client-ca-file={authority.certificate}",
+                                  f"--module-allow-list={GUESTS}/*,{tmp_path_factory.getbasetemp()}/*/*,/tmp/nowhere/*", features="flights")
 
 
 @pytest.fixture
@@ -256,12 +242,7 @@ def test_a_host_that_is_away_holds_up_writes_of_flights_and_no_deletion(cluster,
 @pytest.fixture(scope="module")
 def open_host(own_cluster, tmp_path_factory):
     own_cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-    port = free_port()
-    host = Host(own_cluster.kubeconfig, tmp_path_factory.mktemp("open"), *webhook_flags(port, NAMESPACE, features="flights"))
-    host.webhook_port = port
-    wait_registered(own_cluster, NAMESPACE, "hangar-flights")
-    yield from to_its_end(host)
-    remove_configurations(own_cluster, NAMESPACE)
+    yield from host_with_webhooks(own_cluster, tmp_path_factory.mktemp("open"), NAMESPACE, features="flights")
 
 
 @pytest.fixture

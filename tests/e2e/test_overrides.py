@@ -6,8 +6,7 @@ import pytest
 import airways
 from airways import flight, instance
 from cluster import ApiError, eventually, is_ready, never, try_to, when_compiled
-from host import Host, free_port, to_its_end
-from webhooks import ask, remove_configurations, review, wait_registered, webhook_flags
+from webhooks import ask, host_with_webhooks, remove_configurations, review, wait_registered
 
 GROUP = "overrides.hangar.dev"
 NAMESPACE = "overrides"
@@ -25,12 +24,7 @@ def cluster(own_cluster):
 @pytest.fixture(scope="module")
 def webhook_host(cluster, tmp_path_factory):
     cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-    port = free_port()
-    host = Host(cluster.kubeconfig, tmp_path_factory.mktemp("overrides"), *webhook_flags(port, NAMESPACE), f"--module-allow-list={airways.GUESTS}/*")
-    host.webhook_port = port
-    wait_registered(cluster, NAMESPACE)
-    yield from to_its_end(host)
-    remove_configurations(cluster, NAMESPACE)
+    yield from host_with_webhooks(cluster, tmp_path_factory.mktemp("overrides"), NAMESPACE, f"--module-allow-list={airways.GUESTS}/*")
 
 
 @pytest.fixture

@@ -8,11 +8,10 @@ import pytest
 import airways
 from airways import flight
 from cluster import condition, eventually, is_ready
-from conftest import control_plane
 from flights import Flights, allow
-from host import Host, free_port, to_its_end
+from host import Host
 from signing import keys, section, sign
-from webhooks import GROUP, Authority, create, refused, refused_airway, remove_configurations, wait_registered, webhook_flags
+from webhooks import GROUP, create, host_with_webhooks, refused, refused_airway, wait_registered
 from yoke_releases import hangar as hangar_of
 
 NAMESPACE, SECRET = "signatures", "flight-keys"
@@ -22,17 +21,10 @@ CHANGED = "failed to verify module: invalid signature"
 
 
 @pytest.fixture(scope="module")
-def authority(tmp_path_factory):
-    return Authority(tmp_path_factory.mktemp("clients"), "clients")
-
-
-@pytest.fixture(scope="module")
-def cluster(authority):
-    """Of their own: another host would run what this one refuses. Its API server shows who it is, so that modules are looked at before they are accepted."""
-    made = control_plane("--with-kcm", authority.api_server_shows("kube-apiserver"))
-    made.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-    yield made
-    made.close()
+def cluster(showing_cluster):
+    """Of their own: another host would run what this one refuses."""
+    showing_cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    return showing_cluster
 
 
 class Keys:
@@ -71,13 +63,8 @@ def trusted(cluster, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def signing_host(cluster, authority, trusted, tmp_path_factory):
-    port = free_port()
-    host = Host(cluster.kubeconfig, tmp_path_factory.mktemp("signing"), *webhook_flags(port, NAMESPACE), f"--module-verification-keys-secret={SECRET}",
-                f"--webhook-client-ca-file={authority.certificate}")
-    host.webhook_port = port
-    wait_registered(cluster, NAMESPACE)
-    yield from to_its_end(host)
-    remove_configurations(cluster, NAMESPACE)
+    yield from host_with_webhooks(cluster, tmp_path_factory.mktemp("signing"), NAMESPACE, f"--module-verification-keys-secret={SECRET}",
+                                  f"--webhook-client-ca-file={authority.certificate}")
 
 
 @pytest.fixture(autouse=True)

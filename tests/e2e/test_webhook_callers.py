@@ -7,16 +7,10 @@ import airways
 from airways import OPEN_SCHEMA, flight
 from cluster import ApiError
 from conftest import control_plane
-from host import Host, free_port, to_its_end
-from webhooks import CONVERSIONS, GROUP, Authority, ask, looking_up, refused, refused_airway, remove_configurations, review, wait_registered, webhook_flags
+from webhooks import CONVERSIONS, GROUP, Authority, ask, host_with_webhooks, looking_up, refused, refused_airway, review, wait_registered
 
 NAMESPACE = "webhooks"
 REVIEWS = "/validations/airways.yoke.cd"
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory):
-    return Authority(tmp_path_factory.mktemp("clients"), "clients")
 
 
 @pytest.fixture(scope="module")
@@ -29,13 +23,8 @@ def cluster(authority):
 
 @pytest.fixture(scope="module")
 def webhook_host(cluster, authority, tmp_path_factory):
-    port = free_port()
-    host = Host(cluster.kubeconfig, tmp_path_factory.mktemp("webhooks"), *webhook_flags(
-        port, NAMESPACE, f"--webhook-client-ca-file={authority.certificate}", "--webhook-client-names=kube-apiserver,another"))
-    host.webhook_port = port
-    wait_registered(cluster, NAMESPACE)
-    yield from to_its_end(host)
-    remove_configurations(cluster, NAMESPACE)
+    yield from host_with_webhooks(cluster, tmp_path_factory.mktemp("webhooks"), NAMESPACE, f"--webhook-client-ca-file={authority.certificate}",
+                                  "--webhook-client-names=kube-apiserver,another")
 
 
 def test_a_review_is_taken_from_the_api_server_alone(webhook_host, authority, tmp_path):

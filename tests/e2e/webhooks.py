@@ -10,6 +10,7 @@ import pytest
 from airways import airway as manifest_of
 from airways import flight, instance
 from cluster import ApiError, eventually, when_compiled
+from host import Host, free_port, to_its_end
 from users import openssl
 
 CONFIGURATION = ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration")
@@ -35,6 +36,17 @@ def wait_registered(cluster, namespace, name="hangar-airways"):
 def remove_configurations(cluster, namespace):
     for name in configurations(cluster, namespace):
         cluster.delete(*CONFIGURATION, name)
+
+
+def host_with_webhooks(cluster, directory, namespace, *more, features="airways"):
+    """For a fixture's `yield from`: a host whose webhooks are registered. It has to exit cleanly after its tests; its configurations are then removed, which
+    would otherwise refuse writes."""
+    port = free_port()
+    host = Host(cluster.kubeconfig, directory, *webhook_flags(port, namespace, *more, features=features))
+    host.webhook_port, host.namespace = port, namespace
+    wait_registered(cluster, namespace, f"hangar-{features}")
+    yield from to_its_end(host)
+    remove_configurations(cluster, namespace)
 
 
 def ask(host, path, body, method="POST", authorities=None, shown=None):
