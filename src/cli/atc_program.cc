@@ -162,22 +162,23 @@ std::int32_t cores() {
 
 constexpr std::string_view kHelp =
     "atc: hangar's host, for the Deployment of yoke's Air Traffic Controller\n\n"
-    "Each is a variable of the environment, or a flag (--cache-fs for CACHE_FS):\n"
-    "  PORT                           where webhooks are served by HTTPS (default 3000)\n"
+    "Each setting is an environment variable or a flag (--cache-fs for CACHE_FS):\n"
+    "  PORT                           port that serves webhooks over HTTPS (default 3000)\n"
     "  TLS_CA_CERT, TLS_SERVER_CERT, TLS_SERVER_KEY\n"
-    "                                 files of the certificate; required\n"
+    "                                 files with the certificate; required\n"
     "  SVC_NAME, SVC_NAMESPACE, SVC_PORT\n"
-    "                                 the Service by which the API server reaches them; required\n"
+    "                                 Service through which the API server reaches them; required\n"
     "  KUBE                           kubeconfig (default: in-cluster)\n"
-    "  CONCURRENCY                    objects worked on at the same time (default: the cores)\n"
+    "  CONCURRENCY                    concurrent reconciles of a namespace (default: cores)\n"
     "  CACHE_FS                       directory for modules and code (default: TMPDIR, /tmp)\n"
-    "  MODULE_ALLOW_LIST              globs of module URLs, by comma (default: every URL)\n"
+    "  MODULE_ALLOW_LIST              comma-separated globs of module URLs (default: every URL)\n"
     "  MODULE_VERIFICATION_KEYS_PATH  file with public keys: one in PEM, or an array in JSON\n"
     "  DOCKER_CONFIG_SECRET_NAME      Secret with registry credentials, in SVC_NAMESPACE\n"
-    "  DISABLE_CUSTOM_READINESS       follow no readiness rules of ConfigMaps\n"
-    "  LOG_FORMAT                     text, else JSON\n"
-    "  VERBOSE                        log what is done in detail\n\n"
-    "Every setting of `hangar host` is read from its own variable (HANGAR_LOG_LEVEL) and wins.\n";
+    "  DISABLE_CUSTOM_READINESS       ignore the readiness rules in ConfigMaps\n"
+    "  LOG_FORMAT                     text; anything else means JSON\n"
+    "  VERBOSE                        log at level debug\n\n"
+    "Every setting of `hangar host` can also be set by its own variable (HANGAR_LOG_LEVEL), which "
+    "wins.\n";
 
 }  // namespace
 

@@ -16,31 +16,30 @@
 namespace hangar::cli {
 
 BuildCommands::BuildCommands(CLI::App& build)
-    : go_(build.add_subcommand(
-          "go",
-          "build a Go program with controller-runtime as an operator's module, its main unchanged; "
-          "prints the module's URL")),
+    : go_(build.add_subcommand("go",
+                               "build a Go program that uses controller-runtime as an operator's "
+                               "module, with its main unchanged, and print the module's URL")),
       go_settings_(*go_, {host::Part::Modules}) {
   build.require_subcommand(1);
   commands::BuildGoOptions& options = *go_options_;
   go_->add_option("PROGRAM", options.program,
-                  "its main package: a directory, an import path of the module here, or "
+                  "main package: a directory, an import path of the current module, or "
                   "IMPORT-PATH@VERSION from the module proxy")
       ->type_name("DIR|IMPORT-PATH[@VERSION]")
       ->required();
   go_->add_option("-o,--output", options.output,
-                  "the module to make (default: the program's name and .wasm, here)")
+                  "output file (default: the program's name and .wasm, in the current directory)")
       ->type_name("FILE");
-  go_->add_option("--tags", options.tags, "build tags, as go build has them")->type_name("TAGS");
-  go_->add_option("--ldflags", options.ldflags,
-                  "flags for the linker, such as -X, besides those that a guest needs")
+  go_->add_option("--tags", options.tags, "build tags, as for go build")->type_name("TAGS");
+  go_->add_option("--ldflags", options.ldflags, "additional linker flags, such as -X")
       ->type_name("FLAGS");
   go_->add_option("--push", options.push,
-                  "put it into a registry, with the credentials of the docker config: "
+                  "push the module to a registry, with the credentials of the docker config: "
                   "oci://registry/repository:tag")
       ->type_name("URL");
   go_->add_flag("--insecure", options.insecure,
-                "push over plain http, or https unverified, if the registry has nothing better");
+                "push over plain HTTP, or HTTPS without verifying the certificate, if the registry "
+                "offers nothing better");
 }
 
 int BuildCommands::run() const {

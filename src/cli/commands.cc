@@ -94,39 +94,46 @@ struct FlightFlags {
 
 void add_flight_flags(CLI::App& command, FlightFlags& flags) {
   auto& options = flags.options;
-  command.add_option("MODULE", options.module, "the flight: a file or a URL, as in an Airway")
+  command
+      .add_option("MODULE", options.module,
+                  "module of the flight: a file, or a URL as in an Airway")
       ->type_name("FILE|URL")
       ->required();
-  command.add_option("ARGS", options.args, "arguments of the flight, behind --")->type_name("TEXT");
+  command.add_option("ARGS", options.args, "arguments of the flight, after --")->type_name("TEXT");
   command
       .add_option("-f,--file", flags.input_path,
-                  "the custom resource; - is stdin, also at a terminal (default: what is piped "
-                  "to stdin, if anything)")
+                  "file with the custom resource; - reads stdin, also from a terminal (default: "
+                  "stdin, unless it is a terminal)")
       ->type_name("FILE");
   command
       .add_option("--release", options.release,
-                  "release name (default: the resource's own; flight without one)")
+                  "release name (default: derived from the resource; flight without a resource)")
       ->type_name("NAME");
   command
       .add_option("--release-namespace", options.namespace_,
-                  "release namespace (default: the resource's; default without one)")
+                  "release namespace (default: the resource's; default without a resource)")
       ->type_name("NAMESPACE")
       ->check(check_namespace);
-  command.add_option("--checksum", options.checksum, "sha256 that the module must have")
+  command.add_option("--checksum", options.checksum, "expected SHA-256 of the module")
       ->type_name("SHA256");
-  command.add_flag("--insecure", options.insecure, "allow plain http, and https unverified");
-  command.add_flag("--cluster-access", options.cluster_access, "answer lookups from the cluster");
+  command.add_flag("--insecure", options.insecure,
+                   "allow plain HTTP, and HTTPS without verifying the certificate");
+  command.add_flag("--cluster-access", options.cluster_access,
+                   "answer the flight's lookups from the cluster");
   command
-      .add_option("--resource-access", options.resource_access_matchers,
-                  "what may be looked up beyond the release: [ns/]Kind.group[:name]")
+      .add_option(
+          "--resource-access", options.resource_access_matchers,
+          "resources outside the release that the flight may look up: [ns/]Kind.group[:name]")
       ->type_name("MATCHER");
   command.add_flag("--diff", options.diff, "show what would change in the cluster");
   command
-      .add_option("--diff-context", options.diff_context, "lines around each change (default 4)")
+      .add_option("--diff-context", options.diff_context,
+                  "lines of context around each change (default 4)")
       ->type_name("LINES");
-  command.add_option("--timeout", flags.timeout, "how long the flight may run (default 10s)")
+  command.add_option("--timeout", flags.timeout, "time limit of the flight (default 10s)")
       ->type_name("DURATION");
-  command.add_option("--max-memory-mib", options.memory_mib_max, "memory the flight may have")
+  command
+      .add_option("--max-memory-mib", options.memory_mib_max, "memory limit of the flight, in MiB")
       ->type_name("NUMBER");
 }
 
@@ -163,7 +170,7 @@ void add_run_flags(CLI::App& command, RunFlags& flags) {
       ->required();
   command
       .add_option("--sleep-after", flags.sleep_after,
-                  "how long an operator is idle before it leaves memory (default 1s)")
+                  "idle time after which an operator is suspended to disk (default 1s)")
       ->type_name("DURATION");
   command.add_flag("--never-sleep", flags.never_sleep, "keep all operators in memory");
 }
@@ -195,17 +202,20 @@ struct LogsFlags {
 void add_logs_flags(CLI::App& command, LogsFlags& flags) {
   command
       .add_option("NAME", flags.name,
-                  "an operator; AIRWAY/NAME, such as backends.examples.com/test: an instance, with "
-                  "what its flight says on stderr; airway/AIRWAY: all of its instances")
+                  "an Operator; AIRWAY/NAME, such as backends.examples.com/test, for an instance "
+                  "and the stderr of its flight; or airway/AIRWAY for all instances of an Airway")
       ->type_name("NAME")
       ->required();
   command
-      .add_option("-n,--namespace", flags.namespace_,
-                  "its namespace (default: an operator of hangar run, else the kubeconfig's)")
+      .add_option(
+          "-n,--namespace", flags.namespace_,
+          "namespace (default: the kubeconfig's, unless hangar run has an operator of this name)")
       ->type_name("NAMESPACE");
-  command.add_option("--tail", flags.tail, "print only the last lines, this many")
+  command
+      .add_option("--tail", flags.tail,
+                  "number of lines to print from the end (default: all that are kept)")
       ->type_name("LINES");
-  command.add_flag("-f,--follow", flags.follow, "follow: print new lines as they come");
+  command.add_flag("-f,--follow", flags.follow, "keep printing new lines as they arrive");
 }
 
 int print_logs(const SettingFlags& setting_flags, const LogsFlags& flags) {
@@ -279,28 +289,31 @@ void add_run_machine_flags(CLI::App& command, RunMachineFlags& flags) {
   command
       .add_option(
           "MODULE", flags.options.module,
-          "the machine: a project's directory, a bundle, a module, a ConfigMap's file, or a URL")
+          "the machine: a project directory, a bundle, a module, a file with a ConfigMap, or a URL")
       ->type_name("DIRECTORY|FILE|URL")
       ->required();
   command
       .add_option("--plugin", flags.options.plugin,
-                  "the plugin of a module that is linked dynamically, as Javy's are: a file or "
-                  "a URL")
+                  "plugin of a dynamically linked module, such as Javy's: a file or a URL")
       ->type_name("FILE|URL");
-  command.add_option("--input", flags.options.input, "as spec.input, JSON or YAML (default: {})")
+  command
+      .add_option("--input", flags.options.input,
+                  "value of spec.input, in JSON or YAML (default: {})")
       ->type_name("OBJECT");
   command
-      .add_option("-e,--events", flags.events_path,
-                  "file with an event a line: TYPE, TYPE {...} or {\"type\": ...} (default: "
-                  "stdin)")
+      .add_option(
+          "-e,--events", flags.events_path,
+          "file with one event per line: TYPE, TYPE {...} or {\"type\": ...} (default: stdin)")
       ->type_name("FILE");
   command
-      .add_option("-o,--output", flags.output, "text, json, mermaid or tree (the last two draw it)")
+      .add_option("-o,--output", flags.output,
+                  "output format: text, json, mermaid or tree; the last two draw the machine "
+                  "(default text)")
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"text", "json", "mermaid", "tree"}));
   command
       .add_option("--repeat", flags.options.repeat,
-                  "replay the events this many times more, and print the time of a step")
+                  "replay the events this many more times, and print the time per step")
       ->type_name("NUMBER");
 }
 
@@ -335,21 +348,22 @@ int run_machine(const SettingFlags& setting_flags, RunMachineFlags flags) {
 }
 
 void add_from_chart_flags(CLI::App& command, commands::FlightFromChartOptions& options) {
-  command.add_option("CHART", options.chart, "a Helm chart: its directory or its .tgz")
+  command.add_option("CHART", options.chart, "Helm chart: a directory or a .tgz file")
       ->type_name("DIRECTORY|FILE")
       ->required();
-  command.add_option("--out", options.out, "directory to make; it may exist if it is empty")
+  command.add_option("--out", options.out, "directory to create; an existing one must be empty")
       ->type_name("DIRECTORY")
       ->required();
-  command.add_option("--module", options.module, "name of the Go module (default: the chart's)")
+  command
+      .add_option("--module", options.module, "name of the Go module (default: the chart's name)")
       ->type_name("NAME");
   command
       .add_option("--kube-version", options.kube_version,
-                  "Kubernetes that the chart is rendered for (default: that of Helm)")
+                  "Kubernetes version to render the chart for (default: Helm's)")
       ->type_name("VERSION");
   command.add_flag("--include-crds", options.include_crds,
                    "render the chart's CustomResourceDefinitions as well");
-  command.add_flag("--no-hooks", options.no_hooks, "leave hooks out");
+  command.add_flag("--no-hooks", options.no_hooks, "leave out the chart's hooks");
 }
 
 int make_flight_from_chart(const commands::FlightFromChartOptions& options) {
@@ -364,14 +378,15 @@ int make_flight_from_chart(const commands::FlightFromChartOptions& options) {
 }
 
 void add_build_machine_flags(CLI::App& command, commands::BuildMachineOptions& options) {
-  command.add_option("DIR", options.project.directory, "the project: TypeScript or JavaScript")
+  command
+      .add_option("DIR", options.project.directory,
+                  "directory of a TypeScript or JavaScript project")
       ->type_name("DIRECTORY")
       ->required();
-  command
-      .add_option("--entry", options.project.entry,
-                  "file to begin with (default: src/index.ts, ...)")
+  command.add_option("--entry", options.project.entry, "entry file (default: src/index.ts, ...)")
       ->type_name("FILE");
-  command.add_option("--name", options.name, "of the ConfigMap (default: the directory's)")
+  command
+      .add_option("--name", options.name, "name of the ConfigMap (default: the directory's name)")
       ->type_name("NAME")
       ->check(check_object_name);
   command.add_option("-n", options.namespace_, "namespace of the ConfigMap")
@@ -399,7 +414,9 @@ struct WorkflowFlags {
 CLI::App* add_workflow_command(CLI::App& parent, const char* name, const char* help,
                                WorkflowFlags& flags) {
   CLI::App* const command = parent.add_subcommand(name, help);
-  command->add_option("NAME", flags.workflow.name, "the workflow")->type_name("NAME")->required();
+  command->add_option("NAME", flags.workflow.name, "name of the StatefulWorkflow")
+      ->type_name("NAME")
+      ->required();
   command
       ->add_option("-n", flags.workflow.namespace_,
                    "its namespace (default: the kubeconfig's, else default)")
@@ -461,72 +478,79 @@ int run(int argc, char** argv) {
   const SettingFlags host_flags(*host_command);
 
   CLI::App* const flight_command = app.add_subcommand(
-      "run-flight", "run a flight once and print what it would apply; its input is stdin, if any");
+      "run-flight",
+      "run a flight once and print the resources that it would apply; stdin is its input");
   const SettingFlags flight_settings(
       *flight_command, {Part::Log, Part::Cluster, Part::Requests, Part::Modules, Part::Walls});
   FlightFlags flight_flags;
   add_flight_flags(*flight_command, flight_flags);
 
-  CLI::App* const run_command = app.add_subcommand(
-      "run", "run the operators of a directory, as the user of the kubeconfig, until told to stop");
+  CLI::App* const run_command =
+      app.add_subcommand("run",
+                         "run the operators of a directory with the rights of the kubeconfig, "
+                         "until SIGINT or SIGTERM");
   const SettingFlags run_settings(
       *run_command, {Part::Log, Part::Cluster, Part::Requests, Part::Modules, Part::Guests,
                      Part::Endpoints, Part::Recorder, Part::Records});
   RunFlags run_flags;
   add_run_flags(*run_command, run_flags);
 
-  CLI::App* const logs_command = app.add_subcommand(
-      "logs", "print what an operator printed last, on the host's machine or from its pod's log");
+  CLI::App* const logs_command =
+      app.add_subcommand("logs",
+                         "print the recent output of an operator or a flight, on the host's "
+                         "machine or from its pod's log");
   const SettingFlags logs_settings(*logs_command,
                                    {Part::Log, Part::Cluster, Part::Modules, Part::Pod});
   LogsFlags logs_flags;
   add_logs_flags(*logs_command, logs_flags);
 
   CLI::App* const timeline_command = app.add_subcommand(
-      "timeline", "print what an operator, a workflow or a flight did, turn by turn");
+      "timeline", "print the recorded turns of an operator, a workflow or a flight");
   const TimelineCommand timeline(*timeline_command);
   CLI::App* const why_command =
-      app.add_subcommand("why", "print what wrote an object and what led to that");
+      app.add_subcommand("why", "print the writes to an object and the causes of each");
   const WhyCommand why(*why_command);
   CLI::App* const rights_command = app.add_subcommand(
       "rights",
-      "print the smallest roles that cover what an operator, a workflow or a flight has used, for "
-      "kubectl apply, and what of its rights is unused");
+      "print the smallest roles that cover the recorded requests of an operator, a workflow or a "
+      "flight, for kubectl apply, and its unused rights");
   const RightsCommand rights(*rights_command);
   CLI::App* const top_command =
       app.add_subcommand("top",
-                         "show what operators, workflows and flights cost: processor time, turns, "
-                         "requests, memory, disk");
+                         "show the resource usage of operators, workflows and flights: CPU time, "
+                         "turns, requests, memory, disk");
   const TopCommand top(*top_command);
 
   CLI::App* const nodes_command =
       app.add_subcommand("nodes", "show the provisioning phase of each node, and the rollout");
   const SettingFlags nodes_settings(*nodes_command, {Part::Log, Part::Cluster, Part::Place});
   std::string nodes_format;
-  nodes_command->add_option("-o,--output", nodes_format, "json (default: a table)")
+  nodes_command->add_option("-o,--output", nodes_format, "output format: json (default: a table)")
       ->type_name("FORMAT");
 
-  CLI::App* const source_command = app.add_subcommand("flight", "make the source of a flight");
+  CLI::App* const source_command = app.add_subcommand("flight", "generate the source of a flight");
   source_command->require_subcommand(1);
   CLI::App* const from_chart_command = source_command->add_subcommand(
-      "from-chart", "make a flight in Go that renders a Helm chart, with types for its values");
+      "from-chart", "generate a flight in Go that renders a Helm chart, with types for its values");
   commands::FlightFromChartOptions from_chart_options;
   add_from_chart_flags(*from_chart_command, from_chart_options);
 
   CLI::App* const build_command =
-      app.add_subcommand("build", "make modules of what is written with controller-runtime");
+      app.add_subcommand("build", "build modules from programs that use controller-runtime");
   const BuildCommands build_commands(*build_command);
 
   CLI::App* const machine_command =
-      app.add_subcommand("machine", "make and try the machines of workflows");
+      app.add_subcommand("machine", "build and try out machines for workflows");
   machine_command->require_subcommand(1);
   CLI::App* const build_machine_command = machine_command->add_subcommand(
-      "build", "bundle a project with esbuild; prints the ConfigMap that workflows name");
+      "build",
+      "bundle a project with esbuild and print the ConfigMap that StatefulWorkflows refer to");
   const SettingFlags build_machine_settings(*build_machine_command, {Part::Log, Part::Modules});
   commands::BuildMachineOptions build_machine_options;
   add_build_machine_flags(*build_machine_command, build_machine_options);
   CLI::App* const run_machine_command = machine_command->add_subcommand(
-      "run", "step a machine by hand: prints its states and what it asks for; needs no cluster");
+      "run",
+      "send events to a machine and print its states and requested actions; needs no cluster");
   const SettingFlags run_machine_settings(*run_machine_command, {Part::Log, Part::Modules});
   RunMachineFlags run_machine_flags;
   add_run_machine_flags(*run_machine_command, run_machine_flags);
@@ -535,31 +559,35 @@ int run(int argc, char** argv) {
       app.add_subcommand("workflow", "show a StatefulWorkflow, or send it an event");
   workflow_command->require_subcommand(1);
   WorkflowFlags show_flags;
-  CLI::App* const show_command = add_workflow_command(
-      *workflow_command, "show", "draw its machine and where it is", show_flags);
+  CLI::App* const show_command =
+      add_workflow_command(*workflow_command, "show",
+                           "draw the machine of a workflow and its current state", show_flags);
   show_command
       ->add_option("-o,--output", show_flags.output,
-                   "mermaid for a state diagram (default: all of it as text)")
+                   "output format: mermaid for a state diagram alone (default: text)")
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"text", "mermaid"}));
   const SettingFlags show_settings(*show_command, {Part::Log, Part::Cluster, Part::Modules});
   WorkflowFlags signal_flags;
-  CLI::App* const signal_command = add_workflow_command(
-      *workflow_command, "signal", "send it an event, and print the event's id", signal_flags);
-  signal_command->add_option("EVENT", signal_flags.signal.event, "its type, or {\"type\": ...}")
+  CLI::App* const signal_command =
+      add_workflow_command(*workflow_command, "signal",
+                           "send an event to a workflow, and print the event's ID", signal_flags);
+  signal_command
+      ->add_option("EVENT", signal_flags.signal.event, "type of the event, or {\"type\": ...}")
       ->type_name("EVENT")
       ->required();
   signal_command
-      ->add_option("--data", signal_flags.signal.data, "an object: what the event carries")
+      ->add_option("--data", signal_flags.signal.data,
+                   "data of the event, an object in JSON or YAML")
       ->type_name("OBJECT");
   signal_command
       ->add_option("--id", signal_flags.signal.id,
-                   "sent twice, it counts once (default: a new one)")
+                   "ID of the event; events with the same ID count once (default: a new ID)")
       ->type_name("ID");
   const SettingFlags signal_settings(*signal_command, {Part::Log, Part::Cluster});
 
   CLI::App* const tenant_command = app.add_subcommand(
-      "tenant", "say in which namespaces hangar may act, with the rights of the kubeconfig");
+      "tenant", "manage the namespaces in which hangar may act, with the rights of the kubeconfig");
   const TenantCommands tenant_commands(*tenant_command);
 
   ReleaseCommands release_commands(app);
@@ -568,10 +596,12 @@ int run(int argc, char** argv) {
   const CompletionCommand completion(app, "hangar");
 
   CLI::App* const ready_command = app.add_subcommand(
-      "ready", "ask a running host whether it is ready: exit code 0 if it is, 1 with the reason");
+      "ready",
+      "check whether a running host is ready: exit code 0 if it is, otherwise 1 and the reason");
   std::string ready_url;
   ready_command
-      ->add_option("URL", ready_url, "where its endpoints are: http://hangar.hangar-system")
+      ->add_option("URL", ready_url,
+                   "URL of the host's endpoints, such as http://hangar.hangar-system")
       ->type_name("URL")
       ->required();
 

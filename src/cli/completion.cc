@@ -358,8 +358,8 @@ std::string complete_command(const CLI::App& app, std::span<const std::string> w
 CompletionCommand::CompletionCommand(CLI::App& app, std::string_view program)
     : program_(program),
       command_(add_command(app, "completion",
-                           "print a script by which a shell completes command lines, with names "
-                           "of releases and operators of the cluster")) {
+                           "print a script for shell completion, which also completes names of "
+                           "releases and operators in the cluster")) {
   command_.add_option("SHELL", *shell_, "bash, zsh or fish: source <(hangar completion bash)")
       ->type_name("SHELL")
       ->check(CLI::IsMember({"bash", "zsh", "fish"}))

@@ -31,39 +31,41 @@ using host::Part;
 }  // namespace
 
 ModuleCommands::ModuleCommands(CLI::App& app)
-    : schematics_(add_command(app, "schematics",
-                              "list, show or set what a module says of itself in its own sections",
-                              {"meta"}),
-                  {Part::Log, Part::Modules, Part::Walls}),
-      sign_(add_command(app, "sign", "sign a module, in a section of its own"), {Part::Log}),
+    : schematics_(
+          add_command(app, "schematics",
+                      "list, show or set a module's schematics: metadata in its custom sections",
+                      {"meta"}),
+          {Part::Log, Part::Modules, Part::Walls}),
+      sign_(add_command(app, "sign", "sign a module, with the signature in a custom section"),
+            {Part::Log}),
       verify_(add_command(app, "verify", "verify a module's signature against public keys"),
               {Part::Log}) {
   CLI::App& schematics = *app.get_subcommand("schematics");
-  schematics.add_option("--wasm", flags_->module, "the module: a file or a URL; set takes a file")
+  schematics.add_option("--wasm", flags_->module, "module: a file or a URL; set needs a file")
       ->type_name("FILE|URL");
   schematics
-      .add_option("ACTION", flags_->action, "ls, get NAME, or set NAME with the standard input")
+      .add_option("ACTION", flags_->action,
+                  "ls, get NAME, or set NAME to the contents of standard input")
       ->type_name("ACTION");
   schematics.add_option("NAME", flags_->name, "name of the property")->type_name("NAME");
-  schematics.add_flag(
-      "--cmd", flags_->is_command,
-      "set: the input is an array of arguments (JSON or YAML), with which the module "
-      "prints the property");
+  schematics.add_flag("--cmd", flags_->is_command,
+                      "for set: the input is an array of arguments (JSON or YAML); run with them, "
+                      "the module prints the property");
 
   CLI::App& sign = *app.get_subcommand("sign");
   sign.add_option("MODULE", flags_->module, "the module")->type_name("FILE");
-  sign.add_option("--key", flags_->key, "a private key in PEM: RSA, ECDSA or Ed25519")
+  sign.add_option("--key", flags_->key, "private key in PEM: RSA, ECDSA or Ed25519")
       ->type_name("FILE");
-  sign.add_option("-o", flags_->out, "where the signed module is written (default: its own file)")
+  sign.add_option("-o", flags_->out, "output file (default: overwrite the module)")
       ->type_name("FILE");
-  sign.add_flag("-f", flags_->force, "replace the signature of a module that is signed");
+  sign.add_flag("-f", flags_->force, "replace an existing signature");
 
   CLI::App& verify = *app.get_subcommand("verify");
   verify.add_option("MODULE", flags_->module, "the module")->type_name("FILE");
   verify
-      .add_option("--key", flags_->key,
-                  "a key in PEM, or a directory of which all .pem files are read; of a private key "
-                  "the public half counts")
+      .add_option(
+          "--key", flags_->key,
+          "key in PEM, or directory of keys (.pem); a private key stands for its public key")
       ->type_name("FILE|DIRECTORY");
 }
 

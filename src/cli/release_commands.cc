@@ -86,7 +86,7 @@ Result<Duration> parse_duration(const std::string& text, std::string_view flag) 
 
 ReleaseCommand::ReleaseCommand(CLI::App& command, std::initializer_list<host::Part> parts)
     : command_(command), settings_(command, parts, {{"context", "kube-context"}}) {
-  command.add_flag("--debug", *debug_, "log what is done");
+  command.add_flag("--debug", *debug_, "log at level debug");
 }
 
 int ReleaseCommand::run(const Result<>& check, const Work& work) const {
@@ -141,51 +141,48 @@ void ReleaseCommands::add_release(CLI::App& command, Flags& flags) {
 void ReleaseCommands::add_waiting(CLI::App& command, Flags& flags) {
   command
       .add_option("--wait", flags.wait,
-                  "time to wait for the release to be ready (default 0: none)")
+                  "time to wait until the release is ready (default 0: do not wait)")
       ->type_name("DURATION");
-  command.add_option("--poll", flags.poll, "how often to look at what is waited for (default 5s)")
+  command.add_option("--poll", flags.poll, "interval between checks while waiting (default 5s)")
       ->type_name("DURATION");
   command.add_flag("--lock", flags.lock,
-                   "lock the release meanwhile (keeps off only those that lock it, too)");
+                   "lock the release during the command; blocks only other commands with --lock");
   command.add_flag("--load-custom-readiness", flags.load_custom_readiness,
-                   "follow the readiness rules that the cluster has for kinds of its own");
+                   "use the readiness rules in the cluster's ConfigMaps for custom kinds");
 }
 
 void ReleaseCommands::add_prune(CLI::App& command, Flags& flags) {
   command.add_flag("--remove-all", flags.remove_all,
-                   "delete CustomResourceDefinitions and Namespaces of the release, too, with all "
-                   "that is in them (default: they are let go)");
+                   "also delete CustomResourceDefinitions and Namespaces of the release, with "
+                   "everything in them (default: they stay, without an owner)");
   command.add_flag("--remove-crds", flags.remove_crds,
-                   "delete CustomResourceDefinitions of the release, too");
+                   "also delete CustomResourceDefinitions of the release");
   command.add_flag("--remove-namespaces", flags.remove_namespaces,
-                   "delete Namespaces of the release, too");
+                   "also delete Namespaces of the release");
 }
 
 ReleaseCommands::ReleaseCommands(CLI::App& app)
-    : blackbox_(
-          add_command(app, "blackbox",
-                      "list releases, show the revisions of one and what they have, or compare two",
-                      {"inspect"}),
-          {Part::Log, Part::Cluster, Part::Requests}),
-      descent_(add_command(app, "descent", "take a release back to an older revision",
+    : blackbox_(add_command(app, "blackbox",
+                            "list releases, show the revisions of a release or the resources of a "
+                            "revision, or compare two revisions",
+                            {"inspect"}),
+                {Part::Log, Part::Cluster, Part::Requests}),
+      descent_(add_command(app, "descent", "roll back a release to an older revision",
                            {"down", "restore"}),
                {Part::Log, Part::Cluster, Part::Requests}),
-      mayday_(
-          add_command(app, "mayday", "delete a release, with all that it has made and its history",
-                      {"delete"}),
-          {Part::Log, Part::Cluster, Part::Requests}),
-      unlatch_(
-          add_command(app, "unlatch", "unlock a release that a command which was killed had locked",
-                      {"unlock"}),
-          {Part::Log, Part::Cluster, Part::Requests}),
-      takeoff_(
-          add_command(app, "takeoff",
-                      "make or change a release: of what a flight prints, or of resources on the "
-                      "standard input",
-                      {"up", "apply"}),
-          {Part::Log, Part::Cluster, Part::Requests, Part::Modules, Part::Walls}),
+      mayday_(add_command(app, "mayday", "delete a release with its resources and its history",
+                          {"delete"}),
+              {Part::Log, Part::Cluster, Part::Requests}),
+      unlatch_(add_command(app, "unlatch", "unlock a release that a killed command left locked",
+                           {"unlock"}),
+               {Part::Log, Part::Cluster, Part::Requests}),
+      takeoff_(add_command(app, "takeoff",
+                           "create or update a release from the output of a flight, or from "
+                           "resources on standard input",
+                           {"up", "apply"}),
+               {Part::Log, Part::Cluster, Part::Requests, Part::Modules, Part::Walls}),
       turbulence_(add_command(app, "turbulence",
-                              "show how the cluster differs from what a release wants, or mend it",
+                              "show the differences between a release and the cluster, or fix them",
                               {"drift", "diff"}),
                   {Part::Log, Part::Cluster, Part::Requests}),
       stow_(add_command(app, "stow", "push a module into an OCI registry", {"push"}),
@@ -194,9 +191,11 @@ ReleaseCommands::ReleaseCommands(CLI::App& app)
   const auto app_of = [&app](const char* name) -> CLI::App& { return *app.get_subcommand(name); };
   CLI::App& blackbox = app_of("blackbox");
   add_release(blackbox, *flags_);
-  blackbox.add_option("REVISION", flags_->revision, "number of a revision, to see what it has")
+  blackbox.add_option("REVISION", flags_->revision, "number of the revision to show")
       ->type_name("NUMBER");
-  blackbox.add_option("COMPARED-WITH", flags_->compared_with, "another one, to see what differs")
+  blackbox
+      .add_option("COMPARED-WITH", flags_->compared_with,
+                  "number of the revision to compare it with")
       ->type_name("NUMBER");
   add_context(blackbox, *flags_);
 
@@ -217,35 +216,40 @@ ReleaseCommands::ReleaseCommands(CLI::App& app)
   CLI::App& turbulence = app_of("turbulence");
   add_release(turbulence, *flags_);
   add_difference(turbulence, *flags_);
-  turbulence.add_flag("--conflict-only", flags_->turbulence.conflicts_only,
-                      "look only at what the release says itself; =false: at all that is there "
-                      "(default true)");
-  turbulence.add_flag("--fix", flags_->turbulence.fix,
-                      "apply again what differs, also where another manager has set it");
+  turbulence.add_flag(
+      "--conflict-only", flags_->turbulence.conflicts_only,
+      "compare only the fields that the release sets; =false: all fields (default true)");
+  turbulence.add_flag(
+      "--fix", flags_->turbulence.fix,
+      "apply differing resources again, also over fields that another manager has set");
 
   add_stow(app_of("stow"), *flags_);
 }
 
 void ReleaseCommands::add_context(CLI::App& command, Flags& flags) {
-  command.add_option("--context", flags.context_lines, "lines around each difference (default 4)")
+  command
+      .add_option("--context", flags.context_lines,
+                  "lines of context around each difference (default 4)")
       ->type_name("LINES");
 }
 
 void ReleaseCommands::add_difference(CLI::App& command, Flags& flags) {
   add_context(command, flags);
-  command.add_flag("--color", flags.color, "color differences (default: at a terminal)");
+  command.add_flag("--color", flags.color,
+                   "color differences (default: if the output is a terminal)");
 }
 
 void ReleaseCommands::add_stow(CLI::App& command, Flags& flags) {
-  command.add_option("MODULE", flags.module, "a file, .wasm or .wasm.gz")->type_name("FILE");
-  command.add_option("TARGET", flags.stow.target, "oci://registry/repository:tag")
+  command.add_option("MODULE", flags.module, "module file: .wasm or .wasm.gz")->type_name("FILE");
+  command.add_option("TARGET", flags.stow.target, "destination: oci://registry/repository:tag")
       ->type_name("URL");
-  command.add_option("--tag", flags.stow.tags, "more tags, by comma")
+  command.add_option("--tag", flags.stow.tags, "comma-separated additional tags")
       ->type_name("TAGS")
       ->delimiter(',')
       ->allow_extra_args(false);
   command.add_flag("--insecure", flags.stow.insecure,
-                   "push over plain http, or https unverified, if the registry has nothing better");
+                   "push over plain HTTP, or HTTPS without verifying the certificate, if the "
+                   "registry offers nothing better");
 }
 
 void ReleaseCommands::add_takeoff(CLI::App& command, Flags& flags) {
@@ -253,68 +257,70 @@ void ReleaseCommands::add_takeoff(CLI::App& command, Flags& flags) {
   add_release(command, flags);
   command
       .add_option("MODULE", takeoff.module,
-                  "the flight: a file or a URL, its arguments behind --, its input on the standard "
-                  "input (default: the standard input is what it would print)")
+                  "module of the flight: a file or a URL; its arguments follow --, its input is "
+                  "standard input (default: standard input contains the resources)")
       ->type_name("FILE|URL");
 
   command.add_flag("--stdout", takeoff.stdout_only,
-                   "show what the flight prints, as it is, and do no more");
+                   "print the output of the flight unchanged, and apply nothing");
   command
       .add_option("--out", takeoff.out,
-                  "write each resource into a file below this directory, or with - all of them to "
-                  "the standard output, and do no more")
+                  "write each resource to a file in this directory, or with - all of them to "
+                  "standard output, and apply nothing")
       ->type_name("DIRECTORY");
   command.add_flag("--diff-only", takeoff.diff_only,
-                   "show what would change in the release, and do no more");
+                   "show the changes to the release, and apply nothing");
   add_difference(command, flags);
   command.add_flag("--dry", takeoff.dry,
-                   "ask the API server what it would say to each resource, and do no more");
+                   "send each resource to the API server as a dry run, and apply nothing");
   command.add_flag("--skip-dry-run", takeoff.skip_dry_run,
-                   "apply a stage without having asked that first");
+                   "apply each stage without a dry run first");
 
   command.add_flag("--create-namespace", takeoff.create_namespace,
-                   "make the release's namespace where there is none");
+                   "create the release's namespace if it does not exist");
   command.add_flag("--cross-namespace", takeoff.cross_namespace,
                    "allow resources in other namespaces than the release's");
   command.add_flag("--force-conflicts", takeoff.force_conflicts,
-                   "take fields that another manager has set");
+                   "take over fields that another manager has set");
   command.add_flag("--force-ownership", takeoff.force_ownership,
-                   "take resources that are there and another's, or nobody's");
+                   "take over existing resources that have another owner or none");
   command
       .add_option("--history-cap", takeoff.history_max,
-                  "how many revisions are kept, 0 or less for all (default 10)")
+                  "number of revisions to keep; 0 or less keeps all (default 10)")
       ->type_name("NUMBER");
   add_waiting(command, flags);
   add_prune(command, flags);
 
-  command.add_flag("--cluster-access", takeoff.cluster_access,
-                   "let the flight look up what the release has, as the kubeconfig's user");
+  command.add_flag(
+      "--cluster-access", takeoff.cluster_access,
+      "let the flight look up resources of the release, with the rights of the kubeconfig");
   command
       .add_option("--resource-access", takeoff.resource_access,
-                  "what it may look up besides, by comma: [ns/]Kind.group[:name]")
+                  "comma-separated resources outside the release that the flight may look up: "
+                  "[ns/]Kind.group[:name]")
       ->type_name("MATCHERS")
       ->delimiter(',')
       ->allow_extra_args(false);  // One value for each flag; the next word is a new argument.
-  command.add_option("--checksum", takeoff.checksum, "sha256 that the module must have")
+  command.add_option("--checksum", takeoff.checksum, "expected SHA-256 of the module")
       ->type_name("SHA256");
   command
       .add_option("--verify", takeoff.verify,
-                  "a public key, or a directory of keys (.pem), one of which must have signed the "
-                  "module")
+                  "public key, or directory of public keys (.pem); the module must be signed with "
+                  "one of them")
       ->type_name("FILE|DIRECTORY");
-  command.add_flag("--insecure", takeoff.insecure, "allow plain http, and https unverified");
+  command.add_flag("--insecure", takeoff.insecure,
+                   "allow plain HTTP, and HTTPS without verifying the certificate");
   command
       .add_option("--max-memory-mib", takeoff.memory_mib_max,
-                  "memory that the flight may have, at most 4096 (default 128)")
+                  "memory limit of the flight in MiB, at most 4096 (default 128)")
       ->type_name("NUMBER");
   command
       .add_option("--timeout", takeoff.timeout,
-                  "how long the flight may run; negative: as long as it takes (default 10s)")
+                  "time limit of the flight; negative: no limit (default 10s)")
       ->type_name("DURATION");
   command
       .add_option("--compilation-cache", takeoff.compilation_cache,
-                  "private directory for modules and compiled code: --module-cache-dir by another "
-                  "name")
+                  "private directory for modules and compiled code, as --module-cache-dir")
       ->type_name("DIRECTORY");
 }
 

@@ -34,13 +34,13 @@ using host::Part;
 RecordsFlags::RecordsFlags(CLI::App& command) {
   command
       .add_option("--host-address", place_.address,
-                  "ask the host here, such as https://hangar.example.com:9444 (default: as its "
-                  "ConfigMap hangar-records says, by a port-forward with kubectl)")
+                  "URL of the host's records, such as https://hangar.example.com:9444 (default: as "
+                  "the host's ConfigMap hangar-records says, through kubectl port-forward)")
       ->type_name("URL");
   command
       .add_option("--host-ca", authority_,
-                  "file with the authority of the host's certificate (default: the ConfigMap's; "
-                  "with --host-address the system's)")
+                  "file with the authorities that sign the host's certificate (default: those in "
+                  "the ConfigMap; with --host-address the system's)")
       ->type_name("FILE");
   command
       .add_option("--host-namespace", place_.namespace_,
@@ -72,13 +72,14 @@ std::string check_role_name(const std::string& name) {
 void add_guest(CLI::App& command, std::string& name, std::string& namespace_) {
   command
       .add_option("NAME", name,
-                  "an operator; workflow/NAME; or an instance of an Airway, or a Flight, by its "
-                  "resource: backends.examples.com/web")
+                  "an Operator; workflow/NAME for a StatefulWorkflow; or RESOURCE/NAME for a "
+                  "Flight or an instance of an Airway, such as backends.examples.com/web")
       ->type_name("NAME")
       ->required();
   command
-      .add_option("-n,--namespace", namespace_,
-                  "its namespace (default: an operator of hangar run, else the kubeconfig's)")
+      .add_option(
+          "-n,--namespace", namespace_,
+          "namespace (default: the kubeconfig's, unless hangar run has an operator of this name)")
       ->type_name("NAMESPACE")
       ->check(check_namespace);
 }
@@ -125,11 +126,12 @@ TimelineCommand::TimelineCommand(CLI::App& command)
   seeing::TurnsQuestion& question = flags_->options.question;
   add_guest(command, question.name, question.namespace_);
   command.add_flag("--slowest", question.slowest,
-                   "the turns that took longest, instead of the last");
-  command.add_option("--turns", question.turns_max, "how many turns (default 20)")
+                   "show the longest turns instead of the most recent");
+  command.add_option("--turns", question.turns_max, "number of turns to show (default 20)")
       ->type_name("NUMBER")
       ->check(CLI::PositiveNumber);
-  command.add_option("--file", flags_->file, "read this file of a recorder")->type_name("FILE");
+  command.add_option("--file", flags_->file, "read this file of the flight recorder")
+      ->type_name("FILE");
   command.add_option("-o,--output", flags_->output, "json (default: text)")
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"json"}));
@@ -164,7 +166,8 @@ WhyCommand::WhyCommand(CLI::App& command)
       settings_(command, {Part::Log, Part::Cluster, Part::Modules, Part::Records}) {
   command
       .add_option("KIND/NAME", flags_->options.object,
-                  "the object, such as deployment.apps/web: kind or plural, with its group")
+                  "the object: its kind or plural with the group, and its name, such as "
+                  "deployment.apps/web")
       ->type_name("KIND/NAME")
       ->required();
   command
@@ -174,14 +177,14 @@ WhyCommand::WhyCommand(CLI::App& command)
       ->check(check_namespace);
   command
       .add_option("--field", flags_->options.field,
-                  "why this one is as it is, such as .spec.replicas (default: the whole object)")
+                  "explain only this field, such as .spec.replicas (default: the whole object)")
       ->type_name("FIELD");
   command
       .add_option("--writes", flags_->options.writes_max,
-                  "how many of the last writes on it (default 10)")
+                  "number of recent writes to show (default 10)")
       ->type_name("NUMBER")
       ->check(CLI::PositiveNumber);
-  command.add_flag("-f,--follow", flags_->options.follow, "go on with writes from now on");
+  command.add_flag("-f,--follow", flags_->options.follow, "keep printing new writes");
   command.add_option("-o,--output", flags_->output, "json or mermaid (default: text)")
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"json", "mermaid"}));
@@ -215,17 +218,18 @@ RightsCommand::RightsCommand(CLI::App& command)
   commands::RightsOptions& options = flags_->options;
   add_guest(command, options.question.name, options.question.namespace_);
   command.add_flag("--names", flags_->names,
-                   "allow only the objects that it touched, where it neither lists, watches nor "
-                   "makes such objects, and touched 16 at most");
+                   "restrict rules to the names of the objects that it used, for kinds that it "
+                   "does not list, watch or create and of which it used at most 16 objects");
   command
       .add_option("--role", options.roles.role,
-                  "name of the roles and bindings, such as that of the role to replace (default "
+                  "name of the roles and bindings, such as the name of a role to replace (default "
                   "hangar:used:NAMESPACE:NAME)")
       ->type_name("NAME")
       ->check(check_role_name);
   command
-      .add_option("-o,--output", flags_->output,
-                  "yaml or json (default yaml; with json remarks go to the standard error)")
+      .add_option(
+          "-o,--output", flags_->output,
+          "output format: yaml or json (default yaml); with json, remarks go to standard error")
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"yaml", "json"}));
 }

@@ -16,7 +16,7 @@ namespace hangar::cli {
 namespace {
 
 // The file may contain settings of other commands; they are checked and ignored.
-constexpr const char* kConfigHelp = "YAML file of settings, keys as logLevel";
+constexpr const char* kConfigHelp = "YAML file with settings, such as logLevel: info";
 
 }  // namespace
 

@@ -48,14 +48,14 @@ void add_namespace(CLI::App& command, std::string& namespace_) {
 void add_host(CLI::App& command, std::string& host) {
   command
       .add_option("--host", host,
-                  "the host's service account as namespace:name (default hangar-system:hangar)")
+                  "ServiceAccount of the host, as namespace:name (default hangar-system:hangar)")
       ->type_name("NAMESPACE:NAME");
 }
 
 void add_dry_run(CLI::App& command, std::string& dry_run) {
   command
       .add_option("--dry-run", dry_run,
-                  "none, client (ask the cluster nothing) or server (default none)")
+                  "none, client (send nothing to the cluster) or server (default none)")
       ->type_name("MODE")
       ->check(CLI::IsMember({"none", "client", "server"}));
 }
@@ -75,29 +75,32 @@ int finish(const Result<T>& result, const std::string& text) {
 
 TenantCommands::TenantCommands(CLI::App& tenant)
     : allow_(tenant.add_subcommand(
-          "allow", "let hangar act in a namespace; what is not named any more is taken away")),
-      list_(tenant.add_subcommand("list", "print in which namespaces hangar may act")),
-      remove_(tenant.add_subcommand("remove", "let hangar act in a namespace no longer")),
+          "allow", "let hangar act in a namespace, with exactly the rights named here")),
+      list_(tenant.add_subcommand("list", "list the namespaces in which hangar may act")),
+      remove_(tenant.add_subcommand("remove", "remove hangar's rights to act in a namespace")),
       allow_settings_(settings_of(*allow_)),
       list_settings_(settings_of(*list_)),
       remove_settings_(settings_of(*remove_)) {
   tenant.require_subcommand(1);
   add_namespace(*allow_, flags_->namespace_);
   allow_
-      ->add_option("--service-account", flags_->allow.rights.service_accounts,
-                   "one that hangar may act as, repeatable (default: all of the namespace)")
+      ->add_option(
+          "--service-account", flags_->allow.rights.service_accounts,
+          "ServiceAccount that hangar may act as, repeatable (default: all of the namespace)")
       ->type_name("NAME")
       ->check(check_account_name);
   allow_->add_flag("--cluster-reach", flags_->allow.cluster_reach,
-                   "act for them wherever their own rights reach, and not only in namespaces that "
-                   "are allowed");
+                   "let hangar use the rights of these ServiceAccounts in all namespaces, not only "
+                   "in allowed ones");
   add_host(*allow_, flags_->host);
   add_dry_run(*allow_, flags_->dry_run);
-  allow_->add_option("-o,--output", flags_->output, "yaml or json: print what is written")
+  allow_
+      ->add_option("-o,--output", flags_->output,
+                   "print the objects that are written: yaml or json")
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"yaml", "json"}));
 
-  list_->add_option("-o,--output", flags_->output, "yaml or json (default: a table)")
+  list_->add_option("-o,--output", flags_->output, "output format: yaml or json (default: a table)")
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"yaml", "json"}));
 

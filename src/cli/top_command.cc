@@ -160,17 +160,17 @@ TopCommand::TopCommand(CLI::App& command)
       settings_(command, {Part::Log, Part::Cluster, Part::Modules, Part::Records}) {
   command
       .add_option("-n,--namespace", flags_->namespace_,
-                  "guests of this namespace (default: of all that you may list)")
+                  "show only guests of this namespace (default: all namespaces that you may list)")
       ->type_name("NAMESPACE")
       ->check(check_namespace);
-  command.add_option("--sort", flags_->sort, "by which column (default cpu)")
+  command.add_option("--sort", flags_->sort, "column to sort by (default cpu)")
       ->type_name("COLUMN")
       ->check(CLI::IsMember(commands::top_column_names()));
-  command.add_option("--window", flags_->window, "of how long counts are, up to 1h (default 1m)")
+  command.add_option("--window", flags_->window, "time span of the counts, up to 1h (default 1m)")
       ->type_name("DURATION");
   command.add_flag("--once", flags_->once,
-                   "print the table and end, as where the output is not a terminal");
-  command.add_option("-o,--output", flags_->output, "json (default: a table)")
+                   "print the table once and exit (default: if the output is not a terminal)");
+  command.add_option("-o,--output", flags_->output, "output format: json (default: a table)")
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"json"}));
 }

@@ -133,59 +133,59 @@ Set choices_into(std::vector<Choice> Config::* member, Choices<Choice> choices) 
 std::vector<Setting> general_settings() {
   return {
       {.name = "kubeconfig",
-       .help = "file that says how to reach the cluster (default: KUBECONFIG, then in-cluster)",
+       .help = "kubeconfig file (default: KUBECONFIG, then the in-cluster configuration)",
        .type = "FILE",
        .part = Part::Cluster,
        .set = text_into(&Config::kubeconfig)},
       {.name = "context",
-       .help = "context of the kubeconfig (default: its current one)",
+       .help = "context of the kubeconfig (default: the current context)",
        .type = "NAME",
        .part = Part::Cluster,
        .set = text_into(&Config::context)},
       {.name = "bind-address",
-       .help = "where /metrics, /healthz and /readyz are served (default 0.0.0.0:8080)",
+       .help = "address of /metrics, /healthz and /readyz (default 0.0.0.0:8080)",
        .type = "ADDRESS:PORT",
        .part = Part::Endpoints,
        .set = text_into(&Config::bind_address)},
       {.name = "leader-elect",
-       .help = "act only while holding the Lease, so that several replicas may run (default false)",
+       .help =
+           "act only while holding the Lease; required if several replicas may run (default false)",
        .part = Part::Leadership,
        .set = flag_into(&Config::leader_elect),
        .is_switch = true},
       {.name = "leader-elect-lease-duration",
-       .help =
-           "how long another host waits after the last renewal of the Lease that it saw, before "
-           "it leads (default 15s)",
+       .help = "time after the last observed renewal of the Lease until another host takes over "
+               "(default 15s)",
        .type = "DURATION",
        .part = Part::Leadership,
        .set = duration_into(&Config::lease_duration)},
       {.name = "leader-elect-renew-deadline",
-       .help = "how long after its last renewal a host still writes; shorter than the lease "
-               "(default 10s)",
+       .help = "time after its last renewal of the Lease until a host stops writing; shorter than "
+               "the lease duration (default 10s)",
        .type = "DURATION",
        .part = Part::Leadership,
        .set = duration_into(&Config::lease_renew_deadline)},
       {.name = "leader-elect-retry-period",
-       .help = "how often the Lease is renewed, or looked at (default 2s)",
+       .help = "interval between attempts to renew or acquire the Lease (default 2s)",
        .type = "DURATION",
        .part = Part::Leadership,
        .set = duration_into(&Config::lease_retry_period)},
       {.name = "pod",
-       .help = "the pod that this host is in, as namespace/name, for hangar logs to find it "
+       .help = "pod that this process runs in, as namespace/name; hangar logs finds the host by it "
                "(default: none)",
        .type = "NAMESPACE/NAME",
        .part = Part::Pod,
        .set = text_into(&Config::pod)},
       {.name = "namespace",
-       .help = "namespace of the Lease and of provisioning's Jobs (default: the pod's own, else "
-               "default)",
+       .help = "namespace of the Lease and of the Jobs that provision nodes (default: the pod's "
+               "namespace, else default)",
        .type = "NAMESPACE",
        .part = Part::Place,
        .set = text_into(&Config::namespace_),
        .published_variable = "CONTROLLER_NAMESPACE"},
       {.name = "features",
-       .help = "what this host does, by comma: airways, flights, operators, workflows, nodes "
-               "(default: all of it)",
+       .help = "comma-separated features of the host: airways, flights, operators, workflows, "
+               "nodes (default: all)",
        .type = "LIST",
        .part = Part::Features,
        .set = choices_into<Feature>(&Config::features, {{"airways", Feature::Airways},
@@ -194,13 +194,13 @@ std::vector<Setting> general_settings() {
                                                         {"workflows", Feature::Workflows},
                                                         {"nodes", Feature::Nodes}})},
       {.name = "max-concurrent-reconciles",
-       .help = "objects worked on at the same time over all kinds, half of them of one namespace "
-               "(default 32)",
+       .help = "maximum number of concurrent reconciles over all kinds, at most half of them in "
+               "one namespace (default 32)",
        .type = "NUMBER",
        .part = Part::Reconciles,
        .set = number_into(&Config::max_concurrent_reconciles)},
       {.name = "guest-threads",
-       .help = "threads that run Wasm (default: one a core)",
+       .help = "number of threads that run Wasm (default: one per core)",
        .type = "NUMBER",
        .part = Part::Guests,
        .set = number_into(&Config::guest_threads)},
@@ -210,37 +210,35 @@ std::vector<Setting> general_settings() {
        .part = Part::Modules,
        .set = text_into(&Config::module_cache_dir)},
       {.name = "code-cache-key-file",
-       .help =
-           "file with a secret of 32 bytes or more, not on the volume of module-cache-dir: signs "
-           "the compiled code there (default: none, for a directory of this user alone)",
+       .help = "file with a secret of at least 32 bytes that signs the compiled code in "
+               "module-cache-dir; keep it off that volume (default: none, only this user may write "
+               "to the directory)",
        .type = "FILE",
        .part = Part::Modules,
        .set = text_into(&Config::code_cache_key_file)},
       {.name = "module-allow-list",
        .help =
-           "globs of module URLs that Airways, Operators and StatefulWorkflows may name, by comma "
-           "(default: every URL)",
+           "comma-separated globs of the module URLs that resources may name (default: every URL)",
        .type = "GLOBS",
        .part = Part::Modules,
        .set = list_into(&Config::module_allow_list)},
       {.name = "module-verification-keys",
-       .help = "a public key, or a directory of them (.pem): modules of Airways, Flights and "
-               "ClusterFlights have to be signed with one, unless module-allow-list says which may "
-               "run (default: none)",
+       .help = "public key, or directory of public keys (.pem), with one of which modules of "
+               "Airways, Flights and ClusterFlights must be signed; ignored if module-allow-list "
+               "is set (default: none)",
        .type = "FILE|DIRECTORY",
        .part = Part::Sources,
        .set = text_into(&Config::module_verification_keys)},
       {.name = "module-verification-keys-secret",
-       .help =
-           "the same as the name of a Secret in the namespace of the host; its changes count at "
-           "once (default: none)",
+       .help = "Secret in the host's namespace with these public keys; changes take effect at once "
+               "(default: none)",
        .type = "NAME",
        .part = Part::Sources,
        .set = text_into(&Config::module_verification_keys_secret)},
       {.name = "module-address-allow-list",
-       .help = "networks (10.96.0.0/12), addresses and the word private: where module URLs of "
-               "Operators and StatefulWorkflows may lead beside public addresses, by comma "
-               "(default: nowhere)",
+       .help = "comma-separated networks (10.96.0.0/12), addresses and the word private, to which "
+               "module URLs of Flights, Operators and StatefulWorkflows may lead besides public "
+               "addresses (default: none)",
        .type = "NETWORKS",
        .part = Part::Sources,
        .set = [](Config& config, std::string_view text) -> Result<> {
@@ -248,8 +246,8 @@ std::vector<Setting> general_settings() {
          return {};
        }},
       {.name = "airway-service-account",
-       .help = "whom flights act as whose Airway says nothing: a service account in the namespace "
-               "of each instance, or namespace/name (default: the host itself)",
+       .help = "ServiceAccount of flights whose Airway names none: a name in the namespace of each "
+               "instance, or namespace/name (default: the host itself)",
        .type = "ACCOUNT",
        .part = Part::Reconciles,
        .set = [](Config& config, std::string_view text) -> Result<> {
@@ -257,44 +255,44 @@ std::vector<Setting> general_settings() {
          return {};
        }},
       {.name = "cluster-flights-as-host",
-       .help = "ClusterFlights that name no service account act as the host itself (default false: "
-               "they are refused)",
+       .help = "let ClusterFlights that name no ServiceAccount act as the host itself (default "
+               "false: they are refused)",
        .part = Part::Reconciles,
        .set = flag_into(&Config::cluster_flights_as_host),
        .is_switch = true},
       {.name = "readiness-rules-from",
-       .help = "namespaces whose ConfigMaps with the label resource.yoke.cd/readiness say when "
-               "resources are ready, by comma; * for all, - for none (default: the host's own)",
+       .help =
+           "comma-separated namespaces whose ConfigMaps with the label resource.yoke.cd/readiness "
+           "define when resources are ready; * for all, - for none (default: the host's namespace)",
        .type = "NAMESPACES",
        .part = Part::Reconciles,
        .set = list_into(&Config::readiness_rules_from)},
       {.name = "module-recheck-interval",
-       .help = "how often the source of a module is asked whether it serves another one; what does "
-               "not change costs a short question (default 5m)",
+       .help = "interval between checks whether the source of a module serves other bytes; without "
+               "a change, a check is one short request (default 5m)",
        .type = "DURATION",
        .part = Part::Sources,
        .set = duration_into(&Config::module_recheck_interval)},
       {.name = "allow-file-modules",
-       .help =
-           "Airways, Flights, Operators and StatefulWorkflows may name modules that are files of "
-           "this machine (default false)",
+       .help = "let Airways, Flights, Operators and StatefulWorkflows name files of the host's "
+               "machine as modules (default false)",
        .part = Part::Sources,
        .set = flag_into(&Config::allow_file_modules),
        .is_switch = true},
       {.name = "operator-memory-budget",
-       .help = "memory of operators beyond which idle ones are put to sleep, such as 256Mi "
-               "(default: each by its own policy only)",
+       .help = "memory of all operators above which idle ones are suspended, such as 256Mi "
+               "(default: each by its own sleep policy only)",
        .type = "BYTES",
        .part = Part::Guests,
        .set = bytes_into(&Config::operator_memory_bytes)},
       {.name = "guest-memory",
-       .help = "memory that all guests may take together, such as 768Mi; one that does not fit "
+       .help = "memory limit of all guests together, such as 768Mi; a guest that does not fit "
                "waits (default: the container's limit less a quarter for the host)",
        .type = "BYTES",
        .part = Part::Guests,
        .set = bytes_into(&Config::guest_memory_bytes)},
       {.name = "namespace-guest-memory",
-       .help = "the same of the guests of one namespace (default: half of it)",
+       .help = "memory limit of the guests of one namespace (default: half of guest-memory)",
        .type = "BYTES",
        .part = Part::Guests,
        .set = bytes_into(&Config::namespace_memory_bytes)},
@@ -305,18 +303,19 @@ std::vector<Setting> general_settings() {
        .set = text_into(&Config::docker_config)},
       {.name = "docker-config-secret",
        .help = "Secret in the host's namespace with registry credentials (.dockerconfigjson), in "
-               "place of docker-config; its changes count at once (default: none)",
+               "place of docker-config; changes take effect at once (default: none)",
        .type = "NAME",
        .part = Part::Sources,
        .set = text_into(&Config::docker_config_secret)},
       {.name = "compiler",
-       .help = "the hangar-compile program (default: beside this one)",
+       .help = "path of the hangar-compile program (default: in the directory of this program)",
        .type = "FILE",
        .part = Part::Modules,
        .set = text_into(&Config::compiler)},
       {.name = "guest-isolation",
-       .help = "where flights run: none (in this process), shared (one process for all, without "
-               "the credential) or namespace (one for each) (default none)",
+       .help =
+           "process in which flights run: none (the host's), shared (one for all, without the "
+           "cluster credential) or namespace (one such process for each namespace) (default none)",
        .type = "ISOLATION",
        .part = Part::Walls,
        .set = choice_into<domains::Isolation>(&Config::guest_isolation,
@@ -324,28 +323,29 @@ std::vector<Setting> general_settings() {
                                                {"shared", domains::Isolation::Shared},
                                                {"namespace", domains::Isolation::Namespace}})},
       {.name = "guest-program",
-       .help = "the hangar-guest program (default: beside this one)",
+       .help = "path of the hangar-guest program (default: in the directory of this program)",
        .type = "FILE",
        .part = Part::Walls,
        .set = text_into(&Config::guest_program)},
       {.name = "kube-api-qps",
-       .help = "requests per second to the API server (default 0: its own limits decide)",
+       .help = "maximum number of requests per second to the API server (default 0: no limit on "
+               "the host's side)",
        .type = "NUMBER",
        .part = Part::Requests,
        .set = number_into(&Config::kube_api_qps)},
       {.name = "kube-api-burst",
-       .help = "requests that may come at once above kube-api-qps (default: twice as many)",
+       .help = "burst of requests above kube-api-qps (default: twice kube-api-qps)",
        .type = "NUMBER",
        .part = Part::Requests,
        .set = number_into(&Config::kube_api_burst)},
       {.name = "log-format",
-       .help = "json or console (default json)",
+       .help = "format of the log: json or console (default json)",
        .type = "FORMAT",
        .part = Part::Log,
        .set = choice_into<LogFormat>(&Config::log_format,
                                      {{"json", LogFormat::Json}, {"console", LogFormat::Console}})},
       {.name = "log-level",
-       .help = "debug, info, warning or error (default info)",
+       .help = "level of the log: debug, info, warning or error (default info)",
        .type = "LEVEL",
        .part = Part::Log,
        .set = choice_into<LogLevel>(&Config::log_level, {{"debug", LogLevel::Debug},

@@ -107,7 +107,7 @@ Result<> set_fetch_proxy(Config& config, std::string_view text) {
   }
   if (text.find('@') != std::string_view::npos) {
     return fail(ErrorKind::InvalidInput,
-                "must have no user and password: the Job shows it to everybody who may read Jobs");
+                "must not contain a user or password: everyone who can read Jobs would see it");
   }
   config.nodes.fetch_proxy = std::string(text);
   return {};
@@ -136,26 +136,28 @@ bool may_uninstall(const NodeSettings& settings) {
 std::vector<Setting> node_settings() {
   return {
       {.name = "installer-image",
-       .help = "image of the Jobs that provision nodes (default: none, nothing is provisioned)",
+       .help = "image of the Jobs that provision nodes (default: none, no node is provisioned)",
        .type = "IMAGE",
        .set = text_into(&NodeSettings::installer_image),
        .published_variable = "INSTALLER_IMAGE"},
       {.name = "auto-provision-nodes",
-       .help = "provision every node that does not say kwasm.sh/kwasm-node=false (default false)",
+       .help = "provision every Linux node except those annotated kwasm.sh/kwasm-node=false "
+               "(default false)",
        .set = set_auto_provision,
        .is_switch = true,
        .published_variable = "AUTO_PROVISION_NODES"},
       {.name = "node-max-unavailable",
-       .help = "nodes that may be worked on or not Ready at once, such as 3 or 10% (default 1)",
+       .help = "maximum number or percentage of nodes that are provisioned or not Ready at once, "
+               "such as 3 or 10% (default 1)",
        .type = "NUMBER|PERCENT",
        .set = set_max_unavailable},
       {.name = "node-runtime-classes",
-       .help = "RuntimeClasses to keep, by comma: NAME, or NAME=HANDLER (default: none)",
+       .help = "comma-separated RuntimeClasses to create: NAME or NAME=HANDLER (default: none)",
        .type = "LIST",
        .set = set_runtime_classes},
       {.name = "node-probe-image",
-       .help = "Wasm image that has to run and exit with 0 before a node is labelled "
-               "(default: none, the node has to be Ready)",
+       .help = "Wasm image that must run and exit with 0 before a node is labelled (default: none, "
+               "the node must be Ready)",
        .type = "IMAGE",
        .set = text_into(&NodeSettings::probe_image)},
       {.name = "node-probe-runtime-class",
@@ -163,8 +165,8 @@ std::vector<Setting> node_settings() {
        .type = "NAME",
        .set = text_into(&NodeSettings::probe_runtime_class)},
       {.name = "node-uninstall-command",
-       .help = "command in the installer image that undoes, words by space; \"none\" if there is "
-               "none (default: hangar-node uninstall)",
+       .help = "uninstall command in the installer image, arguments separated by spaces; \"none\" "
+               "if the image has none (default: hangar-node uninstall)",
        .type = "COMMAND",
        .set = [](Config& config, std::string_view text) -> Result<> {
          config.nodes.uninstall_command =
@@ -172,56 +174,57 @@ std::vector<Setting> node_settings() {
          return {};
        }},
       {.name = "node-image-pull-secrets",
-       .help = "Secrets in the namespace of the Jobs, by comma, with which their images are pulled "
-               "(default: those of its service account \"default\")",
+       .help = "comma-separated Secrets in the namespace of the Jobs that contain credentials to "
+               "pull their images (default: those of its ServiceAccount \"default\")",
        .type = "NAMES",
        .set = [](Config& config, std::string_view text) -> Result<> {
          config.nodes.pull_secrets = words_of(text, ',');
          return {};
        }},
       {.name = "node-runtimes",
-       .help = "runtimes to download instead of those in the installer's image, by comma: "
-               "FILE[@ARCHITECTURE]=URL#sha256:HEX, of an archive #program-sha256:HEX too "
+       .help = "comma-separated runtimes to download instead of those in the installer image: "
+               "FILE[@ARCHITECTURE]=URL#sha256:HEX, for an archive followed by #program-sha256:HEX "
                "(default: none)",
        .type = "LIST",
        .set = set_runtimes},
       {.name = "node-fetch-image",
-       .help = "image with hangar-node-fetch, which downloads them, such as this host's",
+       .help =
+           "image with hangar-node-fetch, which downloads node-runtimes, such as this host's image",
        .type = "IMAGE",
        .set = text_into(&NodeSettings::fetch_image)},
       {.name = "node-fetch-proxy",
-       .help = "proxy of that container, without a password, such as http://proxy:3128 "
-               "(default: none)",
+       .help = "proxy for these downloads, without a password, such as http://proxy:3128 (default: "
+               "none)",
        .type = "URL",
        .set = set_fetch_proxy},
       {.name = "node-fetch-no-proxy",
-       .help = "what it reaches without that proxy, as NO_PROXY: .example.com,10.0.0.0/8 "
-               "(default: nothing)",
+       .help = "comma-separated destinations to reach without that proxy, as in NO_PROXY: "
+               ".example.com,10.0.0.0/8 (default: none)",
        .type = "LIST",
        .set = text_into(&NodeSettings::fetch_no_proxy)},
       {.name = "node-fetch-ca-config-map",
-       .help = "ConfigMap in the namespace of the Jobs whose key ca.crt has the CAs that it trusts "
-               "(default: those of its image)",
+       .help = "ConfigMap in the namespace of the Jobs whose key ca.crt contains the CAs to trust "
+               "for these downloads (default: those of the image)",
        .type = "NAME",
        .set = text_into(&NodeSettings::fetch_ca_config_map)},
       {.name = "node-job-timeout",
-       .help = "how long one Job on a node may take, the pull of its image included (default 10m)",
+       .help = "time limit of one Job on a node, including the pull of its image (default 10m)",
        .type = "DURATION",
        .set = duration_into(&NodeSettings::job_timeout)},
       {.name = "node-job-retries",
-       .help = "pods that a Job starts again before it has failed (default 2)",
+       .help = "number of times that a Job retries before it fails (default 2)",
        .type = "NUMBER",
        .set = [](Config& config, std::string_view text) -> Result<> {
          config.nodes.job_retries = HANGAR_TRY(number_of(text));
          return {};
        }},
       {.name = "node-retry-delay",
-       .help = "how long after its first failure a node is tried again; doubles up to 30m "
+       .help = "delay before a failed node is retried; doubles with each failure, up to 30m "
                "(default 1m)",
        .type = "DURATION",
        .set = duration_into(&NodeSettings::retry_delay)},
       {.name = "node-ready-delay",
-       .help = "how long after a Job a node has to be Ready still (default 10s)",
+       .help = "time to wait after a Job before checking that the node is Ready (default 10s)",
        .type = "DURATION",
        .set = duration_into(&NodeSettings::ready_delay)},
   };

@@ -16,8 +16,8 @@ namespace hangar::host {
 std::vector<Setting> recorder_settings() {
   return {
       {.name = "recorder-bytes",
-       .help = "what the records of guests' turns may take on disk, such as 256Mi; 0: nothing is "
-               "recorded (default 256Mi)",
+       .help = "maximum size of the records of guests' turns on disk, such as 256Mi; 0 turns "
+               "recording off (default 256Mi)",
        .type = "BYTES",
        .part = Part::Recorder,
        .set = [](Config& config, std::string_view text) -> Result<> {
@@ -30,7 +30,7 @@ std::vector<Setting> recorder_settings() {
          return {};
        }},
       {.name = "recorder-age",
-       .help = "for how long the records of guests' turns are kept (default 24h)",
+       .help = "maximum age of the records of guests' turns (default 24h)",
        .type = "DURATION",
        .part = Part::Recorder,
        .set = [](Config& config, std::string_view text) -> Result<> {

@@ -67,8 +67,8 @@ std::vector<std::string> server_names(const Config::Seeing& options) {
 std::vector<Setting> seeing_settings() {
   return {
       {.name = "records-bind-address",
-       .help = "where users of the cluster are told what is recorded, by HTTPS and with their own "
-               "rights, such as :9444 (default: nowhere)",
+       .help = "address that serves the records over HTTPS to users of the cluster, limited by "
+               "their own rights, such as :9444 (default: none)",
        .type = "ADDRESS:PORT",
        .part = Part::Seeing,
        .set = [](Config& config, std::string_view text) -> Result<> {
@@ -77,8 +77,8 @@ std::vector<Setting> seeing_settings() {
          return {};
        }},
       {.name = "records-url",
-       .help = "the URL by which users reach that, such as https://hangar.example.com:9444 "
-               "(default: through a port-forward to the pod)",
+       .help = "URL at which users reach the records, such as https://hangar.example.com:9444 "
+               "(default: a port-forward to the pod)",
        .type = "URL",
        .part = Part::Seeing,
        .set = [](Config& config, std::string_view text) -> Result<> {
@@ -87,7 +87,7 @@ std::vector<Setting> seeing_settings() {
          return {};
        }},
       {.name = "records-names",
-       .help = "further names and addresses that its certificate is for, with commas between",
+       .help = "comma-separated additional names and addresses in the certificate of the records",
        .type = "NAMES",
        .part = Part::Seeing,
        .set = [](Config& config, std::string_view text) -> Result<> {
@@ -95,8 +95,8 @@ std::vector<Setting> seeing_settings() {
          return {};
        }},
       {.name = "records-secret",
-       .help = "Secret in the host's namespace with its certificate; hangar makes and renews it "
-               "unless somebody else has filled it (default hangar-records)",
+       .help = "Secret in the host's namespace with that certificate; hangar creates and renews it "
+               "unless someone else has filled it (default hangar-records)",
        .type = "NAME",
        .part = Part::Seeing,
        .set = [](Config& config, std::string_view text) -> Result<> {
@@ -110,7 +110,8 @@ Result<> check_seeing(const Config& config) {
   if (config.seeing.bind_address.empty()) return {};
   if (config.recorder_bytes == 0) {
     return fail(ErrorKind::InvalidInput,
-                "records-bind-address needs recorder-bytes: what would be shown?");
+                "records-bind-address needs recorder-bytes above 0: without records there is "
+                "nothing to show");
   }
   return {};
 }

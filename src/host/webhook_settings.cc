@@ -41,8 +41,8 @@ std::function<Result<>(Config&, std::string_view)> file_into(
 std::vector<Setting> webhook_settings() {
   return {
       {.name = "webhook-bind-address",
-       .help = "where admission webhooks are served by HTTPS, such as :9443 (default: there are "
-               "none)",
+       .help = "address that serves admission webhooks over HTTPS, such as :9443 (default: none, "
+               "webhooks are off)",
        .type = "ADDRESS:PORT",
        .part = Part::Webhooks,
        .set = [](Config& config, std::string_view text) -> Result<> {
@@ -51,7 +51,7 @@ std::vector<Setting> webhook_settings() {
          return {};
        }},
       {.name = "webhook-service",
-       .help = "the Service by which the API server reaches them, as namespace/name or "
+       .help = "Service through which the API server reaches the webhooks, as namespace/name or "
                "namespace/name:port",
        .type = "SERVICE",
        .part = Part::Webhooks,
@@ -60,7 +60,7 @@ std::vector<Setting> webhook_settings() {
          return {};
        }},
       {.name = "webhook-url",
-       .help = "in place of a Service: the URL by which the API server reaches them, such as "
+       .help = "URL at which the API server reaches the webhooks, in place of a Service, such as "
                "https://192.0.2.1:9443",
        .type = "URL",
        .part = Part::Webhooks,
@@ -69,14 +69,14 @@ std::vector<Setting> webhook_settings() {
          return {};
        }},
       {.name = "webhook-secret",
-       .help = "Secret in the host's namespace with the certificate of the webhooks; hangar makes "
-               "and renews it unless somebody else has filled it (default hangar-webhook)",
+       .help = "Secret in the host's namespace with the certificate of the webhooks; hangar "
+               "creates and renews it unless someone else has filled it (default hangar-webhook)",
        .type = "NAME",
        .part = Part::Webhooks,
        .set = text_into(&Options::secret)},
       {.name = "webhook-certificate-dir",
-       .help = "in place of a Secret: directory with tls.crt, tls.key and ca.crt, read again when "
-               "they change",
+       .help = "directory with tls.crt, tls.key and ca.crt, in place of a Secret; read again when "
+               "the files change",
        .type = "DIRECTORY",
        .part = Part::Webhooks,
        .set = [](Config& config, std::string_view text) -> Result<> {
@@ -84,38 +84,39 @@ std::vector<Setting> webhook_settings() {
          return {};
        }},
       {.name = "webhook-certificate-file",
-       .help = "the same as files of any name: the certificate, in PEM; needs webhook-key-file",
+       .help = "file with the certificate of the webhooks in PEM, in place of a directory; needs "
+               "webhook-key-file",
        .type = "FILE",
        .part = Part::Webhooks,
        .set = file_into(&admission::CertificateFiles::certificate)},
       {.name = "webhook-key-file",
-       .help = "its private key",
+       .help = "file with the private key of webhook-certificate-file",
        .type = "FILE",
        .part = Part::Webhooks,
        .set = file_into(&admission::CertificateFiles::key)},
       {.name = "webhook-ca-file",
-       .help = "the authority that the API server is to trust for it (default: whom its machine "
-               "trusts)",
+       .help = "file with the authorities by which the API server verifies "
+               "webhook-certificate-file (default: those that its machine trusts)",
        .type = "FILE",
        .part = Part::Webhooks,
        .set = file_into(&admission::CertificateFiles::authorities)},
       {.name = "webhook-ca-from",
-       .help = "Certificate of cert-manager, as namespace/name, whose authority its injector puts "
-               "into webhook configurations (default: hangar puts in ca.crt)",
+       .help = "Certificate of cert-manager, as namespace/name, whose authority its injector "
+               "writes into webhook configurations (default: hangar writes ca.crt)",
        .type = "CERTIFICATE",
        .part = Part::Webhooks,
        .set = text_into(&Options::authorities_from)},
       {.name = "webhook-owner",
-       .help = "ClusterRole that owns the webhook configurations, so that they go when it is "
-               "deleted (default: each Airway owns its own)",
+       .help = "ClusterRole that owns the webhook configurations, so that they are deleted with it "
+               "(default: each Airway owns its own)",
        .type = "NAME",
        .part = Part::Webhooks,
        .set = text_into(&Options::owner)},
       {.name = "webhook-client-ca-file",
-       .help = "file with the authorities of the API server's client certificate: reviews are "
-               "taken from who shows one (default: from anybody; then modules that a review names "
-               "are not fetched, Flights not evaluated, and refusals tell nothing of what a flight "
-               "looked up)",
+       .help = "file with the authorities of the API server's client certificate; reviews without "
+               "such a certificate are refused (default: reviews are accepted from anyone; then "
+               "hangar fetches no module that a review names, evaluates no Flight, and refusals "
+               "show nothing that a flight looked up)",
        .type = "FILE",
        .part = Part::Webhooks,
        .set = [](Config& config, std::string_view text) -> Result<> {
@@ -123,7 +124,7 @@ std::vector<Setting> webhook_settings() {
          return {};
        }},
       {.name = "webhook-client-names",
-       .help = "common names that this certificate may have, with commas between (default: any)",
+       .help = "comma-separated common names that the client certificate may have (default: any)",
        .type = "NAMES",
        .part = Part::Webhooks,
        .set = [](Config& config, std::string_view text) -> Result<> {
@@ -131,8 +132,8 @@ std::vector<Setting> webhook_settings() {
          return {};
        }},
       {.name = "webhook-drain",
-       .help = "how long a host that ends goes on answering, so that the Service has time to leave "
-               "it out (default 5s)",
+       .help = "time for which a stopping host still answers reviews, until the Service stops "
+               "sending them (default 5s)",
        .type = "DURATION",
        .part = Part::Webhooks,
        .set = [](Config& config, std::string_view text) -> Result<> {
@@ -150,21 +151,22 @@ std::vector<Setting> webhook_settings() {
 Result<> check(const Options& options) {
   if (!options.bind_address.empty() && !options.reach.is_set()) {
     return fail(ErrorKind::InvalidInput,
-                "webhook-bind-address needs webhook-service or webhook-url: how does the API "
-                "server reach this host?");
+                "webhook-bind-address needs webhook-service or webhook-url, by which the API "
+                "server reaches this host");
   }
   if (options.bind_address.empty() && options.reach.is_set()) {
     return fail(ErrorKind::InvalidInput,
-                "webhook-service and webhook-url need webhook-bind-address: where are webhooks "
-                "served?");
+                "webhook-service and webhook-url need webhook-bind-address, the address that "
+                "serves webhooks");
   }
   if (options.certificate.certificate.empty() != options.certificate.key.empty()) {
     return fail(ErrorKind::InvalidInput,
-                "webhook-certificate-file and webhook-key-file are of no use without each other");
+                "webhook-certificate-file and webhook-key-file must be set together");
   }
   if (!options.client_names.empty() && options.client_authorities.empty()) {
-    return fail(ErrorKind::InvalidInput,
-                "webhook-client-names needs webhook-client-ca-file: who says that a name is true?");
+    return fail(
+        ErrorKind::InvalidInput,
+        "webhook-client-names needs webhook-client-ca-file, which verifies the client certificate");
   }
   return {};
 }

@@ -159,12 +159,11 @@ int main(int argc, char** argv) {
   std::vector<std::string> wanted;
   CLI::App app("Downloads Wasm runtimes for hangar-node, checked against their SHA-256.");
   app.set_version_flag("--version", HANGAR_VERSION);
-  app.add_option("--to", directory, "the directory, made if it is not there")->required();
+  app.add_option("--to", directory, "output directory, created if it does not exist")->required();
   app.add_option("--ca-file", ca_file, "PEM file of the CAs to trust instead of the system's");
-  app.add_option(
-         "RUNTIME", wanted,
-         "FILE[@ARCHITECTURE]=URL#sha256:HEX; a .tar.gz has to have one file called FILE, whose "
-         "checksum comes behind it: #program-sha256:HEX")
+  app.add_option("RUNTIME", wanted,
+                 "FILE[@ARCHITECTURE]=URL#sha256:HEX; a .tar.gz must contain one file named FILE, "
+                 "whose checksum follows: #program-sha256:HEX")
       ->required();
   try {
     app.parse(argc, argv);

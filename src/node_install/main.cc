@@ -47,26 +47,30 @@ struct Arguments {
 };
 
 void add_common(CLI::App& command, Arguments& arguments) {
-  command.add_option("--root", arguments.root, "where the node's root is mounted")
+  command.add_option("--root", arguments.root, "path at which the node's root is mounted")
       ->envname("NODE_ROOT")
       ->capture_default_str();
-  command.add_option("--distribution", arguments.distribution,
-                     "take this one instead of looking: " + distribution_names());
+  command.add_option(
+      "--distribution", arguments.distribution,
+      "Kubernetes distribution of the node, instead of detecting it: " + distribution_names());
   command.add_option("--install-dir", arguments.install_directory,
-                     "where runtimes go, as the node sees it");
-  command.add_flag("--json", arguments.is_json, "one JSON object a line on stdout, errors too");
+                     "directory for the runtimes, as the node sees it");
+  command.add_flag("--json", arguments.is_json,
+                   "print one JSON object per line on stdout, errors too");
 }
 
 void add_changing(CLI::App& command, Arguments& arguments) {
-  command.add_flag("--no-restart", arguments.no_restart, "leave the restart of containerd to you");
-  command.add_option("--restart-command", arguments.restart_command,
-                     "restarts containerd, run by sh -c here instead of a service manager there");
+  command.add_flag("--no-restart", arguments.no_restart,
+                   "do not restart containerd; you restart it");
+  command.add_option(
+      "--restart-command", arguments.restart_command,
+      "command that restarts containerd, run here by sh -c, instead of the node's service manager");
   command
       .add_option("--restart-timeout", arguments.restart_seconds,
-                  "seconds until containerd has to answer again")
+                  "seconds within which containerd must answer again")
       ->check(CLI::Range(1, 3600))
       ->capture_default_str();
-  command.add_flag("--dry-run", arguments.is_dry_run, "change nothing, say what would change");
+  command.add_flag("--dry-run", arguments.is_dry_run, "change nothing, print what would change");
 }
 
 // The path becomes part of a TOML text, of a Go template, and of other paths.
@@ -154,26 +158,27 @@ Result<int> run_command_line(std::string_view command, const Arguments& argument
 
 int run(int argc, char** argv) {
   Arguments arguments;
-  CLI::App app("Puts Wasm runtimes on a Kubernetes node, and takes them off again.");
+  CLI::App app("Installs Wasm runtimes on a Kubernetes node, and uninstalls them.");
   app.set_version_flag("--version", HANGAR_VERSION);
   app.require_subcommand(1);
-  CLI::App* install = app.add_subcommand("install", "installs, or brings up to date");
-  CLI::App* uninstall = app.add_subcommand("uninstall", "undoes what install did");
-  CLI::App* status = app.add_subcommand(
-      "status", "exit status 0: installed, 10: not installed, 11: not complete or changed");
+  CLI::App* install = app.add_subcommand("install", "install or update the runtimes");
+  CLI::App* uninstall = app.add_subcommand("uninstall", "uninstall the runtimes");
+  CLI::App* status = app.add_subcommand("status",
+                                        "report the installation; exit status 0: installed, 10: "
+                                        "not installed, 11: incomplete or changed");
   for (CLI::App* command : {install, uninstall, status})
     add_common(*command, arguments);
   for (CLI::App* command : {install, uninstall})
     add_changing(*command, arguments);
   install
       ->add_option("--runtimes-dir", arguments.runtimes_directory,
-                   "directory of runtimes with their SHA256SUMS")
+                   "directory with the runtimes and their SHA256SUMS")
       ->required();
-  install->add_option("--checksum", arguments.checksums,
-                      "FILE[@ARCHITECTURE]=sha256:HEX: install these, repeatable, whatever the "
-                      "SHA256SUMS says");
+  install->add_option(
+      "--checksum", arguments.checksums,
+      "FILE[@ARCHITECTURE]=sha256:HEX: install this file, whatever SHA256SUMS says; repeatable");
   install->add_flag("--keep-existing", arguments.keep_existing,
-                    "leave runtime handlers of the same name to whoever configured them");
+                    "keep runtime handlers of the same name that someone else has configured");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -12,12 +12,12 @@ import (
 
 func main() {
 	var options fromchart.Options
-	flag.StringVar(&options.Out, "out", "", "directory that is made")
+	flag.StringVar(&options.Out, "out", "", "directory to create; an existing one must be empty")
 	flag.StringVar(&options.SDK, "sdk", "", "directory of the SDK's source")
-	flag.StringVar(&options.Module, "module", "", "name of the Go module (default: the chart's)")
-	flag.StringVar(&options.KubeVersion, "kube-version", "", "Kubernetes that the chart is rendered for")
+	flag.StringVar(&options.Module, "module", "", "name of the Go module (default: the chart's name)")
+	flag.StringVar(&options.KubeVersion, "kube-version", "", "Kubernetes version to render the chart for (default: Helm's)")
 	flag.BoolVar(&options.IncludeCRDs, "include-crds", false, "render the chart's CustomResourceDefinitions as well")
-	flag.BoolVar(&options.NoHooks, "no-hooks", false, "leave out hooks")
+	flag.BoolVar(&options.NoHooks, "no-hooks", false, "leave out the chart's hooks")
 	flag.Parse()
 	if flag.NArg() != 1 || options.Out == "" || options.SDK == "" {
 		flag.Usage()
