@@ -502,7 +502,7 @@ def pinned_airway_flow(cluster, host, modules):
     cluster.patch(*airway, {"status": {"flight": {"sha256": "0" * 64}}}, None, "status")
     assert host.stop() == 0
     host.start()
-    eventually(lambda: condition(cluster.get(*airway)).get("reason") == "ModuleUnavailable", "it is nowhere", 60)
+    eventually(lambda: condition(cluster.get(*airway)).get("reason") == "ModuleUnavailable", "it is nowhere", COMPILED)
     eventually(lambda: not copies(), "nobody needs the copy", 60)
     cluster.delete(*airway)
     eventually(lambda: cluster.get(*airway) is None, "the Airway is gone", 90)
