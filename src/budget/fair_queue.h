@@ -123,6 +123,13 @@ class FairQueue {
     tenants_[consumer.tenant].consumers.charge(consumer.name, cost);
   }
 
+  // True when another tenant waits that has received less cost than this one, and for which
+  // `may_tenant(tenant)`: where work can be interrupted, it is that tenant's turn.
+  template <class MayTenant>
+  [[nodiscard]] bool is_ahead(const Tenant& tenant, MayTenant may_tenant) const {
+    return tenants_.is_ahead(tenant, may_tenant);
+  }
+
   // None when the item does not wait any more.
   std::optional<Item> remove(const Consumer& consumer, Ticket ticket) {
     const Items* const items = items_of(consumer);

@@ -41,11 +41,15 @@ std::size_t FairSlots::held_count(const Tenant& tenant) const {
   return shares_.held_count(tenant) + (tenant.is_host() ? host_held_ : 0);
 }
 
-bool FairSlots::may_take(const Tenant& tenant) const {
-  if (tenant.is_host()) return shares_.free_count() > 0 || host_held_ < options_.host_slots;
+bool FairSlots::may_take(const Tenant& tenant, std::size_t freed) const {
+  if (tenant.is_host()) return shares_.free_count() + freed > 0 || host_held_ < options_.host_slots;
   const std::size_t held = held_count(tenant);
-  if (!shares_.may_take(tenant) || held >= options_.slots_per_tenant_max) return false;
+  if (!shares_.may_take(tenant, freed) || held >= options_.slots_per_tenant_max) return false;
   return !most_ || held < std::max<std::size_t>(most_(tenant), 1);
+}
+
+bool FairSlots::is_ahead(const Tenant& tenant) const {
+  return queue_.is_ahead(tenant, [this](const Tenant& other) { return may_take(other, 1); });
 }
 
 void FairSlots::serve() {

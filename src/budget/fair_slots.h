@@ -46,6 +46,9 @@ class FairSlots {
 
     // Adds cost beyond the expected one: of a guest's turn, its processor time.
     void charge(std::uint64_t cost) { slots_->queue_.charge(consumer_, cost); }
+    // True when another tenant waits that may take this slot, and has received less cost than what
+    // this tenant was charged: where work can be interrupted, it is that tenant's turn.
+    [[nodiscard]] bool is_ahead() const { return slots_->is_ahead(consumer_.tenant); }
 
    private:
     friend class FairSlots;
@@ -74,7 +77,9 @@ class FairSlots {
   [[nodiscard]] std::size_t held_count(const Tenant& tenant) const;
 
  private:
-  [[nodiscard]] bool may_take(const Tenant& tenant) const;
+  // `freed`: as if that many more slots were free.
+  [[nodiscard]] bool may_take(const Tenant& tenant, std::size_t freed = 0) const;
+  [[nodiscard]] bool is_ahead(const Tenant& tenant) const;
   void serve();
   void release(const Consumer& consumer);
 

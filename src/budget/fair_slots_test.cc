@@ -4,6 +4,7 @@
 #include "budget/consumer.h"
 #include "io/event.h"
 #include "io/loop.h"
+#include "io/run.h"
 #include "io/task.h"
 
 #include <gtest/gtest.h>
@@ -114,6 +115,39 @@ TEST_F(FairSlotsTest, ATenantThatComesLateFindsASlotHoweverManyAnotherWants) {
   EXPECT_EQ(slots.waiting_count(), 8U);
   EXPECT_EQ(end_all().size(), 12U);
   EXPECT_EQ(slots.waiting_count(), 0U);
+}
+
+TEST_F(FairSlotsTest, ASlotIsAheadOfThoseThatWaitAndHaveHadLess) {
+  FairSlots slots(loop_, {.slots = 2});
+  const auto take = [&](const std::string& namespace_name) {
+    auto slot = io::run_to_end(
+        loop_,
+        slots.acquire({.tenant = Tenant::of_namespace(namespace_name), .name = "a"}, {}, {}));
+    EXPECT_TRUE(slot.has_value());
+    return std::move(slot).value();
+  };
+  FairSlots::Slot first = take("a");
+  FairSlots::Slot second = take("b");
+  first.charge(100);
+  second.charge(10);
+  EXPECT_FALSE(first.is_ahead()) << "of nobody";
+  begin(slots, "a");
+  begin(slots, "b");
+  EXPECT_FALSE(first.is_ahead()) << "of b, which may hold one slot only";
+
+  begin(slots, "c");
+
+  EXPECT_TRUE(first.is_ahead());
+  EXPECT_TRUE(second.is_ahead());
+  {
+    const FairSlots::Slot given_back = std::move(first);
+  }
+  run_ready();
+  EXPECT_EQ(began_, "c");
+  {
+    const FairSlots::Slot given_back = std::move(second);
+  }
+  (void)end_all();
 }
 
 TEST_F(FairSlotsTest, ASingleSlotGoesRoundTheTenants) {

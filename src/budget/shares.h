@@ -18,7 +18,10 @@ class Shares {
  public:
   explicit Shares(std::size_t places) : free_(places) {}
 
-  [[nodiscard]] bool may_take(const Tenant& tenant) const { return held_count(tenant) < free_; }
+  // `freed`: as if that many of other tenants' places were free as well.
+  [[nodiscard]] bool may_take(const Tenant& tenant, std::size_t freed = 0) const {
+    return held_count(tenant) < free_ + freed;
+  }
   // The rule is the caller's to ask for: the host's own work takes what is free.
   void take(const Tenant& tenant) {
     HANGAR_ASSERT(free_ > 0, "a place that is taken was free");

@@ -2,18 +2,21 @@
 
 #include "base/assert.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "budget/accounts.h"
 #include "budget/consumer.h"
 #include "budget/fair_slots.h"
 #include "budget/reservation_queue.h"
 #include "io/event.h"
 #include "io/file.h"
+#include "io/loop.h"
 #include "io/task.h"
 #include "io/workers.h"
 #include "wasm/compiler_process.h"
 #include "wasm/digest.h"
 #include "wasm/engine.h"
 #include "wasm/internal/code_files.h"
+#include "wasm/internal/overseer.h"
 #include "wasm/limits.h"
 #include "wasm/module.h"
 #include "wasm/module_header.h"
@@ -23,6 +26,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -59,6 +63,38 @@ Result<PrivateFile> checked_file(const std::filesystem::path& directory, const D
 }
 
 }  // namespace
+
+// The right to compile one module, and what it costs: nanoseconds, of processor time or of a wait
+// for memory. Both are charged to the namespace while they pass.
+class CodeCache::Turn {
+ public:
+  Turn(budget::FairSlots::Slot slot, std::chrono::nanoseconds processor_max,
+       std::chrono::nanoseconds memory_wait_max)
+      : slot_(std::move(slot)), processor_max_(processor_max), memory_wait_max_(memory_wait_max) {}
+
+  // `used`, `waited`: so far.
+  bool may_compute(std::chrono::nanoseconds used) {
+    charge(used, computed_);
+    return used < processor_max_ || !slot_.is_ahead();
+  }
+  bool may_wait(std::chrono::nanoseconds waited) {
+    charge(waited, waited_);
+    return waited < memory_wait_max_ || !slot_.is_ahead();
+  }
+
+ private:
+  void charge(std::chrono::nanoseconds now, std::chrono::nanoseconds& before) {
+    if (now <= before) return;
+    slot_.charge(static_cast<std::uint64_t>((now - before).count()));
+    before = now;
+  }
+
+  budget::FairSlots::Slot slot_;
+  const std::chrono::nanoseconds processor_max_;
+  const std::chrono::nanoseconds memory_wait_max_;
+  std::chrono::nanoseconds computed_{0};
+  std::chrono::nanoseconds waited_{0};
+};
 
 CodeCache::CodeCache(Engine& engine, Options options)
     : engine_(engine),
@@ -178,26 +214,27 @@ io::Task<Result<>> CodeCache::compile_entry(Digest digest,
         return checked_file(directory, digest, *bytes);
       }));
   budget::FairSlots& slots = size <= kSmallModuleBytesMax ? small_ : large_;
-  const budget::FairSlots::Slot slot = HANGAR_CO_TRY(co_await slots.acquire(
-      std::move(consumer), {.cost = size, .rank = static_cast<std::uint32_t>(std::bit_width(size))},
-      stop));
-  // Reserved for the host: everyone who has the module shares the code, and the slots above decide
-  // whose turn it is.
-  const std::uint64_t memory_bytes = compiler_memory_bytes(size);
-  std::optional<budget::Reservation> memory;
-  if (budget::ReservationQueue* const queue = engine_.memory()) {
-    memory = HANGAR_CO_TRY(co_await queue->reserve(
-        {.tenant = budget::Tenant::host(), .name = "compile"}, memory_bytes, stop));
-  }
+  budget::FairSlots::Slot slot = HANGAR_CO_TRY(co_await slots.acquire(
+      std::move(consumer), {.rank = static_cast<std::uint32_t>(std::bit_width(size))}, stop));
+  Turn turn(std::move(slot), options_.turn_min + size / limits::kMiB * options_.turn_per_mib,
+            options_.memory_wait_max);
+  co_return co_await compile_in_turn(digest, std::move(input), turn, size, std::move(stop));
+}
 
+io::Task<Result<>> CodeCache::compile_in_turn(Digest digest, PrivateFile input, Turn& turn,
+                                              std::uint64_t module_bytes, std::stop_token stop) {
+  const std::uint64_t memory_bytes = compiler_memory_bytes(module_bytes);
+  std::optional<budget::Reservation> memory =
+      HANGAR_CO_TRY(co_await reserve_memory(turn, memory_bytes, stop));
   const std::filesystem::path temporary = internal::temporary_name(private_directory());
-  Result<> done = co_await compile(engine_.loop(), engine_.workers(),
-                                   {.program = options_.compile_program,
-                                    .input = std::move(input),
-                                    .output = temporary,
-                                    .memory_bytes = memory_bytes,
-                                    .deadline = options_.compile_deadline},
-                                   stop);
+  CompileJob job{.program = options_.compile_program,
+                 .input = std::move(input),
+                 .output = temporary,
+                 .memory_bytes = memory_bytes,
+                 .deadline = options_.compile_deadline,
+                 .may_go_on = [&turn](auto used) { return turn.may_compute(used); },
+                 .asks_every = options_.turn_step};
+  Result<> done = co_await compile(engine_.loop(), engine_.workers(), std::move(job), stop);
   memory.reset();
   if (done) {
     ++compiled_count_;
@@ -213,6 +250,31 @@ io::Task<Result<>> CodeCache::compile_entry(Digest digest,
     std::filesystem::remove(temporary, ignored);
   }
   co_return done;
+}
+
+// Reserved for the host: everyone who has the module shares the code, and the turns decide whose
+// module is compiled. None: nothing is counted.
+io::Task<Result<std::optional<budget::Reservation>>> CodeCache::reserve_memory(
+    Turn& turn, std::uint64_t bytes, std::stop_token stop) {
+  budget::ReservationQueue* const queue = engine_.memory();
+  if (queue == nullptr) co_return std::nullopt;
+  std::stop_source ends;
+  const std::stop_callback on_stop(stop, [&ends] { ends.request_stop(); });
+  const Instant since = io::Loop::now();
+  internal::Overseer overseer(
+      engine_.loop(), options_.turn_step,
+      [&turn, since] { return turn.may_wait(io::Loop::now() - since); },
+      [&ends] { ends.request_stop(); });
+  Result<budget::Reservation> memory = co_await queue->reserve(
+      {.tenant = budget::Tenant::host(), .name = "compile"}, bytes, ends.get_token());
+  if (!memory && overseer.has_ended_it() && !stop.stop_requested()) {
+    co_return fail(ErrorKind::Unavailable,
+                   fmt::format("there was no memory for compiling ({}) while modules of other "
+                               "namespaces waited for it. It is tried again",
+                               budget::size_text(bytes)));
+  }
+  if (!memory) co_return std::unexpected(std::move(memory).error());
+  co_return std::optional(*std::move(memory));
 }
 
 // How much memory a module needs is unknown beforehand, so the bound is an estimate, and leaves

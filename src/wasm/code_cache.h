@@ -25,6 +25,7 @@
 #include "wasm/engine.h"
 #include "wasm/limits.h"
 #include "wasm/module.h"
+#include "wasm/snapshot/private_file.h"
 
 #include <chrono>
 #include <cstddef>
@@ -33,6 +34,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -41,8 +43,10 @@ namespace hangar::wasm {
 
 // Concurrent compilations. A module of at most kSmallModuleBytesMax (most of Rust, C++ and TinyGo)
 // never waits for a large one, whose compilation takes seconds to minutes; and no namespace holds
-// both slots for small ones. The memory of each compiler is reserved, from the same budget as the
-// guests', before it starts.
+// both slots for small ones. Namespaces take turns by the processor time that their compilations
+// have used; a compilation that has used more than a turn (limits::kCompileTurnMin) is ended while
+// a namespace waits that has used less. The memory of each compiler is reserved, from the same
+// budget as the guests', before it starts.
 inline constexpr std::size_t kSmallCompilationsMax = 2;
 inline constexpr std::size_t kLargeCompilationsMax = 1;
 inline constexpr std::uint64_t kSmallModuleBytesMax = 8 * limits::kMiB;
@@ -63,6 +67,12 @@ class CodeCache {
     std::filesystem::path compile_program;  // hangar-compile.
     std::uint64_t bytes_max = limits::kCodeCacheBytesMax;  // Least recently used go.
     std::chrono::nanoseconds compile_deadline = limits::kCompileMax;
+    // The processor time of a turn: this, and more for each MiB of the module.
+    std::chrono::nanoseconds turn_min = limits::kCompileTurnMin;
+    std::chrono::nanoseconds turn_per_mib = limits::kCompileTurnPerMiB;
+    std::chrono::nanoseconds memory_wait_max = limits::kCompileMemoryWaitMax;
+    // How often a compilation is asked what it has used.
+    std::chrono::nanoseconds turn_step = std::chrono::seconds(1);
     // For the modules of one namespace that wait for compilation.
     std::uint64_t waiting_bytes_max = limits::kCompilationsOfOneWaitingBytesMax;
     // Null: no one else can write to `directory`.
@@ -84,7 +94,8 @@ class CodeCache {
 
   // Loads the module, and compiles it if necessary. The same digest gives the same object while
   // anyone holds it. Concurrent calls for one digest share the work. Namespaces take turns at
-  // compilation, and the small modules of each go first. InvalidInput: `wasm_bytes` is not a
+  // compilation, and the small modules of each go first. A compilation whose turn is over is ended
+  // with Unavailable: the caller tries again after a while. InvalidInput: `wasm_bytes` is not a
   // module that can be compiled, or does not have this digest. NotFound: not cached and no
   // bytes. LimitExceeded: as for compile(), or too many modules of the consumer's namespace
   // wait. Unavailable: as for compile(). Cancelled. `allocation`: Pooled becomes OnDemand for a
@@ -118,6 +129,12 @@ class CodeCache {
   [[nodiscard]] io::Task<Result<>> compile_entry(Digest digest,
                                                  std::shared_ptr<const std::string> wasm_bytes,
                                                  std::stop_token stop, budget::Consumer consumer);
+  class Turn;
+  [[nodiscard]] io::Task<Result<>> compile_in_turn(Digest digest, PrivateFile input, Turn& turn,
+                                                   std::uint64_t module_bytes,
+                                                   std::stop_token stop);
+  [[nodiscard]] io::Task<Result<std::optional<budget::Reservation>>> reserve_memory(
+      Turn& turn, std::uint64_t bytes, std::stop_token stop);
   [[nodiscard]] std::shared_ptr<const Module> find_live(const Key& key);
   [[nodiscard]] std::uint64_t compiler_memory_bytes(std::uint64_t module_bytes) const;
   // Where no one else can change a file before it is used.

@@ -497,6 +497,63 @@ TEST_F(CompileQueueTest, ANamespaceFindsACompilerHoweverManyModulesAnotherHas) {
   stop(*cache);
 }
 
+TEST_F(CompileQueueTest, ALargeModuleWhoseTurnIsOverGivesWayToAnotherNamespace) {
+  const auto cache = make_cache({.compile_program = program_,
+                                 .turn_min = std::chrono::nanoseconds(0),
+                                 .turn_per_mib = std::chrono::nanoseconds(0),
+                                 .turn_step = std::chrono::milliseconds(1)});
+  begin(*cache, "greedy", kSmallModuleBytesMax);
+  ASSERT_THAT(begun(1), SizeIs(1));
+  begin(*cache, "greedy", kSmallModuleBytesMax + 1);
+
+  begin(*cache, "team", kSmallModuleBytesMax + 1000);
+
+  EXPECT_GT(begun(2).at(1), guest_->size() + kSmallModuleBytesMax + 1000);
+  EXPECT_EQ(refused_.at(0), ErrorKind::Unavailable) << "it is tried again";
+  stop(*cache);
+}
+
+TEST_F(CompileQueueTest, ATurnThatIsOverEndsOnlyForANamespaceThatMayTakeItsPlace) {
+  const auto cache = make_cache({.compile_program = program_,
+                                 .turn_min = std::chrono::nanoseconds(0),
+                                 .turn_per_mib = std::chrono::nanoseconds(0),
+                                 .turn_step = std::chrono::milliseconds(1)});
+  // Both have a small module that is compiled, and another one that waits.
+  for (std::size_t index = 1; index <= 2; ++index) {
+    begin(*cache, "a", index);
+    begin(*cache, "b", 100 + index);
+    ASSERT_THAT(begun(2), SizeIs(2));
+  }
+  begin(*cache, "large", kSmallModuleBytesMax);
+  ASSERT_THAT(begun(3), SizeIs(3));
+
+  begin(*cache, "large", kSmallModuleBytesMax + 1);
+  rig_.await([](io::Loop& loop) -> io::Task<bool> {
+    co_return (co_await loop.sleep(std::chrono::milliseconds(50), std::stop_token())).has_value();
+  }(rig_.loop()));
+
+  EXPECT_THAT(begun(3), SizeIs(3));
+  EXPECT_THAT(refused_, SizeIs(0));
+  stop(*cache);
+}
+
+TEST_F(CompileQueueTest, ATurnLastsAsLongAsItsModuleIsLarge) {
+  const auto cache = make_cache({.compile_program = program_,
+                                 .turn_min = std::chrono::nanoseconds(0),
+                                 .turn_per_mib = std::chrono::hours(1),
+                                 .turn_step = std::chrono::milliseconds(1)});
+  begin(*cache, "greedy", kSmallModuleBytesMax);
+  ASSERT_THAT(begun(1), SizeIs(1));
+
+  begin(*cache, "team", kSmallModuleBytesMax + 1000);
+  rig_.await([](io::Loop& loop) -> io::Task<bool> {
+    co_return (co_await loop.sleep(std::chrono::milliseconds(50), std::stop_token())).has_value();
+  }(rig_.loop()));
+
+  EXPECT_THAT(begun(1), SizeIs(1));
+  stop(*cache);
+}
+
 // Loads in progress, loads that wait for these, and loads that wait for a compiler.
 TEST_F(CompileQueueTest, StoppingEndsEveryLoad) {
   auto cache = make_cache({.compile_program = program_});
@@ -515,15 +572,20 @@ TEST_F(CompileQueueTest, StoppingEndsEveryLoad) {
 
 // A cache without native code, on a host with this much memory for guests.
 struct SmallHost {
-  explicit SmallHost(std::uint64_t memory_bytes) : memory({.host_bytes_max = memory_bytes}) {
+  explicit SmallHost(std::uint64_t memory_bytes, CodeCache::Options options = {})
+      : memory({.host_bytes_max = memory_bytes}), cache(rig.engine(), in(directory, options)) {
     EXPECT_TRUE(cache.open().has_value());
+  }
+  static CodeCache::Options in(const TemporaryDirectory& directory, CodeCache::Options options) {
+    options.directory = directory.path();
+    options.compile_program = HANGAR_COMPILE_PROGRAM;
+    return options;
   }
 
   budget::Accounts memory;
   GuestRig rig{{.memory = &memory}};
   const TemporaryDirectory directory;
-  CodeCache cache{rig.engine(),
-                  {.directory = directory.path(), .compile_program = HANGAR_COMPILE_PROGRAM}};
+  CodeCache cache;
   const std::shared_ptr<const std::string> bytes = GuestRig::bytes_of("exit_3");
 };
 
@@ -543,6 +605,42 @@ TEST(CompilerMemory, IsReservedWithTheGuestsAndGivenBack) {
 
   host.rig.loop().run_until([&] { return is_loaded; });
   EXPECT_EQ(host.memory.held_bytes(), 0U);
+}
+
+// Two namespaces have a module for the only slot of its kind.
+TEST(CompilerMemory, AModuleThatFindsNoneGivesWayToAnotherNamespace) {
+  SmallHost host(1024 * limits::kMiB, {.memory_wait_max = std::chrono::nanoseconds(0),
+                                       .turn_step = std::chrono::milliseconds(1)});
+  const auto guests = host.memory.reserve(budget::unnamed_consumer(), 1000 * limits::kMiB);
+  ASSERT_TRUE(guests.has_value());
+  std::vector<std::pair<std::string, Error>> ended;
+  const auto load = [&](const std::string& namespace_name, char last) {
+    std::string module = *host.bytes + std::string({'\0', '\x80', '\x80', '\x80', '\x05', '\0'});
+    module.append(10 * limits::kMiB - 1, last);
+    host.rig.loop().spawn([](CodeCache& cache, std::shared_ptr<const std::string> bytes,
+                             std::string name,
+                             std::vector<std::pair<std::string, Error>>& ended) -> io::Task<void> {
+      const auto loaded =
+          co_await cache.load(Digest::of(*bytes), bytes, {}, Module::Allocation::Pooled,
+                              {.tenant = budget::Tenant::of_namespace(name), .name = "operator/a"});
+      if (!loaded) ended.emplace_back(std::move(name), loaded.error());
+    }(host.cache, std::make_shared<const std::string>(std::move(module)), namespace_name, ended));
+  };
+  load("first", 'a');
+  host.rig.loop().run_until([&] { return host.rig.engine().memory()->waiting_count() == 1; });
+  EXPECT_THAT(ended, SizeIs(0)) << "while nobody else waits";
+
+  load("second", 'b');
+  load("third", 'c');
+  host.rig.loop().run_until([&] { return ended.size() == 2; });
+
+  EXPECT_EQ(ended.at(0).first, "first");
+  EXPECT_EQ(ended.at(0).second.kind(), ErrorKind::Unavailable) << "it is tried again";
+  EXPECT_THAT(ended.at(0).second.message(), HasSubstr("no memory for compiling"));
+  host.rig.await([](CodeCache& cache) -> io::Task<bool> {
+    co_await cache.stop();
+    co_return true;
+  }(host.cache));
 }
 
 // The sandbox and the sanitizers exclude each other: a sanitized build has no limits to test.

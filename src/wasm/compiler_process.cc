@@ -8,6 +8,7 @@
 #include "io/task.h"
 #include "io/workers.h"
 #include "wasm/compile_exit.h"
+#include "wasm/internal/overseer.h"
 #include "wasm/limits.h"
 #include "wasm/snapshot/private_file.h"
 
@@ -15,9 +16,12 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/types.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,6 +32,7 @@
 #include <cstdint>
 #include <expected>
 #include <filesystem>
+#include <functional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -64,6 +69,24 @@ struct Job {
   std::vector<std::string> arguments = {};  // They follow the bytes of memory.
   std::string_view doing;                   // For messages.
 };
+
+// Whether a process may go on, and how often that is asked: as in CompileJob.
+struct Orders {
+  std::function<bool(std::chrono::nanoseconds used)> may_go_on = {};
+  std::chrono::nanoseconds asks_every{};
+};
+
+// Processor time of a process that has not been waited for; it may have ended.
+std::chrono::nanoseconds processor_time_of(pid_t pid) {
+  clockid_t clock{};
+  timespec used{};
+  if (::clock_getcpuclockid(pid, &clock) != 0 || ::clock_gettime(clock, &used) != 0) return {};
+  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+}
+
+std::chrono::nanoseconds duration_of(const timeval& time) {
+  return std::chrono::seconds(time.tv_sec) + std::chrono::microseconds(time.tv_usec);
+}
 
 Result<Process> start(const Job& job) {
   const std::filesystem::path path = job.output.empty() ? "/dev/null" : job.output;
@@ -155,7 +178,7 @@ Result<> outcome_of(int status, std::string message, std::uint64_t memory_bytes,
 }
 
 io::Task<Result<>> run(io::Loop& loop, io::Workers& workers, Job job,
-                       std::chrono::nanoseconds deadline, std::stop_token stop) {
+                       std::chrono::nanoseconds deadline, Orders orders, std::stop_token stop) {
   const std::uint64_t memory_bytes = job.memory_bytes;
   const std::string_view doing = job.doing;
   // Starting a process from a large one takes milliseconds.
@@ -167,6 +190,7 @@ io::Task<Result<>> run(io::Loop& loop, io::Workers& workers, Job job,
 
   const io::OneShot<bool> ended(loop);
   bool is_late = false;
+  bool has_to_give_way = false;
   if (handle.value() < 0) {
     const int code = errno;
     ::kill(pid, SIGKILL);
@@ -181,16 +205,30 @@ io::Task<Result<>> run(io::Loop& loop, io::Workers& workers, Job job,
       ::kill(pid, SIGKILL);
     });
     const std::stop_callback on_stop(stop, [pid] { ::kill(pid, SIGKILL); });
+    std::function<bool()> may_go_on;
+    if (orders.may_go_on) may_go_on = [&] { return orders.may_go_on(processor_time_of(pid)); };
+    internal::Overseer overseer(loop, orders.asks_every, std::move(may_go_on),
+                                [pid] { ::kill(pid, SIGKILL); });
     co_await ended.wait();
+    has_to_give_way = overseer.has_ended_it();
   }
   int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  rusage usage{};
+  while (::wait4(pid, &status, 0, &usage) < 0 && errno == EINTR) {
   }
+  const std::chrono::nanoseconds used = duration_of(usage.ru_utime) + duration_of(usage.ru_stime);
+  if (orders.may_go_on) (void)orders.may_go_on(used);
   std::string message = read_messages(started->messages.value());
   const bool is_killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
   if (is_killed && is_late) {
     co_return fail(ErrorKind::LimitExceeded,
                    fmt::format("{} has not ended in the time that is allowed", doing));
+  }
+  if (is_killed && has_to_give_way) {
+    co_return fail(ErrorKind::Unavailable,
+                   fmt::format("{} was ended after {} s of processor time, because modules of "
+                               "other namespaces wait for it. It is tried again",
+                               doing, std::chrono::round<std::chrono::seconds>(used).count()));
   }
   if (is_killed && stop.stop_requested()) co_return fail(ErrorKind::Cancelled, "stopped");
   co_return outcome_of(status, std::move(message), memory_bytes, doing);
@@ -206,7 +244,8 @@ io::Task<Result<>> compile(io::Loop& loop, io::Workers& workers, CompileJob job,
               .output = std::move(job.output),
               .memory_bytes = job.memory_bytes,
               .doing = "compiling"},
-             job.deadline, std::move(stop));
+             job.deadline, {.may_go_on = std::move(job.may_go_on), .asks_every = job.asks_every},
+             std::move(stop));
 }
 
 io::Task<Result<>> verify(io::Loop& loop, io::Workers& workers, VerifyJob job,
@@ -219,7 +258,7 @@ io::Task<Result<>> verify(io::Loop& loop, io::Workers& workers, VerifyJob job,
               .memory_bytes = limits::kVerifyMemoryBytes,
               .arguments = std::move(arguments),
               .doing = "verifying its signature"},
-             job.deadline, std::move(stop));
+             job.deadline, {}, std::move(stop));
 }
 
 }  // namespace hangar::wasm

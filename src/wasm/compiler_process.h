@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -23,12 +24,17 @@ struct CompileJob {
   std::uint64_t memory_bytes = 0;  // The process may take this much, besides its input.
   // In wall-clock time. The program itself bounds its processor time.
   std::chrono::nanoseconds deadline{};
+  // Called from time to time with the processor time that the process has used, and once when it
+  // has ended. Returns whether the process may go on. Empty: it may.
+  std::function<bool(std::chrono::nanoseconds used)> may_go_on = {};
+  std::chrono::nanoseconds asks_every = std::chrono::seconds(1);
 };
 
 // Writes native code for the module to `job.output`. InvalidInput: the module is at fault; the
 // message is the compiler's. LimitExceeded: it takes more processor time or memory than is allowed,
 // or has not ended at the deadline. Cancelled: the process was killed because of `stop`.
-// Unavailable: anything else. The output is complete only after success. Loop thread.
+// Unavailable: it was killed because it may not go on, or anything else. The output is complete
+// only after success. Loop thread.
 [[nodiscard]] io::Task<Result<>> compile(io::Loop& loop, io::Workers& workers, CompileJob job,
                                          std::stop_token stop);
 

@@ -43,6 +43,21 @@ inline constexpr std::chrono::seconds kCompileProcessorMax{600};
 inline constexpr std::chrono::seconds kCompileMax{1800};
 inline constexpr std::uint64_t kCompileMemoryBytesMax = 6 * 1024 * kMiB;
 
+// The same while a module of another namespace waits that has had less processor time: this much,
+// and more for each MiB of the module. That is seven times what a module of 8 MiB was measured to
+// take, twice for one of 64 MiB, and 1.7 times for the largest: a reserve for slow processors. So a
+// namespace that has its first module compiled waits for no longer than this, whatever the modules
+// of the others are made for.
+inline constexpr std::chrono::seconds kCompileTurnMin{30};
+inline constexpr std::chrono::milliseconds kCompileTurnPerMiB{750};
+static_assert(kCompileTurnMin + kModuleBytesMax / kMiB * kCompileTurnPerMiB <
+                  kCompileProcessorMax / 2,
+              "a turn is well below what a module may take while nobody waits");
+
+// How long a compilation whose turn it is may wait for memory while other namespaces wait. Guests
+// that are put to sleep make room within seconds.
+inline constexpr std::chrono::seconds kCompileMemoryWaitMax{30};
+
 // One verification of a signature: hashing the largest module takes a second on an old processor.
 // Its memory is for a key, and for the module as a mapped file.
 inline constexpr std::chrono::seconds kVerifyProcessorMax{20};

@@ -84,10 +84,10 @@ void MachineModules::keep(const std::string& sha256, std::shared_ptr<Machine> ma
 
 io::Task<Result<modules::Product>> MachineModules::make(std::string sha256,
                                                         std::shared_ptr<const std::string> bytes,
-                                                        budget::Consumer /*consumer*/,
+                                                        budget::Consumer consumer,
                                                         std::stop_token stop) {
-  std::shared_ptr<Machine> machine =
-      HANGAR_CO_TRY(co_await parts_.runtime.load(std::move(bytes), parts_.limits, std::move(stop)));
+  std::shared_ptr<Machine> machine = HANGAR_CO_TRY(co_await parts_.runtime.load(
+      std::move(bytes), parts_.limits, std::move(stop), std::move(consumer)));
   by_sha256_[sha256] = machine;
   keep(sha256, machine);
   co_return modules::Product(std::move(machine));

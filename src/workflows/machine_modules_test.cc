@@ -4,6 +4,7 @@
 #include "abi/statemachine/runtime.h"
 #include "base/base64.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "http/client.h"
 #include "io/file.h"
 #include "io/task.h"
@@ -13,6 +14,7 @@
 #include "modules/module_store.h"
 #include "modules/requester.h"
 #include "modules/supply.h"
+#include "wasm/code_cache.h"
 #include "wasm/test_guests.h"
 #include "workflows/limits.h"
 
@@ -20,12 +22,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -160,6 +165,7 @@ TEST_F(MachineModulesTest, GoesOnWithTheBytesThatWerePinned) {
   EXPECT_NE(now->sha256, pinned);
   config_map_.exists = false;
   EXPECT_EQ(prepare().error().kind(), ErrorKind::NotFound);
+  // That its ConfigMap is gone says nothing about the namespace's right to the module.
   const auto old = get(restarted(), {.module = {.reference = "configmap://team/machine"}}, pinned);
   ASSERT_TRUE(old.has_value()) << old.error().message();
   EXPECT_EQ(name_of_state(*old), R"("a")");
@@ -213,6 +219,47 @@ TEST_F(MachineModulesTest, LoadsOnlyWhatIsAllowed) {
   EXPECT_EQ(refused.error().kind(), ErrorKind::InvalidInput);
   EXPECT_EQ(refused.error().message(), "module \"configmap://others/machine\" not allowed");
   EXPECT_EQ(config_map_.reads, 1);
+}
+
+// A compiler that never ends, and notes that it has begun.
+TEST_F(MachineModulesTest, MachinesOfOneNamespaceHoldUpNoOther) {
+  const std::filesystem::path program = directory_.path() / "compile";
+  const std::filesystem::path begun = directory_.path() / "begun";
+  ASSERT_TRUE(io::write_file(
+      program, "#!/bin/sh\necho >> " + begun.string() + "\nwhile :; do /bin/sleep 1; done\n"));
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  wasm::CodeCache cache(rig->engine(),
+                        {.directory = directory_.path() / "code", .compile_program = program});
+  ASSERT_TRUE(cache.open());
+  abi::statemachine::Runtime runtime(cache, directory_.path() / "images");
+  MachineModules modules({.sources = parts_.sources, .runtime = runtime});
+  const auto begin = [&](const std::string& namespace_name, const std::string& guest_name) {
+    config_map_.set_binary({{"module.wasm", *wasm::GuestRig::bytes_of(guest_name)}});
+    (void)modules.supply().ask(
+        MachineModules::wish_for(
+            modules::Requester::in_namespace(namespace_name),
+            {.module = {.reference = fmt::format("configmap://{}/machine", namespace_name)}}, ""),
+        Instant::min(), {.name = namespace_name, .changed = [] {}});
+  };
+  const auto wait_for = [&](std::uintmax_t count) {
+    return rig->await([](std::filesystem::path file, std::uintmax_t bytes) -> io::Task<bool> {
+      std::error_code missing;
+      while (std::filesystem::file_size(file, missing) != bytes)
+        EXPECT_TRUE(co_await rig->loop().sleep(std::chrono::milliseconds(5), {}));
+      co_return true;
+    }(begun, count));
+  };
+  begin("greedy", "exit_0");
+  EXPECT_TRUE(wait_for(1));
+
+  begin("team", "exit_3");
+
+  EXPECT_TRUE(wait_for(2));
+  stop(modules);
+  EXPECT_TRUE(rig->await([](wasm::CodeCache& stopped) -> io::Task<bool> {
+    co_await stopped.stop();
+    co_return true;
+  }(cache)));
 }
 
 // --- Modules with a plugin ---

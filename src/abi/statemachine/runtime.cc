@@ -6,6 +6,7 @@
 #include "abi/statemachine/machine.h"
 #include "base/result.h"
 #include "base/utf8.h"
+#include "budget/consumer.h"
 #include "io/event.h"
 #include "io/task.h"
 #include "io/workers.h"
@@ -216,8 +217,8 @@ Runtime::Runtime(wasm::CodeCache& cache, std::filesystem::path image_directory)
 Runtime::~Runtime() = default;
 
 io::Task<Result<std::shared_ptr<Machine>>> Runtime::load(std::shared_ptr<const std::string> bytes,
-                                                         MachineLimits limits,
-                                                         std::stop_token stop) {
+                                                         MachineLimits limits, std::stop_token stop,
+                                                         budget::Consumer consumer) {
   if (is_bundle(*bytes)) {
     co_return co_await load_bundle(*native_, std::move(bytes), limits, std::move(stop));
   }
@@ -236,9 +237,9 @@ io::Task<Result<std::shared_ptr<Machine>>> Runtime::load(std::shared_ptr<const s
                        : check_imports(described.header));
   const bool has_entry = wasm::find_export(described.header.exports, "handle_event") != nullptr;
   co_return has_entry ? co_await load_handle_event(*native_, std::move(described), std::move(bytes),
-                                                   limits, std::move(stop))
+                                                   limits, std::move(stop), std::move(consumer))
                       : co_await load_command(*native_, std::move(described), std::move(bytes),
-                                              limits, std::move(stop));
+                                              limits, std::move(stop), std::move(consumer));
 }
 
 }  // namespace hangar::abi::statemachine

@@ -51,6 +51,16 @@ class FairLevel {
     put_in(flow);
   }
 
+  // True when another flow waits that has been served less, and for which `counts(key)`.
+  template <class Counts>
+  [[nodiscard]] bool is_ahead(const Key& key, Counts counts) const {
+    const auto flow = flows_.find(key);
+    if (flow == flows_.end()) return false;
+    return std::ranges::any_of(waiting_, [&](const Place& place) {
+      return place.tag < flow->second.tag && place.flow->first != key && counts(place.flow->first);
+    });
+  }
+
   // Null for an unknown flow.
   [[nodiscard]] Content* find(const Key& key) {
     const auto flow = flows_.find(key);
