@@ -1,7 +1,11 @@
 #include "archive/module_archive.h"
 
+#include "archive/limits.h"
 #include "base/base64.h"
 #include "base/digest.h"
+#include "base/result.h"
+#include "budget/consumer.h"
+#include "budget/fair_slots.h"
 #include "json/value.h"
 #include "kube/core_resources.h"
 #include "modules/limits.h"
@@ -68,6 +72,12 @@ json::Value manifest_of(const CopyFormat& format, const kube::ObjectKey& key,
 
 }  // namespace
 
+ModuleArchive::ModuleArchive(Parts parts)
+    : parts_(std::move(parts)),
+      writing_(parts_.loop, {.slots = limits::kArchiveWritersMax,
+                             .slots_per_tenant_max = 1,
+                             .waiting_per_tenant_max = limits::kArchiveWaitingMax}) {}
+
 ModuleArchive::Hold ModuleArchive::hold(const ArchivedModule& module) {
   std::erase_if(holds_, [](const auto& entry) { return entry.second.expired(); });
   std::weak_ptr<const ArchivedModule>& entry = holds_[module];
@@ -81,15 +91,28 @@ bool ModuleArchive::is_held(const ArchivedModule& module) const {
   return found != holds_.end() && !found->second.expired();
 }
 
+io::Task<Result<budget::FairSlots::Slot>> ModuleArchive::take_turn(std::string namespace_,
+                                                                   std::stop_token stop) {
+  Result<budget::FairSlots::Slot> slot = co_await writing_.acquire(
+      {.tenant = budget::Tenant::of_namespace(std::move(namespace_)), .name = "copies"}, {},
+      std::move(stop));
+  // Of keep(), LimitExceeded means that there can be no copy at all.
+  if (!slot && slot.error().kind() == ErrorKind::LimitExceeded) {
+    co_return fail(ErrorKind::Unavailable,
+                   fmt::format("copies of modules: {}", slot.error().message()));
+  }
+  co_return slot;
+}
+
 io::Task<Result<>> ModuleArchive::keep(ArchivedModule module, std::stop_token stop) {
   const auto known = [&]() -> const Kept* {
     const auto found = kept_.find(module);
     return found != kept_.end() && io::Loop::now() < found->second.until ? &found->second : nullptr;
   };
   if (known() == nullptr) {
-    const io::Semaphore::Slot slot = co_await writing_.acquire();
+    budget::FairSlots::Slot slot = HANGAR_CO_TRY(co_await take_turn(module.namespace_, stop));
     if (known() == nullptr) {
-      Result<> created = co_await create(module, std::move(stop));
+      Result<> created = co_await create(module, slot, std::move(stop));
       const bool may_pass = !created && (created.error().kind() == ErrorKind::Cancelled ||
                                          created.error().kind() == ErrorKind::Unavailable);
       if (may_pass) co_return created;
@@ -104,7 +127,8 @@ io::Task<Result<>> ModuleArchive::keep(ArchivedModule module, std::stop_token st
   co_return Result<>();
 }
 
-io::Task<Result<>> ModuleArchive::create(ArchivedModule module, std::stop_token stop) {
+io::Task<Result<>> ModuleArchive::create(ArchivedModule module, budget::FairSlots::Slot& slot,
+                                         std::stop_token stop) {
   const kube::ObjectKey first = HANGAR_CO_TRY(key_of(parts_.format, module));
   Result<std::string> stored = co_await parts_.workers.run(
       [&store = parts_.store, sha256 = module.sha256] { return store.read_packed(sha256); });
@@ -123,6 +147,7 @@ io::Task<Result<>> ModuleArchive::create(ArchivedModule module, std::stop_token 
                    fmt::format("the module has {} bytes when it is packed, a copy takes {}",
                                packed.size(), parts_.format.parts_max * kPartBytes));
   }
+  slot.charge(count - 1);  // One was paid for at the beginning.
   // The first object last: its presence says that the copy is complete.
   for (std::size_t index = count; index-- > 0;) {
     HANGAR_CO_TRY(co_await create_part(first, index, packed.substr(index * kPartBytes, kPartBytes),
@@ -196,7 +221,7 @@ io::Task<Result<>> ModuleArchive::remove_unless(ArchivedModule module,
                                                 std::function<bool()> is_needed,
                                                 std::stop_token stop) {
   kube::ObjectKey key = HANGAR_CO_TRY(key_of(parts_.format, module));
-  const io::Semaphore::Slot slot = co_await writing_.acquire();
+  const budget::FairSlots::Slot slot = HANGAR_CO_TRY(co_await take_turn(module.namespace_, stop));
   if (is_held(module) || is_needed()) co_return Result<>();
   kept_.erase(module);
   const Result<json::Value> removed =

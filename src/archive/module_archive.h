@@ -11,7 +11,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
-#include "io/event.h"
+#include "budget/fair_slots.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "io/workers.h"
@@ -57,7 +57,7 @@ class ModuleArchive {
     modules::ModuleStore& store;
     CopyFormat format;
   };
-  explicit ModuleArchive(Parts parts) : parts_(std::move(parts)), writing_(parts_.loop, 1) {}
+  explicit ModuleArchive(Parts parts);
   ModuleArchive(const ModuleArchive&) = delete;
   ModuleArchive& operator=(const ModuleArchive&) = delete;
 
@@ -79,9 +79,11 @@ class ModuleArchive {
   [[nodiscard]] Hold hold(const ArchivedModule& module);
 
   // Copies the module from the store into the cluster, if there is no copy yet. The outcome is
-  // remembered for some minutes, so that calling it for every object costs nothing. Errors:
-  // NotFound when the store does not have the module, LimitExceeded when it is larger than a copy
-  // can be, Denied, and those of the API server.
+  // remembered for some minutes, so that calling it for every object costs nothing. Copies of one
+  // namespace are written one after the other, and no namespace waits for the copies of another.
+  // Errors: NotFound when the store does not have the module, LimitExceeded when it is larger than
+  // a copy can be, Unavailable when too many copies of its namespace wait, Denied, and those of
+  // the API server.
   [[nodiscard]] io::Task<Result<>> keep(ArchivedModule module, std::stop_token stop);
 
   // The bytes of the copy, gzipped and untrusted: anyone with write access to the namespace may
@@ -99,12 +101,16 @@ class ModuleArchive {
                                                  std::stop_token stop);
 
  private:
-  [[nodiscard]] io::Task<Result<>> create(ArchivedModule module, std::stop_token stop);
+  [[nodiscard]] io::Task<Result<>> create(ArchivedModule module, budget::FairSlots::Slot& slot,
+                                          std::stop_token stop);
   [[nodiscard]] io::Task<Result<>> create_part(kube::ObjectKey first, std::size_t index,
                                                std::string packed, std::size_t count,
                                                std::stop_token stop);
   [[nodiscard]] io::Task<Result<>> remove_parts(ArchivedModule module, std::stop_token stop);
   [[nodiscard]] bool is_held(const ArchivedModule& module) const;
+  // The right to write or remove copies of that namespace.
+  [[nodiscard]] io::Task<Result<budget::FairSlots::Slot>> take_turn(std::string namespace_,
+                                                                    std::stop_token stop);
 
   // The outcome of keep(), and until when it is believed.
   struct Kept {
@@ -113,7 +119,7 @@ class ModuleArchive {
   };
 
   const Parts parts_;
-  io::Semaphore writing_;
+  budget::FairSlots writing_;
   std::map<ArchivedModule, Kept> kept_;
   std::map<ArchivedModule, std::weak_ptr<const ArchivedModule>> holds_;
 };
