@@ -1,6 +1,7 @@
 #include "modules/docker_config.h"
 
 #include "base/base64.h"
+#include "base/digest.h"
 #include "base/result.h"
 #include "base/text.h"
 #include "io/file.h"
@@ -103,6 +104,15 @@ Result<DockerConfig> DockerConfig::parse(std::string_view text) {
   }
   config.default_helper_ = json::string_at(*parsed, {"credsStore"});
   return config;
+}
+
+std::string Credential::id() const {
+  if (is_anonymous()) return {};
+  // With lengths, so that no two credentials are the same text.
+  std::string all = "hangar credential";
+  for (const std::string* const part : {&username, &password, &identity_token, &registry_token})
+    all += fmt::format(" {}:{}", part->size(), *part);
+  return sha256_hex(all);
 }
 
 Result<DockerConfig> DockerConfig::load() {

@@ -25,6 +25,8 @@ struct Credential {
   [[nodiscard]] bool is_anonymous() const {
     return username.empty() && password.empty() && identity_token.empty() && registry_token.empty();
   }
+  // Tells credentials apart, and contains nothing of them: a digest. Empty: anonymous.
+  [[nodiscard]] std::string id() const;
 };
 
 class DockerConfig {

@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace hangar::modules {
 namespace {
@@ -93,6 +95,24 @@ TEST(DockerConfig, NeverRepeatsASecretInAnError) {
     EXPECT_EQ(config.error().kind(), ErrorKind::InvalidInput);
     EXPECT_EQ(config.error().message().find("hunter2"), std::string::npos);
   }
+}
+
+TEST(Credential, HasAnIdentityThatTellsNothingOfIt) {
+  const Credential user{.username = "user", .password = "s3cret"};
+  EXPECT_EQ(Credential().id(), "") << "anonymous";
+  EXPECT_EQ(user.id(), (Credential{.username = "user", .password = "s3cret"}.id()));
+  EXPECT_EQ(user.id().find("s3cret"), std::string::npos);
+  const std::vector<Credential> others = {
+      {.username = "user", .password = "rotated"},
+      {.username = "another", .password = "s3cret"},
+      {.username = "user 6:s3cret"},
+      {.username = "users3cret"},
+      {.identity_token = "s3cret"},
+      {.registry_token = "s3cret"},
+  };
+  std::set<std::string> ids = {user.id()};
+  for (const Credential& other : others)
+    EXPECT_TRUE(ids.insert(other.id()).second);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "http/status.h"
 #include "io/event.h"
 #include "io/file.h"
+#include "io/loop.h"
 #include "io/task.h"
 #include "io/turns.h"
 #include "modules/config_map.h"
@@ -24,6 +25,7 @@
 #include "modules/internal/wasm_bytes.h"
 #include "modules/module_store.h"
 #include "modules/oci_manifest.h"
+#include "modules/proofs.h"
 #include "modules/reference.h"
 #include "modules/requester.h"
 
@@ -79,8 +81,28 @@ std::string validator(const http::Headers& headers, std::string_view name) {
 }
 
 // A result from an unverified connection must not answer a requester that wants verification.
+std::string name_of(const Reference& reference, bool insecure) {
+  return (insecure ? "insecure:" : "") + reference.key();
+}
 std::string name_of(const Reference& reference, const FetchOptions& options) {
-  return (options.insecure ? "insecure:" : "") + reference.key();
+  return name_of(reference, options.insecure);
+}
+
+// A registry decides about whole repositories.
+std::string scope_of(const Reference& reference, bool insecure) {
+  const auto* const oci = std::get_if<OciSource>(&reference.source());
+  const std::string scope =
+      oci == nullptr ? reference.key() : fmt::format("oci://{}/{}", oci->registry, oci->repository);
+  return (insecure ? "insecure:" : "") + scope;
+}
+
+// True when it is the source that denies access or does not have the module, and not this host that
+// may not connect to it. Many servers say 404 to those who may not know what is there. A ConfigMap
+// belongs to the requester: that it is gone says nothing about a right.
+bool is_refusal(const Reference& reference, const Error& error) {
+  if (error.reason() == kNotReached) return false;
+  return error.kind() == ErrorKind::Denied ||
+         (error.kind() == ErrorKind::NotFound && !reference.is_config_map());
 }
 
 OnBytes progress_of(const FetchOptions& options) {
@@ -159,6 +181,8 @@ Fetcher::Fetcher(Parts parts)
       admin_transports_(parts.ca_pem, http::AddressPolicy::no_metadata()),
       tenant_transports_(parts.ca_pem, parts.tenant_addresses),
       public_transports_(parts.ca_pem, http::AddressPolicy::public_only()),
+      proof_kept_(parts.proof_kept),
+      proofs_(parts.store, parts.proof_kept),
       fetches_(parts.loop, {.slots = kFetchesMax,
                             .slots_per_tenant_max = kFetchesPerTenantMax,
                             .waiting_per_tenant_max = kFetchesWaitingPerTenantMax}),
@@ -203,7 +227,70 @@ std::optional<Resolution> Fetcher::known(const Requester& requester, const Refer
       store_.resolution(proof_key(requester.id(), name_of(reference, options)));
   const bool is_other = own && expected && own->sha256 != *expected;
   if (is_other || !check_access(requester, reference)) return std::nullopt;
-  return own;
+  const Access access = access_of(requester, reference, options.insecure);
+  const bool is_proven =
+      own && proofs_.standing(access, *own, io::Loop::wall_now()) != Standing::None;
+  return is_proven ? std::move(own) : std::nullopt;
+}
+
+Access Fetcher::access_of(const Requester& requester, const Reference& reference,
+                          bool insecure) const {
+  Access access{.requester = requester.id(),
+                .name = name_of(reference, insecure),
+                .scope = scope_of(reference, insecure),
+                .credential = {}};
+  // A password in a URL is a part of the reference's key.
+  if (const auto* const oci = std::get_if<OciSource>(&reference.source())) {
+    const Result<Credential> credential = credentials_.find(oci->registry, oci->repository);
+    // No credential has this identity, so that there is no proof where there is no credential.
+    access.credential = credential ? credential->id() : "unknown";
+  }
+  return access;
+}
+
+Standing Fetcher::standing(const Requester& requester, const Reference& reference, bool insecure,
+                           const std::string& sha256) const {
+  if (!check_access(requester, reference)) return Standing::None;
+  return proofs_.standing(access_of(requester, reference, insecure), sha256, io::Loop::wall_now());
+}
+
+io::Task<void> Fetcher::grant(Requester requester, Reference reference, bool insecure,
+                              std::string sha256) {
+  const Result<> granted =
+      co_await workers_.run([&proofs = proofs_, access = access_of(requester, reference, insecure),
+                             sha256 = std::move(sha256)] { return proofs.grant(access, sha256); });
+  if (!granted) {
+    log_.warning("proof not stored",
+                 {{"module", reference.display()}, {"error", granted.error().message()}});
+  }
+}
+
+io::Task<Result<>> Fetcher::accept_copy(Requester requester, Reference reference, bool insecure,
+                                        std::string sha256, std::string copy) {
+  // The copy is stored under the digest that its bytes really have.
+  co_return co_await workers_.run([&store = store_, &proofs = proofs_,
+                                   access = access_of(requester, reference, insecure),
+                                   sha256 = std::move(sha256), copy = std::move(copy),
+                                   now = io::Loop::wall_now()]() mutable -> Result<> {
+    HANGAR_TRY(store.accept(sha256, std::move(copy)));
+    return proofs.grant_copy(access, sha256, now);
+  });
+}
+
+io::Task<void> Fetcher::drop(Requester requester, Reference reference, bool insecure) {
+  Access access = access_of(requester, reference, insecure);
+  co_await drop_proofs(std::move(access), reference.display());
+}
+
+io::Task<void> Fetcher::drop_proofs(Access access, std::string module) {
+  const std::string requester = access.requester;
+  const Result<bool> dropped = co_await workers_.run(
+      [&proofs = proofs_, access = std::move(access)] { return proofs.drop(access); });
+  if (dropped && !*dropped) co_return;
+  // After an error the proofs are gone from memory all the same.
+  ++proofs_generation_;
+  log_.info("module's source refuses it, its proofs are dropped",
+            {{"module", module}, {"requester", requester}});
 }
 
 std::string Fetcher::likely_sha256(const Requester& requester, const Reference& reference,
@@ -279,10 +366,14 @@ io::Task<Result<Fetched>> Fetcher::fetch_alone(Requester requester, Reference re
   };
   if (is_useless(known.own)) known.own.reset();
   if (is_useless(known.latest)) known.latest.reset();
+  const Access access = access_of(requester, reference, options.insecure);
+  const Standing standing =
+      known.own ? proofs_.standing(access, *known.own, io::Loop::wall_now()) : Standing::None;
+  if (standing == Standing::None) known.own.reset();
 
-  // The bytes can never change, and this requester was given them before. It is not enough that
+  // The bytes can never change, and this requester was given them lately. It is not enough that
   // they are here and that the requester knows their digest.
-  if (known.own && (expected || reference.is_pinned())) {
+  if (standing == Standing::Fresh && (expected || reference.is_pinned())) {
     Result<Fetched> fetched = co_await from_store(*known.own, options);
     if (fetched) co_return fetched;
     known.own.reset();
@@ -293,6 +384,10 @@ io::Task<Result<Fetched>> Fetcher::fetch_alone(Requester requester, Reference re
       co_await download(requester, reference, known.latest, options, memory, stop);
   if (!download_result) {
     Error error = std::move(download_result).error();
+    if (is_refusal(reference, error)) {
+      co_await drop_proofs(access, reference.display());
+      co_return std::unexpected(std::move(error).with_reason(std::string(kRefused)));
+    }
     if (error.kind() != ErrorKind::Unavailable || !known.own || !options.may_be_stale) {
       co_return std::unexpected(std::move(error));
     }
@@ -306,7 +401,9 @@ io::Task<Result<Fetched>> Fetcher::fetch_alone(Requester requester, Reference re
   if (download_result->is_unchanged) {
     Result<Fetched> fetched = co_await from_store(*known.latest, options);
     if (fetched) {
-      if (!known.own) co_await remember(std::move(known.key), *std::move(known.latest));
+      known.latest->credential = std::move(download_result->resolution.credential);
+      known.latest->proven_at = Proofs::seconds_of(io::Loop::wall_now());
+      co_await remember(std::move(known.key), *std::move(known.latest));
       co_return fetched;
     }
     log_.warning("stored module lost, fetching it again",
@@ -347,6 +444,7 @@ io::Task<Result<Fetched>> Fetcher::accept(Download download, std::optional<std::
                                           FetchOptions options, std::string key,
                                           FetchMemory& memory) {
   Resolution resolution = std::move(download.resolution);
+  resolution.proven_at = Proofs::seconds_of(io::Loop::wall_now());
   // The content, or what the store makes of it, which is less.
   const std::uint64_t packed_bytes = download.bytes.size();
   const std::uint64_t unpacked_bytes =
@@ -460,13 +558,14 @@ io::Task<Result<Fetcher::Download>> Fetcher::download_oci(Requester requester, O
                                                           FetchOptions options, FetchMemory& memory,
                                                           std::stop_token stop) {
   Credential credential = HANGAR_CO_TRY(credentials_.find(source.registry, source.repository));
+  Download download;
+  download.resolution.credential = credential.id();
   Registry registry(client_, source, std::move(credential),
                     {.transport = transport(requester, options.insecure),
                      .plain_http = options.insecure,
                      .requester = requester.tenant()});
   Registry::Manifest manifest = HANGAR_CO_TRY(
       co_await registry.manifest(source.digest.empty() ? source.tag : source.digest, stop));
-  Download download;
   download.resolution.revision = manifest.digest;
   download.resolution.resolved =
       fmt::format("oci://{}/{}@{}", source.registry, source.repository, manifest.digest);

@@ -2,15 +2,16 @@
 // have changed without another download.
 //
 // The fetcher asks the source each time, because tags and URLs are mutable, unless the reference
-// promises the digest of a module that its source gave the same requester before. Sources can
-// confirm cheaply that nothing has changed (ETag, manifest digest, resourceVersion); then the bytes
-// come from the store, or are not needed at all. A requester gets a module only if its own source
-// has given it at least once: knowing the digest is not enough, nor that the bytes are here for
-// another requester.
+// promises the digest of a module that its source gave the same requester within the last hour.
+// Sources can confirm cheaply that nothing has changed (ETag, manifest digest, resourceVersion);
+// then the bytes come from the store, or are not needed at all. A requester gets a module only if
+// its own source gives it (proofs.h): knowing the digest is not enough, nor that the bytes are here
+// for another requester.
 #pragma once
 
 #include "base/log.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "budget/consumer.h"
 #include "budget/fair_slots.h"
 #include "budget/reservation_queue.h"
@@ -22,7 +23,9 @@
 #include "io/workers.h"
 #include "modules/config_map.h"
 #include "modules/docker_config.h"
+#include "modules/limits.h"
 #include "modules/module_store.h"
+#include "modules/proofs.h"
 #include "modules/reference.h"
 #include "modules/requester.h"
 
@@ -33,11 +36,15 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace hangar::modules {
 
 class FetchMemory;
+
+// The reason of an error: the source itself refuses the module (proofs.h).
+inline constexpr std::string_view kRefused = "Refused";
 
 struct FetchOptions {
   // The digest of the uncompressed module, from the spec's checksum field; empty: what the
@@ -90,7 +97,8 @@ class Fetcher {
     std::string ca_pem;
     // The addresses that URLs named by a tenant may reach.
     http::AddressPolicy tenant_addresses = http::AddressPolicy::public_only();
-    Log log;
+    Duration proof_kept = limits::kProofKept;
+    Log log = {};
   };
 
   explicit Fetcher(Parts parts);
@@ -98,7 +106,10 @@ class Fetcher {
   Fetcher& operator=(const Fetcher&) = delete;
 
   // For registries, from the next fetch on. There are none at first.
-  void use_credentials(DockerConfig config) { credentials_ = std::move(config); }
+  void use_credentials(DockerConfig config) {
+    credentials_ = std::move(config);
+    ++proofs_generation_;
+  }
 
   // How many concurrent fetches a namespace may have, where that is fewer than usual.
   void limit_tenants(std::function<std::size_t(const budget::Tenant&)> most) {
@@ -127,6 +138,24 @@ class Fetcher {
   // would help it to explore networks that it cannot reach itself.
   [[nodiscard]] io::Task<Result<Fetched>> fetch(Requester requester, Reference reference,
                                                 FetchOptions options, std::stop_token stop);
+
+  // Whether the requester may have that module of that reference, as far as it is known without
+  // asking the source.
+  [[nodiscard]] Standing standing(const Requester& requester, const Reference& reference,
+                                  bool insecure, const std::string& sha256) const;
+  // Changes when a proof was dropped, or when credentials changed: what standing() said before does
+  // not count any more.
+  [[nodiscard]] std::uint64_t proofs_generation() const { return proofs_generation_; }
+  [[nodiscard]] Duration proof_kept() const { return proof_kept_; }
+  // Proofs::grant(), after a fetch of that reference.
+  [[nodiscard]] io::Task<void> grant(Requester requester, Reference reference, bool insecure,
+                                     std::string sha256);
+  // Stores a copy that the requester itself has, gzipped or not. Corrupt when its bytes are not
+  // those of the digest.
+  [[nodiscard]] io::Task<Result<>> accept_copy(Requester requester, Reference reference,
+                                               bool insecure, std::string sha256, std::string copy);
+  // Drops the requester's proofs of that source, which has refused.
+  [[nodiscard]] io::Task<void> drop(Requester requester, Reference reference, bool insecure);
 
   // What the source last gave this requester, if it fits the options and the store has it.
   [[nodiscard]] std::optional<Resolution> known(const Requester& requester,
@@ -161,6 +190,9 @@ class Fetcher {
   io::Task<Result<Fetched>> fetch_alone(Requester requester, Reference reference,
                                         FetchOptions options, Known known, FetchMemory& memory,
                                         std::stop_token stop);
+  [[nodiscard]] Access access_of(const Requester& requester, const Reference& reference,
+                                 bool insecure) const;
+  io::Task<void> drop_proofs(Access access, std::string module);
   io::Task<void> remember(std::string key, Resolution resolution);
   io::Task<Result<Fetched>> from_store(Resolution resolution, FetchOptions options);
   io::Task<Result<Fetched>> accept(Download download, std::optional<std::string> expected,
@@ -202,6 +234,9 @@ class Fetcher {
   const Transports tenant_transports_;
   const Transports public_transports_;  // For tenants that may reach only public addresses.
   DockerConfig credentials_;
+  const Duration proof_kept_;
+  const Proofs proofs_;
+  std::uint64_t proofs_generation_ = 0;
   budget::FairSlots fetches_;
   io::Turns<std::string> turns_;  // By key.
   io::Turns<std::string> names_;  // By reference, for all requesters.

@@ -23,6 +23,11 @@ inline constexpr std::uint64_t kRegistryAnswerBytesMax = 4 * kMiB;
 // Fetched modules on disk, gzipped: some 250 Go flights of 4 MB.
 inline constexpr std::uint64_t kModuleStoreBytesMax = 1024 * kMiB;
 
+// How long the answer of a source is a proof that its reader may have the module. A credential that
+// was revoked stops counting within this time. Registries count requests (Docker Hub allows a
+// hundred in six hours without an account), and mutable references are asked for more often anyway.
+inline constexpr std::chrono::hours kProofKept{1};
+
 // References whose last known digest is remembered; an entry has some 400 bytes.
 inline constexpr std::uint32_t kModuleReferencesMax = 4096;
 

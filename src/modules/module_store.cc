@@ -22,6 +22,7 @@
 #include <expected>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <ios>
 #include <memory>
 #include <mutex>
@@ -72,7 +73,8 @@ void mark_used(const std::filesystem::path& path) {
 template <class Archive, class Meaning>
 void visit(Archive& archive, Meaning& resolution) {
   archive(resolution.sha256, resolution.size_bytes, resolution.resolved, resolution.etag,
-          resolution.last_modified, resolution.revision);
+          resolution.last_modified, resolution.revision, resolution.credential,
+          resolution.proven_at);
 }
 
 PackedBytes pack(std::string_view key, const Resolution& resolution) {
@@ -115,7 +117,9 @@ std::string encoded_index(const std::vector<PackedBytes>& entries) {
                                      {"resolved", resolution.resolved},
                                      {"etag", resolution.etag},
                                      {"lastModified", resolution.last_modified},
-                                     {"revision", resolution.revision}}));
+                                     {"revision", resolution.revision},
+                                     {"credential", resolution.credential},
+                                     {"provenAt", resolution.proven_at}}));
   }
   return text += "]}";
 }
@@ -202,19 +206,43 @@ Result<> ModuleStore::remember(const std::string& key, const Resolution& resolut
   }
   PackedBytes entry = pack(key, resolution);
   const std::scoped_lock disk_lock(disk_mutex_);
-  std::vector<PackedBytes> entries;
   {
     const std::scoped_lock lock(mutex_);
     const auto found = find(key);
+    bool is_known = false;
     if (found != entries_.end()) {
-      if (*found == entry) return {};
+      Resolution known = resolution_of(*found);
+      known.proven_at = resolution.proven_at;
+      is_known = known == resolution;
       entries_.erase(found);
     }
     entries_.push_front(std::move(entry));
+    if (is_known) return {};
     if (entries_.size() > bounds_.references) entries_.pop_back();
+  }
+  return write_index();
+}
+
+Result<> ModuleStore::write_index() {
+  std::vector<PackedBytes> entries;
+  {
+    const std::scoped_lock lock(mutex_);
     entries.assign(entries_.begin(), entries_.end());
   }
   return io::write_file(directory_ / kIndexName, encoded_index(entries));
+}
+
+Result<bool> ModuleStore::forget(const IsVoid& is_void) {
+  const std::scoped_lock disk_lock(disk_mutex_);
+  {
+    const std::scoped_lock lock(mutex_);
+    const auto count = std::erase_if(entries_, [&](const PackedBytes& entry) {
+      return is_void(key_of(entry), resolution_of(entry));
+    });
+    if (count == 0) return false;
+  }
+  HANGAR_TRY(write_index());
+  return true;
 }
 
 std::optional<Resolution> ModuleStore::resolution(const std::string& key) {
@@ -233,21 +261,6 @@ std::optional<Resolution> ModuleStore::hint(std::string_view reference) {
   });
   if (found == entries_.end()) return std::nullopt;
   return resolution_of(*found);
-}
-
-Result<> ModuleStore::grant(std::string_view requester, const std::string& sha256) {
-  return remember(proof_key(requester, "sha256:" + sha256), {.sha256 = sha256});
-}
-
-bool ModuleStore::is_proven(std::string_view requester, std::string_view sha256) {
-  const std::string prefix = proof_key(requester, "");
-  const std::scoped_lock lock(mutex_);
-  const auto found = std::ranges::find_if(entries_, [&](const PackedBytes& entry) {
-    return key_of(entry).starts_with(prefix) && resolution_of(entry).sha256 == sha256;
-  });
-  if (found == entries_.end()) return false;
-  entries_.splice(entries_.begin(), entries_, found);
-  return true;
 }
 
 std::filesystem::path ModuleStore::path_of(const std::string& sha256) const {
@@ -278,7 +291,10 @@ void ModuleStore::load_index(const Log& log) {
         .resolved = std::string(json::string_at(entry, {"resolved"})),
         .etag = std::string(json::string_at(entry, {"etag"})),
         .last_modified = std::string(json::string_at(entry, {"lastModified"})),
-        .revision = std::string(json::string_at(entry, {"revision"}))};
+        .revision = std::string(json::string_at(entry, {"revision"})),
+        .credential = std::string(json::string_at(entry, {"credential"})),
+        .proven_at = static_cast<std::uint64_t>(
+            std::max<std::int64_t>(json::int_at(entry, {"provenAt"}), 0))};
     if (key.empty() || !is_sha256_hex(resolution.sha256)) continue;
     if (keys.insert(key).second) entries_.push_back(pack(key, resolution));
   }

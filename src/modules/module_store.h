@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -27,7 +28,7 @@
 namespace hangar::modules {
 
 // The key for a reference that one requester names. An entry under such a key proves that the
-// source gave that requester the module.
+// source gave that requester the module (proofs.h).
 [[nodiscard]] std::string proof_key(std::string_view requester, std::string_view reference);
 
 // What a reference led to, and the values with which its source can confirm that nothing changed.
@@ -38,6 +39,11 @@ struct Resolution {
   std::string etag;
   std::string last_modified;
   std::string revision;  // Manifest digest, ConfigMap revision, or a file's stamp.
+  // Credential::id() of the credential with which it was read; empty: none, or one that is part of
+  // the reference.
+  std::string credential;
+  // When the source last confirmed it: seconds since 1970; zero: unknown.
+  std::uint64_t proven_at = 0;
 
   bool operator==(const Resolution&) const = default;
 };
@@ -85,7 +91,8 @@ class ModuleStore {
   [[nodiscard]] bool has(const std::string& sha256) const;
 
   // Remembers what the reference of that proof_key() means now. InvalidInput when one of the texts
-  // is not UTF-8.
+  // is not UTF-8. An entry that differs from the present one by its time only is not written to
+  // disk: after a restart it looks older than it is, and its source is asked once more.
   [[nodiscard]] Result<> remember(const std::string& key, const Resolution& resolution);
   [[nodiscard]] std::optional<Resolution> resolution(const std::string& key);
 
@@ -93,10 +100,9 @@ class ModuleStore {
   // proves nothing until the source has.
   [[nodiscard]] std::optional<Resolution> hint(std::string_view reference);
 
-  // Gives the requester the right to that module from now on, whatever its references come to mean.
-  [[nodiscard]] Result<> grant(std::string_view requester, const std::string& sha256);
-  // True when a source gave this requester that module, or grant() was called.
-  [[nodiscard]] bool is_proven(std::string_view requester, std::string_view sha256);
+  // Forgets the entries that are void; true if there were any.
+  using IsVoid = std::function<bool(std::string_view key, const Resolution& resolution)>;
+  [[nodiscard]] Result<bool> forget(const IsVoid& is_void);
 
  private:
   // A key and its meaning, packed: there may be thousands.
@@ -114,6 +120,8 @@ class ModuleStore {
   void load_index(const Log& log);
   // A linear search: asking a source, or the disk, takes much longer.
   [[nodiscard]] Entries::iterator find(std::string_view key);
+  // The index as it is now; under disk_mutex_.
+  [[nodiscard]] Result<> write_index();
   // What processes left that were killed in a write.
   void remove_unfinished();
   void trim(const std::string& keep_sha256);

@@ -222,12 +222,10 @@ TEST_F(ModuleStoreTest, TellsWhoProvedWhatApartAcrossProcesses) {
 
   const auto store = open();
 
-  EXPECT_TRUE(store->is_proven("team", digest));
+  EXPECT_EQ(store->resolution(proof_key("team", "reference"))->sha256, digest);
   for (const std::string_view other : {"other", "tea", "team2", "", "*"}) {
-    EXPECT_FALSE(store->is_proven(other, digest)) << other;
     EXPECT_EQ(store->resolution(proof_key(other, "reference")), std::nullopt) << other;
   }
-  EXPECT_FALSE(store->is_proven("team", sha256_hex("other")));
   EXPECT_EQ(store->hint("reference")->sha256, digest) << "for its source to confirm";
   EXPECT_EQ(store->hint("erence"), std::nullopt);
 }
@@ -246,18 +244,42 @@ TEST_F(ModuleStoreTest, AcceptsWhatItIsToldAndNothingElseInItsPlace) {
   EXPECT_EQ(store->read(digest).value(), script) << "others go on with it";
 }
 
-TEST_F(ModuleStoreTest, AGrantOutlivesWhatTheReferenceMeant) {
-  const std::string digest = sha256_hex("bytes");
-  auto store = open();
-  ASSERT_TRUE(store->remember(proof_key("team", "reference"), {.sha256 = digest}).has_value());
-  ASSERT_TRUE(store->grant("team", digest).has_value());
+TEST_F(ModuleStoreTest, RemembersHowAndWhenAModuleWasProven) {
+  const Resolution resolution{
+      .sha256 = sha256_hex("bytes"), .credential = "identity", .proven_at = 1'700'000'000};
+  ASSERT_TRUE(open()->remember("key", resolution).has_value());
+
+  EXPECT_EQ(open()->resolution("key"), resolution);
+}
+
+// Every look at a source confirms something: that must not write the index each time.
+TEST_F(ModuleStoreTest, ALaterTimeAloneIsNotWrittenToDisk) {
+  const auto store = open();
+  ASSERT_TRUE(store->remember("key", {.sha256 = sha256_hex("bytes"), .proven_at = 1}).has_value());
+  ASSERT_TRUE(store->remember("key", {.sha256 = sha256_hex("bytes"), .proven_at = 2}).has_value());
+
+  EXPECT_EQ(store->resolution("key")->proven_at, 2U);
+  EXPECT_EQ(open()->resolution("key")->proven_at, 1U) << "the source is asked once more";
   ASSERT_TRUE(
-      store->remember(proof_key("team", "reference"), {.sha256 = sha256_hex("new")}).has_value());
+      store
+          ->remember("key",
+                     {.sha256 = sha256_hex("bytes"), .credential = "another", .proven_at = 3})
+          .has_value());
+  EXPECT_EQ(open()->resolution("key")->proven_at, 3U);
+}
 
-  store = open();
+TEST_F(ModuleStoreTest, ForgetsOnDiskToo) {
+  const auto store = open();
+  for (const std::string key : {"a", "b"})
+    ASSERT_TRUE(store->remember(key, {.sha256 = sha256_hex("bytes")}).has_value());
 
-  EXPECT_TRUE(store->is_proven("team", digest));
-  EXPECT_FALSE(store->is_proven("other", digest));
+  const auto is_a = [](std::string_view key, const Resolution& /*any*/) { return key == "a"; };
+  EXPECT_TRUE(store->forget(is_a).value());
+  EXPECT_FALSE(store->forget(is_a).value());
+
+  const auto reopened = open();
+  EXPECT_EQ(reopened->resolution("a"), std::nullopt);
+  EXPECT_TRUE(reopened->resolution("b"));
 }
 
 TEST_F(ModuleStoreTest, StartsWithoutAnIndexThatItCannotRead) {

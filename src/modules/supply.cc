@@ -66,6 +66,12 @@ std::string key_of(const Wish& wish) {
                                 static_cast<int>(wish.content), wish.is_look));
 }
 
+// Of a module that is pinned: for whom, of which source.
+std::string pin_key(const Wish& wish) {
+  return sha256_hex(fmt::format("{}\n{}\n{}\n{}", wish.requester.id(), wish.module.reference,
+                                wish.module.insecure, wish.pinned_sha256));
+}
+
 // The hash of a definition; never zero, which stands for none.
 std::size_t hash_of(std::string_view definition) {
   return std::max<std::size_t>(std::hash<std::string_view>()(definition), 1);
@@ -159,23 +165,38 @@ Supply::Answer Supply::ask(const Wish& wish, Instant since, Listener listener) {
 }
 
 std::optional<Supplied> Supply::find_pinned(const Wish& wish) {
-  if (wish.pinned_sha256.empty() || !is_proven(wish.requester.id(), wish.pinned_sha256)) {
-    return std::nullopt;
+  if (wish.pinned_sha256.empty()) return std::nullopt;
+  const auto trusted = trusted_.find(pin_key(wish));
+  const bool is_trusted = trusted != trusted_.end() && io::Loop::now() < trusted->second.until &&
+                          trusted->second.generation == sources_.fetcher.proofs_generation();
+  if (!is_trusted) {
+    if (standing(wish) != Standing::Fresh) return std::nullopt;
+    trust(wish, std::min<Duration>(kRecheck, sources_.fetcher.proof_kept()));
   }
   if (!is_verified(wish.pinned_sha256)) return std::nullopt;
   Product product = maker_.find(wish.pinned_sha256);
   if (!product) return std::nullopt;
+  note_given(wish, wish.pinned_sha256);
   return Supplied{.product = std::move(product), .sha256 = wish.pinned_sha256, .resolved = {}};
 }
 
-// Caches proofs: a workflow asks at each of its steps, and the store searches all its entries.
-bool Supply::is_proven(const std::string& requester, const std::string& sha256) {
-  const std::pair<std::string, std::string> proof{requester, sha256};
-  if (proven_.contains(proof)) return true;
-  if (!sources_.store.is_proven(requester, sha256)) return false;
-  if (proven_.size() >= limits::kModuleReferencesMax) proven_.clear();  // They are looked up again.
-  proven_.insert(proof);
-  return true;
+Standing Supply::standing(const Wish& wish) const {
+  const Result<Reference> reference = Reference::parse(wish.module.reference);
+  if (!reference) return Standing::None;
+  return sources_.fetcher.standing(wish.requester, *reference, wish.module.insecure,
+                                   wish.pinned_sha256);
+}
+
+void Supply::trust(const Wish& wish, Duration for_long) {
+  if (trusted_.size() >= limits::kModuleReferencesMax) trusted_.clear();  // They are proven again.
+  trusted_[pin_key(wish)] = {.until = io::Loop::now() + for_long,
+                             .generation = sources_.fetcher.proofs_generation()};
+}
+
+void Supply::note_given(const Wish& wish, const std::string& sha256) {
+  if (!maker_.is_asked_by_digest()) return;
+  if (given_.size() >= limits::kModuleReferencesMax) given_.clear();  // They are proven again.
+  given_.emplace(wish.requester.id(), sha256);
 }
 
 bool Supply::is_verified(const std::string& sha256) const {
@@ -217,7 +238,10 @@ io::Task<Result<Supplied>> Supply::get(Wish wish, std::stop_token stop) {
     const Answer answer =
         ask(wish, since, {.name = name, .changed = [changed] { changed.set(true); }});
     if (answer.error) co_return std::unexpected(*answer.error);
-    if (answer.is_final()) co_return *answer.supplied;
+    // What is pinned is right, even if its source has not confirmed it yet.
+    const bool is_there = answer.supplied && !wish.pinned_sha256.empty();
+    if (is_there) leave(name);
+    if (answer.is_final() || is_there) co_return *answer.supplied;
     const std::stop_callback on_stop(stop, [&changed] { changed.set(false); });
     if (!co_await changed.wait()) {
       leave(name);
@@ -265,19 +289,23 @@ io::Task<void> Supply::work(std::shared_ptr<Entry> entry) {
 io::Task<void> Supply::work_without_source(std::shared_ptr<Entry> entry) {
   const Wish& wish = entry->wish;
   const Result<Reference> reference = Reference::parse(wish.module.reference);
-  if (!entry->is_working || !reference || wish.plugin || wish.is_look ||
-      !wish.pinned_sha256.empty()) {
-    co_return;
-  }
+  const bool is_pinned = !wish.pinned_sha256.empty();
+  if (!entry->is_working || !reference || wish.is_look || (wish.plugin && !is_pinned)) co_return;
   // The source may answer in the meantime, and be asked once more.
   const auto is_still_overdue = [&entry, look = entry->looked] {
     return entry->is_working && entry->looked == look && !entry->stop.stop_requested();
   };
   ++working_;
   if (!entry->supplied) {
-    const std::optional<Resolution> known = sources_.fetcher.known(
-        wish.requester, *reference,
-        {.expected_sha256 = wish.module.sha256, .insecure = wish.module.insecure});
+    std::optional<Resolution> known;
+    if (!is_pinned) {
+      known = sources_.fetcher.known(
+          wish.requester, *reference,
+          {.expected_sha256 = wish.module.sha256, .insecure = wish.module.insecure});
+    } else if (standing(wish) != Standing::None ||
+               given_.contains({wish.requester.id(), wish.pinned_sha256})) {
+      known = {.sha256 = wish.pinned_sha256};
+    }
     if (known && sources_.allow_list.check(*reference)) {
       Result<Product> product = co_await make(entry, known->sha256, nullptr);
       if (product && is_still_overdue()) {
@@ -338,35 +366,70 @@ void Supply::sweep() {
 io::Task<Result<Supplied>> Supply::load_pinned(std::shared_ptr<Entry> entry) {
   const Wish& wish = entry->wish;
   const std::string& sha256 = wish.pinned_sha256;
-  const std::string doing = fmt::format("module sha256:{}", sha256);
-  Result<Product> product = fail(ErrorKind::NotFound, "");
-  if (is_proven(wish.requester.id(), sha256)) {
-    product = co_await make(entry, sha256, nullptr);
-  }
+  Result<Product> product = co_await make_pinned(entry);
   if (!product && product.error().kind() == ErrorKind::NotFound) {
-    Result<std::string> copy =
-        co_await maker_.recall(wish.requester, sha256, entry->stop.get_token());
-    if (copy) {
-      // The copy is stored under the digest that its bytes really have.
-      const Result<> kept =
-          co_await sources_.workers.run([&store = sources_.store, requester = wish.requester.id(),
-                                         sha256, copy = *std::move(copy)]() mutable -> Result<> {
-            HANGAR_TRY(store.accept(sha256, std::move(copy)));
-            return store.grant(requester, sha256);
-          });
-      if (kept) product = co_await make(entry, sha256, nullptr);
-    } else if (copy.error().kind() == ErrorKind::Unavailable ||
-               copy.error().kind() == ErrorKind::Cancelled) {
-      co_return std::unexpected(std::move(copy).error());
+    Result<Supplied> asked = co_await load(entry);
+    if (asked) {
+      trust(wish, kRecheck);
+      co_return asked;
     }
+    if (asked.error().kind() == ErrorKind::Cancelled) co_return asked;
+    product = co_await make_unconfirmed(entry, asked.error());
+    const bool is_none = !product && product.error().kind() == ErrorKind::NotFound;
+    if (is_none) co_return asked;
   }
-  if (product) {
-    co_return Supplied{.product = *std::move(product), .sha256 = sha256, .resolved = {}};
+  if (!product) {
+    co_return std::unexpected(
+        std::move(product).error().in(fmt::format("module sha256:{}", sha256)));
   }
-  if (product.error().kind() != ErrorKind::NotFound) {
-    co_return std::unexpected(std::move(product).error().in(doing));
+  trust(wish, kRecheck);
+  note_given(wish, sha256);
+  co_return Supplied{.product = *std::move(product), .sha256 = sha256, .resolved = {}};
+}
+
+io::Task<Result<Product>> Supply::make_pinned(std::shared_ptr<Entry> entry) {
+  if (standing(entry->wish) == Standing::Fresh) {
+    Result<Product> product = co_await make(entry, entry->wish.pinned_sha256, nullptr);
+    if (product || product.error().kind() != ErrorKind::NotFound) co_return product;
   }
-  co_return co_await load(entry);
+  co_return co_await recall(std::move(entry));
+}
+
+io::Task<Result<Product>> Supply::recall(std::shared_ptr<Entry> entry) {
+  const Wish& wish = entry->wish;
+  const Reference reference = HANGAR_CO_TRY(Reference::parse(wish.module.reference));
+  Result<std::string> copy =
+      co_await maker_.recall(wish.requester, wish.pinned_sha256, entry->stop.get_token());
+  if (!copy) {
+    const ErrorKind kind = copy.error().kind();
+    const bool may_pass = kind == ErrorKind::Unavailable || kind == ErrorKind::Cancelled;
+    co_return fail(may_pass ? kind : ErrorKind::NotFound, copy.error().message());
+  }
+  const Result<> kept = co_await sources_.fetcher.accept_copy(
+      wish.requester, reference, wish.module.insecure, wish.pinned_sha256, *std::move(copy));
+  if (!kept) co_return fail(ErrorKind::NotFound, kept.error().message());
+  co_return co_await make(std::move(entry), wish.pinned_sha256, nullptr);
+}
+
+io::Task<Result<Product>> Supply::make_unconfirmed(std::shared_ptr<Entry> entry,
+                                                   const Error& error) {
+  const Wish& wish = entry->wish;
+  const bool is_refused = error.reason() == kRefused;
+  if (is_refused) {
+    // Of the module's source, or of its plugin's.
+    co_await sources_.fetcher.drop(wish.requester,
+                                   HANGAR_CO_TRY(Reference::parse(wish.module.reference)),
+                                   wish.module.insecure);
+  }
+  const bool runs = given_.contains({wish.requester.id(), wish.pinned_sha256});
+  if (!runs && (is_refused || standing(wish) == Standing::None)) {
+    co_return fail(ErrorKind::NotFound, "no proof");
+  }
+  sources_.log.warning("module's source does not confirm it, going on with the stored module",
+                       {{"module", "sha256:" + wish.pinned_sha256},
+                        {"requester", wish.requester.id()},
+                        {"error", error.message()}});
+  co_return co_await make(std::move(entry), wish.pinned_sha256, nullptr);
 }
 
 io::Task<Result<Supplied>> Supply::load(std::shared_ptr<Entry> entry) {
@@ -412,10 +475,8 @@ io::Task<Result<Supplied>> Supply::load_once(std::shared_ptr<Entry> entry) {
   Result<Product> product = co_await make(entry, bytes.sha256, std::move(bytes.bytes));
   if (!product) co_return std::unexpected(std::move(product).error().in(doing));
   if (maker_.is_asked_by_digest()) {
-    (void)co_await sources_.workers.run(
-        [&store = sources_.store, requester = wish.requester.id(), sha256 = bytes.sha256] {
-          return store.grant(requester, sha256);
-        });
+    note_given(wish, bytes.sha256);
+    co_await sources_.fetcher.grant(wish.requester, reference, wish.module.insecure, bytes.sha256);
   }
   co_return Supplied{
       .product = *std::move(product), .sha256 = std::move(bytes.sha256), .resolved = resolved};

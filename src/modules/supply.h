@@ -25,6 +25,7 @@
 #include "modules/config_map.h"
 #include "modules/fetcher.h"
 #include "modules/module_store.h"
+#include "modules/proofs.h"
 #include "modules/requester.h"
 #include "modules/verifier.h"
 
@@ -67,8 +68,8 @@ struct Wish {
   // Fetched only if the Maker says that the module needs a plugin.
   std::optional<Source> plugin = {};
   // The digest that it must have, of both together if there is a plugin; empty: any. What the
-  // requester was given before, or has a copy of, is not fetched again. `module.sha256` is
-  // then ignored.
+  // requester may have (proofs.h) comes from the store, whatever its source serves by now.
+  // `module.sha256` is then ignored.
   std::string pinned_sha256 = {};
   Content content = Content::Module;
   // Only asks what the source serves: nothing is made, and the supplied result has no product.
@@ -193,7 +194,11 @@ class Supply {
   using Entries = std::map<std::string, std::shared_ptr<Entry>>;
 
   [[nodiscard]] std::optional<Supplied> find_pinned(const Wish& wish);
-  [[nodiscard]] bool is_proven(const std::string& requester, const std::string& sha256);
+  // As Fetcher::standing(), for what is pinned.
+  [[nodiscard]] Standing standing(const Wish& wish) const;
+  // Keeps the answer that the pinned module may be supplied.
+  void trust(const Wish& wish, Duration for_long);
+  void note_given(const Wish& wish, const std::string& sha256);
   // True when the keys of now allow the module of that digest to run.
   [[nodiscard]] bool is_verified(const std::string& sha256) const;
   void begin(const std::shared_ptr<Entry>& entry);
@@ -208,6 +213,13 @@ class Supply {
   [[nodiscard]] io::Task<Result<Supplied>> load(std::shared_ptr<Entry> entry);
   [[nodiscard]] io::Task<Result<Supplied>> load_once(std::shared_ptr<Entry> entry);
   [[nodiscard]] io::Task<Result<Supplied>> load_pinned(std::shared_ptr<Entry> entry);
+  // Of the store, or of the requester's own copy. NotFound.
+  [[nodiscard]] io::Task<Result<Product>> make_pinned(std::shared_ptr<Entry> entry);
+  [[nodiscard]] io::Task<Result<Product>> recall(std::shared_ptr<Entry> entry);
+  // What is pinned although its source has not confirmed it, because of `error`; NotFound if the
+  // requester may not have it.
+  [[nodiscard]] io::Task<Result<Product>> make_unconfirmed(std::shared_ptr<Entry> entry,
+                                                           const Error& error);
   struct Bytes {
     std::string sha256;
     std::shared_ptr<const std::string> bytes;  // Null: in the store, or made already.
@@ -232,7 +244,15 @@ class Supply {
   io::Turns<std::string> making_;                                       // By digest.
   // From the digests of a module and of its plugin to that of both together.
   std::map<std::pair<std::string, std::string>, std::string> joined_;
-  std::set<std::pair<std::string, std::string>> proven_;  // Known pairs of requester and digest.
+  // What this process has given, by requester and digest: it runs there, whatever its source says
+  // by now.
+  std::set<std::pair<std::string, std::string>> given_;
+  // Pinned modules that may be supplied without another look, by pin_key().
+  struct Trust {
+    Instant until;  // A workflow asks at each of its steps, and the store searches all its entries.
+    std::uint64_t generation = 0;  // Fetcher::proofs_generation().
+  };
+  std::map<std::string, Trust> trusted_;
   io::Loop::Timer sweep_timer_;
   std::size_t working_ = 0;
   std::uint64_t get_count_ = 0;

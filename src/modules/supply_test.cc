@@ -51,6 +51,7 @@ class GatedConfigMaps final : public ConfigMapReader {
     ++reads[access.namespace_name()];
     while (silent.contains(access.namespace_name()))
       HANGAR_CO_TRY(co_await changed_.wait(stop));
+    if (error) co_return fail(*error, "the source says so");
     const auto found = scripts.find(name);
     if (found == scripts.end()) co_return fail(ErrorKind::NotFound, "no such configmap");
     co_return ConfigMapContent{.data = {{"m.js", found->second}}, .revision = found->second};
@@ -63,6 +64,7 @@ class GatedConfigMaps final : public ConfigMapReader {
 
   std::map<std::string, std::string> scripts;
   std::set<std::string> silent;  // Namespaces.
+  std::optional<ErrorKind> error;
   std::map<std::string, int> reads;
 
  private:
@@ -139,12 +141,6 @@ class SupplyTest : public testing::Test {
     std::string name = (std::filesystem::temp_directory_path() / "supply.XXXXXX").string();
     root_ = ::mkdtemp(name.data());
     store_ = ModuleStore::open(root_ / "modules").value();
-    fetcher_.emplace(Fetcher::Parts{.loop = loop_,
-                                    .workers = workers_,
-                                    .client = client_,
-                                    .store = *store_,
-                                    .config_maps = &config_maps_,
-                                    .memory = &memory_queue_});
     restart();
   }
   ~SupplyTest() override {
@@ -167,6 +163,13 @@ class SupplyTest : public testing::Test {
   void restart(Duration patience = std::chrono::hours(1)) {
     stop();
     texts_.made.clear();
+    fetcher_.emplace(Fetcher::Parts{.loop = loop_,
+                                    .workers = workers_,
+                                    .client = client_,
+                                    .store = *store_,
+                                    .config_maps = &config_maps_,
+                                    .memory = &memory_queue_,
+                                    .proof_kept = proof_kept_});
     supply_.emplace(Sources{.loop = loop_,
                             .workers = workers_,
                             .fetcher = *fetcher_,
@@ -213,6 +216,7 @@ class SupplyTest : public testing::Test {
   budget::ReservationQueue memory_queue_{loop_, memory_};
   std::filesystem::path root_;
   std::unique_ptr<ModuleStore> store_;
+  Duration proof_kept_ = std::chrono::hours(1);
   std::optional<Fetcher> fetcher_;
   Texts texts_;
   Signers signers_;
@@ -427,6 +431,107 @@ TEST_F(SupplyTest, FindsWhatIsPinnedWithoutItsSource) {
   config_maps_.silent = {"team"};
 
   EXPECT_EQ(text_of(wait(wish)), "f()");
+}
+
+// A module that team was given, pinned; the proof is no longer fresh, and the host has restarted.
+class UnprovenTest : public SupplyTest {
+ protected:
+  UnprovenTest() {
+    config_maps_.scripts["m"] = "f()";
+    pinned_.pinned_sha256 = wait(wish_of("team", "m")).supplied->sha256;
+    proof_kept_ = Duration(0);
+    restart();
+    config_maps_.reads.clear();
+  }
+
+  Wish pinned_ = wish_of("team", "m");
+};
+
+TEST_F(UnprovenTest, WhatIsPinnedIsAskedForAtItsSourceAgain) {
+  EXPECT_EQ(text_of(wait(pinned_)), "f()");
+  EXPECT_EQ(config_maps_.reads["team"], 1);
+  EXPECT_EQ(text_of(wait(pinned_, io::Loop::now())), "f()");
+  EXPECT_EQ(config_maps_.reads["team"], 1) << "not at every step of a workflow";
+}
+
+TEST_F(UnprovenTest, WhatTheSourceRefusesIsNotGiven) {
+  config_maps_.error = ErrorKind::Denied;
+  EXPECT_THAT(text_of(wait(pinned_, io::Loop::now())), HasSubstr("the source says so"));
+  // The refusal counts, although the source says nothing any more.
+  config_maps_.error = ErrorKind::Unavailable;
+  EXPECT_THAT(text_of(wait(pinned_, io::Loop::now())), HasSubstr("the source says so"));
+  restart(/*patience=*/Duration(0));
+  EXPECT_THAT(text_of(wait(pinned_)), HasSubstr("the source says so"));
+
+  config_maps_.error.reset();
+  EXPECT_EQ(text_of(wait(pinned_, io::Loop::now())), "f()");
+}
+
+TEST_F(UnprovenTest, WhatTheSourceRefusesGoesOnWhereItRunsAlready) {
+  EXPECT_EQ(text_of(wait(pinned_)), "f()");
+  config_maps_.error = ErrorKind::Denied;
+  EXPECT_THAT(text_of(wait(wish_of("team", "m"), io::Loop::now())), HasSubstr("says so"))
+      << "nothing begins with it";
+
+  EXPECT_EQ(text_of(wait(pinned_, io::Loop::now())), "f()");
+  restart();
+  EXPECT_THAT(text_of(wait(pinned_)), HasSubstr("the source says so"));
+}
+
+TEST_F(UnprovenTest, WhatIsPinnedGoesOnWhileItsSourceIsAway) {
+  config_maps_.error = ErrorKind::Unavailable;
+  EXPECT_EQ(text_of(wait(pinned_)), "f()");
+  EXPECT_EQ(config_maps_.reads["team"], 1);
+
+  // Not for others.
+  Wish stranger = wish_of("stranger", "m");
+  stranger.pinned_sha256 = pinned_.pinned_sha256;
+  EXPECT_THAT(text_of(wait(stranger)), HasSubstr("the source says so"));
+}
+
+TEST_F(UnprovenTest, WhatIsPinnedGoesOnWhileItsConfigMapIsGone) {
+  config_maps_.scripts.clear();
+  EXPECT_EQ(text_of(wait(pinned_)), "f()");
+}
+
+TEST_F(UnprovenTest, WhatRunsGoesOnWhenItsDefinitionNamesAnotherSource) {
+  config_maps_.scripts["other"] = "g()";
+  Wish other = wish_of("team", "other");
+  other.pinned_sha256 = pinned_.pinned_sha256;
+  EXPECT_THAT(text_of(wait(other)), HasSubstr("cannot verify module")) << "of the other source";
+  EXPECT_EQ(text_of(wait(pinned_)), "f()");
+  EXPECT_EQ(text_of(wait(other, io::Loop::now())), "f()") << "it runs by now";
+}
+
+TEST_F(UnprovenTest, WhatIsPinnedGoesOnWhileItsSourceServesSomethingElse) {
+  config_maps_.scripts["m"] = "g()";
+  EXPECT_EQ(text_of(wait(pinned_)), "f()");
+  config_maps_.scripts["m"] = "bad";
+  EXPECT_EQ(text_of(wait(pinned_, io::Loop::now())), "f()");
+}
+
+TEST_F(UnprovenTest, WhatIsPinnedGoesOnWhileItsSourceIsSilent) {
+  restart(/*patience=*/std::chrono::milliseconds(1));
+  config_maps_.silent = {"team", "stranger"};
+
+  const Supply::Answer answer = wait(pinned_);
+
+  EXPECT_EQ(text_of(answer), "f()");
+  EXPECT_FALSE(answer.is_final()) << "the source may still refuse it";
+  EXPECT_EQ(*std::static_pointer_cast<const std::string>(
+                io::run_to_end(loop_, supply_->get(pinned_, {}))->product),
+            "f()");
+  config_maps_.error = ErrorKind::Denied;
+  config_maps_.let("team");
+  loop_.run_until([&] { return ask(pinned_).error.has_value(); });
+  EXPECT_THAT(text_of(ask(pinned_)), HasSubstr("the source says so"));
+}
+
+TEST_F(UnprovenTest, ACopyOfItsOwnIsAProof) {
+  config_maps_.error = ErrorKind::Denied;
+  texts_.copy = gzip("f()");
+  EXPECT_EQ(text_of(wait(pinned_)), "f()");
+  EXPECT_EQ(config_maps_.reads["team"], 0);
 }
 
 TEST_F(SupplyTest, GivesNobodyWhatIsPinnedForKnowingItsDigest) {

@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/digest.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "http/address_policy.h"
 #include "io/all.h"
 #include "io/run.h"
@@ -52,7 +53,7 @@ TemporaryDirectory::~TemporaryDirectory() {
 
 FetchingHost::FetchingHost(const std::filesystem::path& directory,
                            modules::ConfigMapReader* config_maps,
-                           const http::AddressPolicy& tenant_addresses) {
+                           const http::AddressPolicy& tenant_addresses, Duration proof_kept) {
   auto opened = modules::ModuleStore::open(directory / "store");
   HANGAR_ASSERT(opened.has_value(), "the directory is ours");
   store = *std::move(opened);
@@ -63,7 +64,8 @@ FetchingHost::FetchingHost(const std::filesystem::path& directory,
                               .store = *store,
                               .config_maps = config_maps,
                               .may_read_files = true,
-                              .tenant_addresses = tenant_addresses});
+                              .tenant_addresses = tenant_addresses,
+                              .proof_kept = proof_kept});
 }
 
 Result<modules::Fetched> FetchingHost::fetch(std::string_view reference,

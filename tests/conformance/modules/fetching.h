@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/result.h"
+#include "base/time.h"
 #include "http/address_policy.h"
 #include "http/client.h"
 #include "io/loop.h"
@@ -12,6 +13,7 @@
 #include "modules/module_store.h"
 #include "modules/requester.h"
 
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -44,7 +46,8 @@ class FetchingHost {
   // is given.
   explicit FetchingHost(const std::filesystem::path& directory,
                         modules::ConfigMapReader* config_maps = nullptr,
-                        const http::AddressPolicy& tenant_addresses = http::AddressPolicy());
+                        const http::AddressPolicy& tenant_addresses = http::AddressPolicy(),
+                        Duration proof_kept = std::chrono::hours(1));
 
   // Runs the loop until the module is there.
   [[nodiscard]] Result<modules::Fetched> fetch(std::string_view reference,

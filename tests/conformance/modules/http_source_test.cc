@@ -2,6 +2,7 @@
 
 #include "base/limits.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "fetching.h"
 #include "http/address_policy.h"
 #include "io/file.h"
@@ -313,6 +314,64 @@ TEST_F(HttpSource, NeedsNoServerForAPromisedModuleThatItGave) {
   ASSERT_TRUE(fetched.has_value()) << fetched.error().message();
   EXPECT_EQ(fetched->wasm, module);
   EXPECT_EQ(fetched->stale_because, "");
+}
+
+// A host that was given a module, and asks its source again each time.
+struct Doubting {
+  explicit Doubting(const std::filesystem::path& directory)
+      : host(directory, nullptr, http::AddressPolicy(), Duration(0)) {}
+
+  Result<Fetched> fetch(const std::string& url) {
+    return host.fetch(url, {.expected_sha256 = sha256_of(module)});
+  }
+  ErrorKind kind_of(const std::string& url) {
+    const Result<Fetched> fetched = fetch(url);
+    EXPECT_FALSE(fetched.has_value());
+    return fetched ? ErrorKind::Cancelled : fetched.error().kind();
+  }
+
+  const std::string module = module_named("promised");
+  FetchingHost host;
+};
+
+TEST_F(HttpSource, AsksForAPromisedModuleAgainOnceItsProofIsOld) {
+  Doubting doubting(directory_.path());
+  std::atomic<int> status = 200;
+  RawServer server([&](const Request& request) {
+    if (status != 200) return answer(status, "");
+    const bool is_same = request.header("If-None-Match") == "\"e\"";
+    return is_same ? answer(304, "") : answer(200, doubting.module, {{"ETag", "\"e\""}});
+  });
+  const std::string url = server.url("/f.wasm");
+  ASSERT_TRUE(doubting.fetch(url).has_value());
+
+  ASSERT_TRUE(doubting.fetch(url).has_value());
+  EXPECT_EQ(server.requests().size(), 2U);
+  status = 503;
+  const Result<Fetched> away = doubting.fetch(url);
+  ASSERT_TRUE(away.has_value()) << away.error().message();
+  EXPECT_EQ(away->wasm, doubting.module);
+  EXPECT_FALSE(away->stale_because.empty());
+}
+
+TEST_F(HttpSource, GivesNothingThatItHasRefusedOnceItIsAway) {
+  for (const int refusal : {401, 403, 404}) {
+    std::filesystem::create_directory(directory_.path() / std::to_string(refusal));
+    Doubting doubting(directory_.path() / std::to_string(refusal));
+    std::atomic<int> status = 200;
+    RawServer server([&](const Request&) {
+      return status == 200 ? answer(200, doubting.module) : answer(status, "");
+    });
+    const std::string url = server.url("/f.wasm");
+    ASSERT_TRUE(doubting.fetch(url).has_value());
+
+    status = refusal;
+    EXPECT_EQ(doubting.kind_of(url), refusal == 404 ? ErrorKind::NotFound : ErrorKind::Denied);
+    status = 503;
+    EXPECT_EQ(doubting.kind_of(url), ErrorKind::Unavailable);
+    Doubting restarted(directory_.path() / std::to_string(refusal));
+    EXPECT_EQ(restarted.kind_of(url), ErrorKind::Unavailable);
+  }
 }
 
 // A digest is not secret: statuses, tags and manifests show it. A tenant that knows it may still

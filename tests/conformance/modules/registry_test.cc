@@ -1,6 +1,7 @@
 // Modules from OCI registries: a real one (Docker's, with basic authentication), and servers that
 // do what the real one does not: token servers, redirects, false answers.
 
+#include "base/limits.h"
 #include "base/result.h"
 #include "fetching.h"
 #include "http/client.h"
@@ -16,6 +17,8 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <cstddef>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -267,6 +270,9 @@ TEST_F(RealRegistry, IsNotNeededForARestart) {
   ASSERT_TRUE(host_.fetch(reference).has_value());
   ASSERT_TRUE(cluster.kill(Component::Registry).has_value());
   FetchingHost restarted(directory_.path());
+  EXPECT_FALSE(restarted.fetch(reference).has_value()) << "without the credential";
+  restarted.fetcher->use_credentials(docker_config(
+      cluster.registry_address(), cluster.registry_user(), cluster.registry_password()));
 
   const Result<Fetched> fetched = restarted.fetch(reference);
   const Result<Fetched> pinned = restarted.fetch(fetched ? fetched->resolved : reference);
@@ -325,6 +331,47 @@ TEST_F(ScriptedRegistry, GetsATokenAndShowsItToTheRegistryOnly) {
   EXPECT_EQ(object_store.requests()[0].header("Authorization"), "");
   EXPECT_EQ(registry.requests()[0].path, "/v2/team/f/manifests/v1");
   EXPECT_EQ(registry.requests()[0].header("Authorization"), "");
+}
+
+TEST_F(ScriptedRegistry, IsAskedAgainOnceTheCredentialIsAnother) {
+  std::atomic<bool> is_away = false;
+  RawServer registry([&](const Request& request) {
+    if (is_away) return answer(503, "");
+    const std::string authorization = request.header("Authorization");
+    if (authorization != modules::basic_authorization("user", "first-password")) {
+      return answer(401, "{}", {{"WWW-Authenticate", "Basic realm=\"registry\""}});
+    }
+    return answer(200, request.path.contains("/blobs/") ? module_ : manifest_);
+  });
+  const auto log_in_with = [&](std::string_view password) {
+    host_.fetcher->use_credentials(docker_config(registry.address(), "user", password));
+  };
+  const auto kind_of = [&](const std::string& text) {
+    const Result<Fetched> fetched = host_.fetch(text);
+    return fetched ? "given" : std::string(name_of(fetched.error().kind()));
+  };
+  log_in_with("first-password");
+  const std::string pinned =
+      fmt::format("oci://{}/team/f@sha256:{}", registry.address(), sha256_of(manifest_));
+  ASSERT_EQ(kind_of(pinned), "given");
+  const std::size_t asked = registry.requests().size();
+  EXPECT_EQ(kind_of(pinned), "given");
+  EXPECT_EQ(registry.requests().size(), asked) << "the proof is fresh";
+
+  log_in_with("rotated-password");
+  EXPECT_EQ(kind_of(pinned), "Denied");
+  is_away = true;
+  EXPECT_EQ(kind_of(pinned), "Unavailable")
+      << "what the first credential has proven counts no more";
+  host_.fetcher->use_credentials({});
+  EXPECT_EQ(kind_of(pinned), "Unavailable");
+  log_in_with("first-password");
+  EXPECT_EQ(kind_of(pinned), "given");
+
+  const Result<std::string> index =
+      io::read_file(directory_.path() / "store" / "index.json", limits::kMiB);
+  ASSERT_TRUE(index.has_value());
+  EXPECT_EQ(index->find("password"), std::string::npos);
 }
 
 TEST_F(ScriptedRegistry, TradesAnIdentityTokenForAnAccessToken) {

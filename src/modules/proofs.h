@@ -1,0 +1,70 @@
+// Who may have which module: a source gave it to this requester, with this credential, not long
+// ago.
+//
+// Bytes are shared, the right to them is not: knowing a digest is no right. The rule:
+//   1. A proof is of one requester (a namespace), one source, one credential and one digest.
+//   2. It is fresh for an hour. Then the source is asked again; what it confirms is fresh again.
+//   3. When the source refuses (401, 403, 404), the requester's proofs with that credential there
+//      are dropped: only what this process has given the requester already, and is pinned, goes on.
+//   4. When the source says nothing (no connection, 5xx, silence, other bytes), a proof that is not
+//      fresh still counts: a registry that is away stops nothing.
+//   5. A copy of the module in the requester's own namespace is a proof, too: it has the bytes.
+#pragma once
+
+#include "base/result.h"
+#include "base/time.h"
+#include "modules/limits.h"
+#include "modules/module_store.h"
+
+#include <cstdint>
+#include <string>
+
+namespace hangar::modules {
+
+// Who reads what, and with which credential.
+struct Access {
+  std::string requester;   // Requester::id().
+  std::string name;        // The reference: the second half of a proof_key().
+  std::string scope;       // That within which a source gives all or nothing: of a registry, the
+                           // repository; else the reference.
+  std::string credential;  // Credential::id().
+};
+
+enum class Standing : std::uint8_t {
+  None,   // There is no proof.
+  Stale,  // It counts only while the source says nothing.
+  Fresh,
+};
+
+// Any thread. All but standing() block on the disk.
+class Proofs {
+ public:
+  // `store` outlives it.
+  explicit Proofs(ModuleStore& store, Duration kept = limits::kProofKept)
+      : store_(store), kept_(kept) {}
+
+  [[nodiscard]] Standing standing(const Access& access, const std::string& sha256,
+                                  WallTime now) const;
+  // The same for what the store remembers of the reference: an entry of proof_key().
+  [[nodiscard]] Standing standing(const Access& access, const Resolution& resolution,
+                                  WallTime now) const;
+
+  // Remembers that the source has given the module, whatever the reference comes to mean later. It
+  // counts from when the source was last asked; without that, nothing is remembered. `sha256` may
+  // be the digest of a module that was made of the one that the source gave.
+  [[nodiscard]] Result<> grant(const Access& access, const std::string& sha256) const;
+  // Remembers that the requester has the bytes.
+  [[nodiscard]] Result<> grant_copy(const Access& access, const std::string& sha256,
+                                    WallTime now) const;
+
+  // The source has refused this credential. True if there was anything to drop.
+  [[nodiscard]] Result<bool> drop(const Access& access) const;
+
+  [[nodiscard]] static std::uint64_t seconds_of(WallTime now);
+
+ private:
+  ModuleStore& store_;
+  const Duration kept_;
+};
+
+}  // namespace hangar::modules
