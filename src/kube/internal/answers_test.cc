@@ -20,8 +20,6 @@ namespace {
 using std::chrono::seconds;
 using ::testing::ElementsAre;
 
-const Resource kDeployments{"apps", "v1", "deployments", "Deployment", true};
-
 TEST(StatusError, HasTheServersMessageAndReason) {
   const Error error = error_from_status(
       409,
@@ -98,39 +96,6 @@ TEST(Warnings, AreTheQuotedTextsOfAllHeaders) {
               ElementsAre(R"(first "quoted" \)", "second", "third"));
   EXPECT_THAT(internal::warnings({{"warning", R"(299 - "unended)"}, {"warning", "\"\\"}}),
               ElementsAre());
-}
-
-TEST(ListPage, IsReadInOnePass) {
-  const auto page = internal::parse_list_page(
-      R"({"kind":"DeploymentList","apiVersion":"apps/v1","metadata":{"resourceVersion":"9",)"
-      R"("continue":"more","remainingItemCount":3},"items":[{"metadata":{"name":"a","uid":"1"}},)"
-      R"({"metadata":{"name":"b","uid":"2"}}]})"
-      "\n",
-      kDeployments);
-
-  ASSERT_TRUE(page.has_value()) << page.error().message();
-  EXPECT_EQ(page->resource_version, "9");
-  EXPECT_EQ(page->continue_token, "more");
-  ASSERT_EQ(page->items.size(), 2);
-  EXPECT_EQ(page->items[1]->bytes(), R"({"kind":"Deployment","apiVersion":"apps/v1",)"
-                                     R"("metadata":{"name":"b","uid":"2"}})");
-}
-
-TEST(ListPage, MayHaveNoItems) {
-  for (const std::string_view body : {R"({"metadata":{},"items":[]})", R"({"items":null})"}) {
-    const auto page = internal::parse_list_page(body, kDeployments);
-
-    ASSERT_TRUE(page.has_value()) << body;
-    EXPECT_TRUE(page->items.empty());
-  }
-}
-
-TEST(ListPage, RefusesWhatIsNoList) {
-  for (const std::string_view body :
-       {"", "[]", R"({"items":{}})", R"({"items":[1]})", R"({"items":[{}]})", R"({"metadata":1})",
-        R"({"items":[{"metadata":{}})", R"({"items":[]}x)"}) {
-    EXPECT_FALSE(internal::parse_list_page(body, kDeployments).has_value()) << body;
-  }
 }
 
 TEST(ServiceAccount, HasTheGroupsThatTheServerGivesIt) {

@@ -64,6 +64,19 @@ TEST(PageReader, StopsAfterTheItemThatReachesTheBound) {
   EXPECT_EQ(reader.end().item_count, 4U);
 }
 
+TEST(PageReader, GivesItemsTheirKindAndKeepsTheirBytes) {
+  PageReader reader(
+      R"({"kind":"ThingList","apiVersion":"example.com/v1","metadata":{"remainingItemCount":3},)"
+      R"("items":[{"metadata":{"name":"a","uid":"1"}},{"metadata":{"name":"b","uid":"2"}}]})"
+      "\n",
+      kThings);
+
+  ASSERT_EQ(reader.step(1'000), true);
+  ASSERT_EQ(reader.items().size(), 2U);
+  EXPECT_EQ(reader.items()[1]->bytes(), R"({"kind":"Thing","apiVersion":"example.com/v1",)"
+                                        R"("metadata":{"name":"b","uid":"2"}})");
+}
+
 TEST(PageReader, ReadsPagesWithoutItems) {
   for (const std::string_view body :
        {R"({"items":null,"metadata":{"resourceVersion":"1"}})", R"({"items":[]})", "{}"}) {
@@ -86,8 +99,11 @@ TEST(PageReader, RefusesWhatIsNoPage) {
     ASSERT_FALSE(step) << size;
     EXPECT_EQ(step.error().kind(), ErrorKind::InvalidInput);
   }
-  PageReader of_numbers(R"({"items":[1]})", kThings);
-  EXPECT_FALSE(of_numbers.step(100));
+  for (const std::string_view body :
+       {"[]", R"({"items":{}})", R"({"items":[1]})", R"({"items":[{}]})", R"({"metadata":1})",
+        R"({"items":[]}x)"}) {
+    EXPECT_FALSE(PageReader(body, kThings).step(100)) << body;
+  }
 }
 
 class PageReadingTest : public testing::Test {
