@@ -42,7 +42,10 @@ class ModuleArchiveTest : public ::testing::Test {
         .store = *store_,
         .format = {.label = "label", .name_prefix = "copy-", .field_manager = "test"}});
   }
-  ~ModuleArchiveTest() override { std::filesystem::remove_all(root_); }
+  ~ModuleArchiveTest() override {
+    session_.loop.run_until([&] { return running_ == 0; });
+    std::filesystem::remove_all(root_);
+  }
 
   // The digest of a module that cannot be read before end_of().
   std::string slow(const std::string& text) {
@@ -61,18 +64,22 @@ class ModuleArchiveTest : public ::testing::Test {
 
   void keep(const std::string& call, std::string namespace_name, std::string sha256,
             std::stop_token stop = {}) {
+    ++running_;
     session_.loop.spawn([](ModuleArchiveTest& self, std::string name, ArchivedModule module,
                            std::stop_token token) -> io::Task<void> {
       const Result<> kept = co_await self.archive_->keep(std::move(module), std::move(token));
       self.ended_.emplace(std::move(name), kept ? std::nullopt : std::optional(kept.error()));
+      --self.running_;
     }(*this, call, {.namespace_ = std::move(namespace_name), .sha256 = std::move(sha256)},
                                                   std::move(stop)));
   }
   void remove_unless(const std::string& call, std::string namespace_name, std::string sha256) {
+    ++running_;
     session_.loop.spawn(
         [](ModuleArchiveTest& self, std::string name, ArchivedModule module) -> io::Task<void> {
           const auto is_needed = [&] { return self.ended_.emplace(name, std::nullopt).second; };
           EXPECT_TRUE(co_await self.archive_->remove_unless(std::move(module), is_needed, {}));
+          --self.running_;
         }(*this, call, {.namespace_ = std::move(namespace_name), .sha256 = std::move(sha256)}));
   }
   void wait_for(const std::string& call) {
@@ -100,6 +107,7 @@ class ModuleArchiveTest : public ::testing::Test {
   std::filesystem::path root_;
   std::unique_ptr<modules::ModuleStore> store_;
   std::optional<ModuleArchive> archive_;
+  int running_ = 0;  // Calls that have not ended.
   std::map<std::string, std::optional<Error>> ended_;
 };
 
