@@ -8,6 +8,9 @@ HANGAR_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 HANGAR_CACHE_DIR=${HANGAR_CACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/hangar}
 export HANGAR_ROOT HANGAR_CACHE_DIR
 
+# What users get, and what tests of the whole run: targets of the build.
+HANGAR_PROGRAMS=(hangar hangar-compile hangar-guest hangar-node hangar-node-fetch)
+
 # How many compilers run at once.
 HANGAR_JOBS=${HANGAR_JOBS:-$(nproc)}
 export HANGAR_JOBS

@@ -10,7 +10,7 @@ third_party/wasmtime/build.sh >/dev/null
 third_party/quickjs/build.sh >/dev/null
 
 programs=("$@")
-if [ ${#programs[@]} = 0 ]; then programs=(hangar hangar-compile hangar-guest hangar-node hangar-node-fetch); fi
+if [ ${#programs[@]} = 0 ]; then programs=("${HANGAR_PROGRAMS[@]}"); fi
 say "building ${programs[*]} (release)"
 log=$(cmake --preset release 2>&1) || die "cmake: $log"
 quiet=(--quiet)

@@ -94,14 +94,11 @@ step go check_go || true
 step rust check_rust || true
 step guests examples/build.sh "$HANGAR_GUESTS_DIR" || true
 
-# Where the sanitizers run the tests of C++, these need not be compiled a third time.
-if [ "${SANITIZERS:-0}" = 1 ]; then
-  targets=(hangar hangar-compile hangar-guest hangar-node hangar-node-fetch)
-else
-  targets=(all)
-fi
+# Where the sanitizers run the tests of C++, these need not be compiled a third time. No targets: all.
+targets=()
+if [ "${SANITIZERS:-0}" = 1 ]; then targets=("${HANGAR_PROGRAMS[@]}"); fi
 if step build build test "${targets[@]}"; then
-  if [ "${targets[*]}" = all ]; then
+  if [ ${#targets[@]} = 0 ]; then
     step unit run_ctest test unit || true
     step conformance run_ctest test conformance || true
   fi
