@@ -5,7 +5,6 @@ import pathlib
 import pytest
 
 from airways import flight
-from host import BINARY
 from module_server import Modules
 from signing import EMPTY, hangar, keys, section
 
@@ -66,9 +65,8 @@ def test_metadata_is_listed_read_and_set(tmp_path):
     assert meta("get", "mail").stdout == b"text"
 
 
-def test_a_property_that_is_a_command_is_what_the_module_prints(tmp_path):
-    module = tmp_path / "main.wasm"
-    module.write_bytes((pathlib.Path(BINARY).parents[1] / "guests/arguments.wasm").read_bytes())
+def test_a_property_that_is_a_command_is_what_the_module_prints(wat):
+    module = wat("arguments")
     hangar("schematics", "-wasm", module, "set", "-cmd", "docs", stdin=b'["--docs", "all"]')
 
     got = hangar("schematics", "--wasm", module, "get", "docs")
