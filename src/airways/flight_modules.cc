@@ -6,7 +6,7 @@
 #include "base/digest.h"
 #include "base/limits.h"
 #include "base/result.h"
-#include "budget/consumer.h"
+#include "budget/beneficiaries.h"
 #include "io/file.h"
 #include "io/loop.h"
 #include "io/task.h"
@@ -140,14 +140,14 @@ modules::Product FlightModules::find(const std::string& sha256) {
 
 io::Task<Result<modules::Product>> FlightModules::make(std::string sha256,
                                                        std::shared_ptr<const std::string> bytes,
-                                                       budget::Consumer consumer,
+                                                       budget::Beneficiaries beneficiaries,
                                                        std::stop_token stop) {
   FlightModule module{.sha256 = sha256, .sha1 = {}, .resolved = {}};
   const wasm::Digest digest = HANGAR_CO_TRY(wasm::Digest::from_hex(sha256));
   module.sha1 = co_await parts_.sources.workers.run([bytes] { return sha1_hex(*bytes); });
   const std::shared_ptr<const wasm::Module> code = HANGAR_CO_TRY(
       co_await parts_.code_cache.load(digest, std::move(bytes), std::move(stop),
-                                      wasm::Module::Allocation::Pooled, std::move(consumer)));
+                                      wasm::Module::Allocation::Pooled, std::move(beneficiaries)));
   HANGAR_CO_TRY(parts_.runtime.check(*code));
   co_await remember(module);
   co_return modules::Product(std::make_shared<const FlightModule>(std::move(module)));

@@ -6,7 +6,7 @@
 #include "archive/module_archive.h"
 #include "base/result.h"
 #include "base/time.h"
-#include "budget/consumer.h"
+#include "budget/beneficiaries.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "modules/requester.h"
@@ -86,7 +86,7 @@ class FlightModules final : public modules::Maker {
   [[nodiscard]] modules::Product find(const std::string& sha256) override;
   [[nodiscard]] io::Task<Result<modules::Product>> make(std::string sha256,
                                                         std::shared_ptr<const std::string> bytes,
-                                                        budget::Consumer consumer,
+                                                        budget::Beneficiaries beneficiaries,
                                                         std::stop_token stop) override;
   [[nodiscard]] bool is_asked_by_digest() const override { return true; }
   [[nodiscard]] io::Task<Result<std::string>> recall(modules::Requester requester,

@@ -70,6 +70,7 @@ class FairSlots {
   // that, and at least one. Called whenever a slot is given.
   void limit_tenants(std::function<std::size_t(const Tenant&)> most) { most_ = std::move(most); }
 
+  [[nodiscard]] io::Loop& loop() const { return loop_; }
   [[nodiscard]] std::size_t waiting_count() const { return queue_.size(); }
   [[nodiscard]] std::size_t waiting_count(const Tenant& tenant) const {
     return queue_.waiting_count(tenant);

@@ -4,6 +4,7 @@
 #include "base/digest.h"
 #include "base/result.h"
 #include "budget/accounts.h"
+#include "budget/beneficiaries.h"
 #include "budget/consumer.h"
 #include "budget/reservation_queue.h"
 #include "io/event.h"
@@ -23,6 +24,7 @@
 #include <cstdint>
 #include <expected>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -540,6 +542,36 @@ io::Task<Result<Supply::Bytes>> Supply::with_plugin(std::shared_ptr<Entry> entry
   co_return joined;
 }
 
+// A place in the line for one digest.
+class Supply::Want {
+ public:
+  Want(Supply& supply, const std::string& sha256, budget::Beneficiaries beneficiaries)
+      : supply_(supply), line_(supply.wanted_.try_emplace(sha256).first) {
+    place_ = line_->second.insert(line_->second.end(), std::move(beneficiaries));
+    line_->second.front().add(*place_);  // It may be made for that one now.
+  }
+  Want(const Want&) = delete;
+  Want& operator=(const Want&) = delete;
+  ~Want() {
+    line_->second.erase(place_);
+    if (line_->second.empty()) supply_.wanted_.erase(line_);
+  }
+
+  // For this one, and for all who wait behind it.
+  [[nodiscard]] const budget::Beneficiaries& all() const {
+    for (const budget::Beneficiaries& other : line_->second)
+      place_->add(other);
+    return *place_;
+  }
+
+ private:
+  using Wanted = std::map<std::string, std::list<budget::Beneficiaries>>;
+
+  Supply& supply_;
+  const Wanted::iterator line_;
+  std::list<budget::Beneficiaries>::iterator place_;
+};
+
 io::Task<Result<Product>> Supply::make(std::shared_ptr<Entry> entry, std::string sha256,
                                        std::shared_ptr<const std::string> bytes) {
   const bool is_looked_at = sources_.verifier == nullptr || sources_.verifier->verdict(sha256);
@@ -550,13 +582,14 @@ io::Task<Result<Product>> Supply::make(std::shared_ptr<Entry> entry, std::string
   HANGAR_CO_TRY(co_await look_at(sha256, bytes, entry->wish.requester.consumer("module"),
                                  entry->stop.get_token()));
   if (Product product = maker_.find(sha256)) co_return product;
+  const Want want(*this, sha256, entry->wish.requester.consumer("module"));
   const io::Turns<std::string>::Turn turn = co_await making_.take(sha256);
   if (Product product = maker_.find(sha256)) co_return product;
   if (entry->stop.stop_requested()) co_return fail(ErrorKind::Cancelled, "stopping");
   if (!bytes) bytes = HANGAR_CO_TRY(co_await read(sha256, entry->stop.get_token()));
   say(*entry, std::string(maker_.doing()));
-  co_return co_await maker_.make(std::move(sha256), std::move(bytes),
-                                 entry->wish.requester.consumer("module"), entry->stop.get_token());
+  co_return co_await maker_.make(std::move(sha256), std::move(bytes), want.all(),
+                                 entry->stop.get_token());
 }
 
 // NotFound also for damaged bytes: they have been removed.

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "budget/beneficiaries.h"
 #include "budget/consumer.h"
 #include "budget/reservation_queue.h"
 #include "io/event.h"
@@ -33,6 +34,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -96,11 +98,11 @@ class Maker {
 
   // The existing product of these bytes; null when make() needs them.
   [[nodiscard]] virtual Product find(const std::string& sha256) = 0;
-  // Called for one digest at a time, on behalf of the first consumer that wants it. Errors do not
-  // mention where the bytes come from.
+  // Called for one digest at a time, on behalf of all who want it, including those who ask while it
+  // is made. Errors do not mention where the bytes come from.
   [[nodiscard]] virtual io::Task<Result<Product>> make(std::string sha256,
                                                        std::shared_ptr<const std::string> bytes,
-                                                       budget::Consumer consumer,
+                                                       budget::Beneficiaries beneficiaries,
                                                        std::stop_token stop) = 0;
 
   // The activity of make(), for people.
@@ -228,6 +230,7 @@ class Supply {
   [[nodiscard]] io::Task<Result<Bytes>> fetch(std::shared_ptr<Entry> entry, Source source,
                                               Content content, bool may_be_stale);
   [[nodiscard]] io::Task<Result<Bytes>> with_plugin(std::shared_ptr<Entry> entry, Bytes module);
+  class Want;
   [[nodiscard]] io::Task<Result<Product>> make(std::shared_ptr<Entry> entry, std::string sha256,
                                                std::shared_ptr<const std::string> bytes);
   [[nodiscard]] io::Task<Result<std::shared_ptr<const std::string>>> read(std::string sha256,
@@ -242,6 +245,8 @@ class Supply {
   Entries entries_;
   std::map<std::string, std::shared_ptr<Entry>, std::less<>> waiting_;  // By listener.
   io::Turns<std::string> making_;                                       // By digest.
+  // For whom, in the order of their turns.
+  std::map<std::string, std::list<budget::Beneficiaries>> wanted_;
   // From the digests of a module and of its plugin to that of both together.
   std::map<std::pair<std::string, std::string>, std::string> joined_;
   // What this process has given, by requester and digest: it runs there, whatever its source says

@@ -3,6 +3,7 @@
 #include "base/digest.h"
 #include "base/result.h"
 #include "budget/accounts.h"
+#include "budget/beneficiaries.h"
 #include "budget/consumer.h"
 #include "budget/reservation_queue.h"
 #include "http/client.h"
@@ -80,9 +81,10 @@ class Texts final : public Maker {
   }
   [[nodiscard]] io::Task<Result<Product>> make(std::string sha256,
                                                std::shared_ptr<const std::string> bytes,
-                                               budget::Consumer /*consumer*/,
+                                               budget::Beneficiaries beneficiaries,
                                                std::stop_token /*stop*/) override {
     ++make_count;
+    made_for.emplace(beneficiaries);
     while (!may_make)
       HANGAR_CO_TRY(co_await gate->wait({}));
     if (*bytes == "bad") co_return fail(ErrorKind::InvalidInput, "a syntax error");
@@ -98,6 +100,7 @@ class Texts final : public Maker {
   }
 
   int make_count = 0;
+  std::optional<budget::Beneficiaries> made_for;  // The last one.
   bool may_make = true;
   io::Event* gate = nullptr;  // Notified when may_make becomes true.
   std::optional<std::string> copy;
@@ -280,6 +283,8 @@ TEST_F(SupplyTest, WhatManyWantIsInMemoryOnceWhileItIsMade) {
               fmt::format("me {}", number));
   loop_.run_until([&] { return config_maps_.reads.size() == kMany && texts_.make_count == 1; });
   loop_.run_until([&] { return memory_.held_bytes() == 2 * script.size(); });
+  // Each namespace waits for it in its own name, too.
+  loop_.run_until([&] { return texts_.made_for->all().size() == kMany; });
 
   texts_.may_make = true;
   gate.notify_all();

@@ -2,7 +2,7 @@
 
 #include "abi/kube_runtime/guest.h"
 #include "base/result.h"
-#include "budget/consumer.h"
+#include "budget/beneficiaries.h"
 #include "io/task.h"
 #include "modules/requester.h"
 #include "modules/supply.h"
@@ -42,14 +42,14 @@ modules::Product OperatorModules::find(const std::string& sha256) {
 
 io::Task<Result<modules::Product>> OperatorModules::make(std::string sha256,
                                                          std::shared_ptr<const std::string> bytes,
-                                                         budget::Consumer consumer,
+                                                         budget::Beneficiaries beneficiaries,
                                                          std::stop_token stop) {
   std::erase_if(known_, [](const auto& entry) { return entry.second.expired(); });
   const wasm::Digest digest = HANGAR_CO_TRY(wasm::Digest::from_hex(sha256));
   std::shared_ptr<const wasm::SleepableModule> module =
-      HANGAR_CO_TRY(co_await wasm::SleepableModule::load(parts_.code_cache, digest,
-                                                         std::move(bytes), parts_.image_directory,
-                                                         std::move(stop), std::move(consumer)));
+      HANGAR_CO_TRY(co_await wasm::SleepableModule::load(
+          parts_.code_cache, digest, std::move(bytes), parts_.image_directory, std::move(stop),
+          std::move(beneficiaries)));
   const std::shared_ptr<const wasm::Module> code = HANGAR_CO_TRY(co_await module->code());
   HANGAR_CO_TRY(parts_.runtime.check(*code));
   if (parts_.run_once == RunOnce::Refused) {

@@ -5,7 +5,7 @@
 #include "abi/kube_runtime/guest.h"
 #include "base/result.h"
 #include "base/slots.h"
-#include "budget/consumer.h"
+#include "budget/beneficiaries.h"
 #include "io/task.h"
 #include "modules/requester.h"
 #include "modules/supply.h"
@@ -60,7 +60,7 @@ class OperatorModules final : public modules::Maker {
   [[nodiscard]] modules::Product find(const std::string& sha256) override;
   [[nodiscard]] io::Task<Result<modules::Product>> make(std::string sha256,
                                                         std::shared_ptr<const std::string> bytes,
-                                                        budget::Consumer consumer,
+                                                        budget::Beneficiaries beneficiaries,
                                                         std::stop_token stop) override;
 
  private:

@@ -4,6 +4,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "budget/accounts.h"
+#include "budget/beneficiaries.h"
 #include "budget/consumer.h"
 #include "budget/fair_slots.h"
 #include "budget/reservation_queue.h"
@@ -129,10 +130,10 @@ bool CodeCache::has(const Digest& digest) const {
 
 io::Task<Result<std::shared_ptr<const Module>>> CodeCache::load(
     Digest digest, std::shared_ptr<const std::string> wasm_bytes, std::stop_token stop,
-    Module::Allocation allocation, budget::Consumer consumer) {
+    Module::Allocation allocation, budget::Beneficiaries beneficiaries) {
   ++load_count_;
   Loaded loaded = co_await load_shared({digest, allocation}, std::move(wasm_bytes), std::move(stop),
-                                       std::move(consumer));
+                                       std::move(beneficiaries));
   if (--load_count_ == 0) loads_ended_.notify_all();
   co_return loaded;
 }
@@ -147,7 +148,7 @@ io::Task<void> CodeCache::stop() {
 
 io::Task<Result<std::shared_ptr<const Module>>> CodeCache::load_shared(
     Key key, std::shared_ptr<const std::string> wasm_bytes, std::stop_token caller_stop,
-    budget::Consumer consumer) {
+    budget::Beneficiaries beneficiaries) {
   // Requested by the caller, or by stop() for all loads.
   std::stop_source stop;
   const std::stop_callback on_caller(caller_stop, [&stop] { stop.request_stop(); });
@@ -155,29 +156,30 @@ io::Task<Result<std::shared_ptr<const Module>>> CodeCache::load_shared(
   while (true) {
     if (auto module = find_live(key)) co_return module;
     if (stop.stop_requested()) co_return fail(ErrorKind::Cancelled, "stopped");
-    const auto [waiting, is_first] = loading_.try_emplace(key);
+    const auto [waiting, is_first] = loading_.try_emplace(key, Loading{beneficiaries, {}});
     if (is_first) break;
     // Another task is loading the module. If it fails, this one tries again: with other bytes, and
     // with another reason to stop.
     const io::OneShot<bool> done(engine_.loop());
-    waiting->second.push_back(done);
+    waiting->second.first.add(beneficiaries);
+    waiting->second.others.push_back(done);
     // A stopped task leaves at once; the list then keeps a OneShot that no task awaits.
     const std::stop_callback on_stop(stop.get_token(), [&done] { done.set(true); });
     co_await done.wait();
   }
   Loaded loaded =
-      co_await load_alone(key, std::move(wasm_bytes), stop.get_token(), std::move(consumer));
+      co_await load_alone(key, std::move(wasm_bytes), stop.get_token(), std::move(beneficiaries));
   std::erase_if(live_, [](const auto& entry) { return entry.second.expired(); });
   if (loaded && key.second != Module::Allocation::Sleepable) live_[key] = *loaded;
   const auto waiting = loading_.extract(key);
-  for (const io::OneShot<bool>& done : waiting.mapped())
+  for (const io::OneShot<bool>& done : waiting.mapped().others)
     done.set(true);
   co_return loaded;
 }
 
 io::Task<Result<std::shared_ptr<const Module>>> CodeCache::load_alone(
     Key key, std::shared_ptr<const std::string> wasm_bytes, std::stop_token stop,
-    budget::Consumer consumer) {
+    budget::Beneficiaries beneficiaries) {
   Loaded cached = co_await load_cached(key);
   const bool is_missing = !cached && (cached.error().kind() == ErrorKind::NotFound ||
                                       cached.error().kind() == ErrorKind::Corrupt);
@@ -186,7 +188,7 @@ io::Task<Result<std::shared_ptr<const Module>>> CodeCache::load_alone(
     co_return fail(ErrorKind::NotFound, "the module's native code is not cached");
   }
   HANGAR_CO_TRY(co_await compile_entry(key.first, std::move(wasm_bytes), std::move(stop),
-                                       std::move(consumer)));
+                                       std::move(beneficiaries)));
   co_return co_await load_cached(key);
 }
 
@@ -201,9 +203,10 @@ io::Task<Result<std::shared_ptr<const Module>>> CodeCache::load_cached(Key key) 
 
 io::Task<Result<>> CodeCache::compile_entry(Digest digest,
                                             std::shared_ptr<const std::string> wasm_bytes,
-                                            std::stop_token stop, budget::Consumer consumer) {
+                                            std::stop_token stop,
+                                            budget::Beneficiaries beneficiaries) {
   const std::size_t size = wasm_bytes->size();
-  const auto room = waiting_.reserve(consumer, size);
+  const auto room = waiting_.reserve(beneficiaries.first(), size);
   if (!room) {
     co_return fail(ErrorKind::LimitExceeded,
                    fmt::format("too much waits to be compiled: {}", to_text(room.error())));
@@ -214,8 +217,8 @@ io::Task<Result<>> CodeCache::compile_entry(Digest digest,
         return checked_file(directory, digest, *bytes);
       }));
   budget::FairSlots& slots = size <= kSmallModuleBytesMax ? small_ : large_;
-  budget::FairSlots::Slot slot = HANGAR_CO_TRY(co_await slots.acquire(
-      std::move(consumer), {.rank = static_cast<std::uint32_t>(std::bit_width(size))}, stop));
+  budget::FairSlots::Slot slot = HANGAR_CO_TRY(co_await beneficiaries.acquire(
+      slots, {.rank = static_cast<std::uint32_t>(std::bit_width(size))}, stop));
   Turn turn(std::move(slot), options_.turn_min + size / limits::kMiB * options_.turn_per_mib,
             options_.memory_wait_max);
   co_return co_await compile_in_turn(digest, std::move(input), turn, size, std::move(stop));

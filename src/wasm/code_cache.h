@@ -17,6 +17,7 @@
 #include "base/limits.h"
 #include "base/result.h"
 #include "budget/accounts.h"
+#include "budget/beneficiaries.h"
 #include "budget/consumer.h"
 #include "budget/fair_slots.h"
 #include "io/event.h"
@@ -93,19 +94,19 @@ class CodeCache {
   [[nodiscard]] bool has(const Digest& digest) const;
 
   // Loads the module, and compiles it if necessary. The same digest gives the same object while
-  // anyone holds it. Concurrent calls for one digest share the work. Namespaces take turns at
-  // compilation, and the small modules of each go first. A compilation whose turn is over is ended
-  // with Unavailable: the caller tries again after a while. InvalidInput: `wasm_bytes` is not a
-  // module that can be compiled, or does not have this digest. NotFound: not cached and no
-  // bytes. LimitExceeded: as for compile(), or too many modules of the consumer's namespace
-  // wait. Unavailable: as for compile(). Cancelled. `allocation`: Pooled becomes OnDemand for a
-  // module that is too large; the others stay. Each kind has its own Module object over the same
-  // file. A Sleepable module is a new object for each call: its owner drops it and loads it
-  // again (SleepableModule).
+  // anyone holds it. Concurrent calls for one digest share the work, which waits for a compiler in
+  // the name of all their beneficiaries. Namespaces take turns at compilation, and the small
+  // modules of each go first. A compilation whose turn is over is ended with Unavailable: the
+  // caller tries again after a while. InvalidInput: `wasm_bytes` is not a module that can be
+  // compiled, or does not have this digest. NotFound: not cached and no bytes. LimitExceeded: as
+  // for compile(), or too many modules of the first beneficiary's namespace wait. Unavailable: as
+  // for compile(). Cancelled. `allocation`: Pooled becomes OnDemand for a module that is too large;
+  // the others stay. Each kind has its own Module object over the same file. A Sleepable module is
+  // a new object for each call: its owner drops it and loads it again (SleepableModule).
   [[nodiscard]] io::Task<Result<std::shared_ptr<const Module>>> load(
       Digest digest, std::shared_ptr<const std::string> wasm_bytes, std::stop_token stop,
       Module::Allocation allocation = Module::Allocation::Pooled,
-      budget::Consumer consumer = budget::unnamed_consumer());
+      budget::Beneficiaries beneficiaries = budget::unnamed_consumer());
 
   // Stops all work, whoever waits for it; nothing is loaded any more once this returns.
   [[nodiscard]] io::Task<void> stop();
@@ -122,13 +123,15 @@ class CodeCache {
 
   [[nodiscard]] io::Task<Loaded> load_shared(Key key, std::shared_ptr<const std::string> wasm_bytes,
                                              std::stop_token caller_stop,
-                                             budget::Consumer consumer);
+                                             budget::Beneficiaries beneficiaries);
   [[nodiscard]] io::Task<Loaded> load_alone(Key key, std::shared_ptr<const std::string> wasm_bytes,
-                                            std::stop_token stop, budget::Consumer consumer);
+                                            std::stop_token stop,
+                                            budget::Beneficiaries beneficiaries);
   [[nodiscard]] io::Task<Loaded> load_cached(Key key);
   [[nodiscard]] io::Task<Result<>> compile_entry(Digest digest,
                                                  std::shared_ptr<const std::string> wasm_bytes,
-                                                 std::stop_token stop, budget::Consumer consumer);
+                                                 std::stop_token stop,
+                                                 budget::Beneficiaries beneficiaries);
   class Turn;
   [[nodiscard]] io::Task<Result<>> compile_in_turn(Digest digest, PrivateFile input, Turn& turn,
                                                    std::uint64_t module_bytes,
@@ -143,8 +146,12 @@ class CodeCache {
   Engine& engine_;
   const Options options_;
   std::map<Key, std::weak_ptr<const Module>> live_;
-  std::map<Key, std::list<io::OneShot<bool>>> loading_;  // Those who wait for the load.
-  budget::Accounts waiting_;                             // Waiting modules, as files.
+  struct Loading {
+    budget::Beneficiaries first;          // Of the task that loads, and of those who joined it.
+    std::list<io::OneShot<bool>> others;  // Those who wait for the load.
+  };
+  std::map<Key, Loading> loading_;
+  budget::Accounts waiting_;  // Waiting modules, as files.
   budget::FairSlots small_;
   budget::FairSlots large_;
   std::stop_source stop_;

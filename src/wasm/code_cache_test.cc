@@ -436,7 +436,8 @@ class CompileQueueTest : public CodeCacheTest {
     const Digest digest = Digest::of(*bytes);
     const Loaded loaded = co_await cache.load(
         digest, std::move(bytes), {}, Module::Allocation::Pooled,
-        {.tenant = budget::Tenant::of_namespace(std::move(namespace_name)), .name = "operator/a"});
+        budget::Consumer{.tenant = budget::Tenant::of_namespace(std::move(namespace_name)),
+                         .name = "operator/a"});
     if (!loaded) refused_.push_back(loaded.error().kind());
   }
 };
@@ -494,6 +495,18 @@ TEST_F(CompileQueueTest, ANamespaceFindsACompilerHoweverManyModulesAnotherHas) {
   begin(*cache, "team", 1000);
 
   EXPECT_GT(begun(2).at(1), guest_->size() + 1000);
+  stop(*cache);
+}
+
+TEST_F(CompileQueueTest, AModuleThatTwoNamespacesWantWaitsInTheNameOfBoth) {
+  const auto cache = make_cache({.compile_program = program_});
+  for (std::size_t index = 1; index <= 8; ++index)
+    begin(*cache, "greedy", index);
+  ASSERT_THAT(begun(1), SizeIs(1));
+
+  begin(*cache, "team", 8);
+
+  EXPECT_EQ(begun(2).at(1), padded(8)->size());
   stop(*cache);
 }
 
@@ -620,9 +633,9 @@ TEST(CompilerMemory, AModuleThatFindsNoneGivesWayToAnotherNamespace) {
     host.rig.loop().spawn([](CodeCache& cache, std::shared_ptr<const std::string> bytes,
                              std::string name,
                              std::vector<std::pair<std::string, Error>>& ended) -> io::Task<void> {
-      const auto loaded =
-          co_await cache.load(Digest::of(*bytes), bytes, {}, Module::Allocation::Pooled,
-                              {.tenant = budget::Tenant::of_namespace(name), .name = "operator/a"});
+      const auto loaded = co_await cache.load(
+          Digest::of(*bytes), bytes, {}, Module::Allocation::Pooled,
+          budget::Consumer{.tenant = budget::Tenant::of_namespace(name), .name = "operator/a"});
       if (!loaded) ended.emplace_back(std::move(name), loaded.error());
     }(host.cache, std::make_shared<const std::string>(std::move(module)), namespace_name, ended));
   };

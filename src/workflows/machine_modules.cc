@@ -4,7 +4,7 @@
 #include "abi/statemachine/runtime.h"
 #include "archive/module_archive.h"
 #include "base/result.h"
-#include "budget/consumer.h"
+#include "budget/beneficiaries.h"
 #include "io/task.h"
 #include "modules/requester.h"
 #include "modules/supply.h"
@@ -84,10 +84,10 @@ void MachineModules::keep(const std::string& sha256, std::shared_ptr<Machine> ma
 
 io::Task<Result<modules::Product>> MachineModules::make(std::string sha256,
                                                         std::shared_ptr<const std::string> bytes,
-                                                        budget::Consumer consumer,
+                                                        budget::Beneficiaries beneficiaries,
                                                         std::stop_token stop) {
   std::shared_ptr<Machine> machine = HANGAR_CO_TRY(co_await parts_.runtime.load(
-      std::move(bytes), parts_.limits, std::move(stop), std::move(consumer)));
+      std::move(bytes), parts_.limits, std::move(stop), std::move(beneficiaries)));
   by_sha256_[sha256] = machine;
   keep(sha256, machine);
   co_return modules::Product(std::move(machine));

@@ -8,7 +8,7 @@
 #include "abi/statemachine/runtime.h"
 #include "archive/module_archive.h"
 #include "base/result.h"
-#include "budget/consumer.h"
+#include "budget/beneficiaries.h"
 #include "io/task.h"
 #include "modules/requester.h"
 #include "modules/supply.h"
@@ -78,7 +78,7 @@ class MachineModules final : public modules::Maker {
   [[nodiscard]] modules::Product find(const std::string& sha256) override;
   [[nodiscard]] io::Task<Result<modules::Product>> make(std::string sha256,
                                                         std::shared_ptr<const std::string> bytes,
-                                                        budget::Consumer consumer,
+                                                        budget::Beneficiaries beneficiaries,
                                                         std::stop_token stop) override;
   [[nodiscard]] std::string_view doing() const override { return "loading"; }
   [[nodiscard]] std::optional<std::string> missing_plugin(const std::string& bytes) const override;

@@ -6,7 +6,7 @@
 #include "abi/statemachine/limits.h"
 #include "abi/statemachine/machine.h"
 #include "base/result.h"
-#include "budget/consumer.h"
+#include "budget/beneficiaries.h"
 #include "io/task.h"
 #include "wasm/module.h"
 #include "wasm/module_header.h"
@@ -112,7 +112,7 @@ io::Task<Result<std::shared_ptr<Machine>>> load_command(Runtime::Native& runtime
                                                         Described described,
                                                         std::shared_ptr<const std::string> bytes,
                                                         MachineLimits limits, std::stop_token stop,
-                                                        budget::Consumer consumer) {
+                                                        budget::Beneficiaries beneficiaries) {
   const std::string_view entry = is_entry(described, kNamed) ? kNamed : kStart;
   if (!is_entry(described, entry)) {
     co_return refuse(
@@ -122,7 +122,7 @@ io::Task<Result<std::shared_ptr<Machine>>> load_command(Runtime::Native& runtime
   }
   std::shared_ptr<const wasm::Module> module = HANGAR_CO_TRY(
       co_await runtime.cache.load(described.digest, std::move(bytes), std::move(stop),
-                                  wasm::Module::Allocation::Pooled, std::move(consumer)));
+                                  wasm::Module::Allocation::Pooled, std::move(beneficiaries)));
   co_return std::make_shared<CommandMachine>(runtime, std::move(module), std::string(entry),
                                              limits);
 }

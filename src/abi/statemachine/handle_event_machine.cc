@@ -4,7 +4,7 @@
 #include "abi/statemachine/limits.h"
 #include "abi/statemachine/machine.h"
 #include "base/result.h"
-#include "budget/consumer.h"
+#include "budget/beneficiaries.h"
 #include "io/task.h"
 #include "wasm/guest_memory.h"
 #include "wasm/instance.h"
@@ -220,11 +220,12 @@ class HandleEventMachine final : public Machine {
 
 io::Task<Result<std::shared_ptr<Machine>>> load_handle_event(
     Runtime::Native& runtime, Described described, std::shared_ptr<const std::string> bytes,
-    MachineLimits limits, std::stop_token stop, budget::Consumer consumer) {
+    MachineLimits limits, std::stop_token stop, budget::Beneficiaries beneficiaries) {
   Entry entry = HANGAR_CO_TRY(find_entry(described.header.exports));
-  const std::shared_ptr<const wasm::SleepableModule> module = HANGAR_CO_TRY(
-      co_await wasm::SleepableModule::load(runtime.cache, described.digest, std::move(bytes),
-                                           runtime.image_directory, stop, std::move(consumer)));
+  const std::shared_ptr<const wasm::SleepableModule> module =
+      HANGAR_CO_TRY(co_await wasm::SleepableModule::load(runtime.cache, described.digest,
+                                                         std::move(bytes), runtime.image_directory,
+                                                         stop, std::move(beneficiaries)));
   std::shared_ptr<const wasm::Checkpoint> beginning;
   if (entry.has_initialize && !module->obstacle()) {
     CallState state;

@@ -6,7 +6,7 @@
 #include "abi/statemachine/machine.h"
 #include "base/result.h"
 #include "base/utf8.h"
-#include "budget/consumer.h"
+#include "budget/beneficiaries.h"
 #include "io/event.h"
 #include "io/task.h"
 #include "io/workers.h"
@@ -218,7 +218,7 @@ Runtime::~Runtime() = default;
 
 io::Task<Result<std::shared_ptr<Machine>>> Runtime::load(std::shared_ptr<const std::string> bytes,
                                                          MachineLimits limits, std::stop_token stop,
-                                                         budget::Consumer consumer) {
+                                                         budget::Beneficiaries beneficiaries) {
   if (is_bundle(*bytes)) {
     co_return co_await load_bundle(*native_, std::move(bytes), limits, std::move(stop));
   }
@@ -236,10 +236,11 @@ io::Task<Result<std::shared_ptr<Machine>>> Runtime::load(std::shared_ptr<const s
   HANGAR_CO_TRY(plugin ? check_carried(described.header, *plugin)
                        : check_imports(described.header));
   const bool has_entry = wasm::find_export(described.header.exports, "handle_event") != nullptr;
-  co_return has_entry ? co_await load_handle_event(*native_, std::move(described), std::move(bytes),
-                                                   limits, std::move(stop), std::move(consumer))
-                      : co_await load_command(*native_, std::move(described), std::move(bytes),
-                                              limits, std::move(stop), std::move(consumer));
+  co_return has_entry
+      ? co_await load_handle_event(*native_, std::move(described), std::move(bytes), limits,
+                                   std::move(stop), std::move(beneficiaries))
+      : co_await load_command(*native_, std::move(described), std::move(bytes), limits,
+                              std::move(stop), std::move(beneficiaries));
 }
 
 }  // namespace hangar::abi::statemachine

@@ -3,6 +3,7 @@
 
 #include "abi/statemachine/machine.h"
 #include "base/result.h"
+#include "budget/beneficiaries.h"
 #include "budget/consumer.h"
 #include "io/task.h"
 #include "wasm/code_cache.h"
@@ -37,11 +38,11 @@ class Runtime {
   // Compiles a module, or evaluates a bundle once, after which the machine's calls start from that
   // point. A dynamically linked module must carry its plugin (wasm::carry_plugin). Errors:
   // InvalidInput (neither a module nor text, another contract, a syntax error, no machine in it),
-  // GuestFault (the bundle threw or trapped), LimitExceeded, Unavailable, Cancelled. `consumer`
-  // waits for the compiler.
+  // GuestFault (the bundle threw or trapped), LimitExceeded, Unavailable, Cancelled. The
+  // compiler is waited for in the name of the beneficiaries.
   [[nodiscard]] io::Task<Result<std::shared_ptr<Machine>>> load(
       std::shared_ptr<const std::string> bytes, MachineLimits limits, std::stop_token stop,
-      budget::Consumer consumer = budget::unnamed_consumer());
+      budget::Beneficiaries beneficiaries = budget::unnamed_consumer());
 
   struct Native;
 

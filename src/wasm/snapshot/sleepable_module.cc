@@ -3,7 +3,7 @@
 #include "base/result.h"
 #include "base/slots.h"
 #include "base/time.h"
-#include "budget/consumer.h"
+#include "budget/beneficiaries.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "io/turns.h"
@@ -69,7 +69,8 @@ Result<Prepared> prepare(const Digest& digest, const std::shared_ptr<const std::
 
 io::Task<Result<std::shared_ptr<const SleepableModule>>> SleepableModule::load(
     CodeCache& cache, Digest digest, std::shared_ptr<const std::string> wasm_bytes,
-    std::filesystem::path image_directory, std::stop_token stop, budget::Consumer consumer) {
+    std::filesystem::path image_directory, std::stop_token stop,
+    budget::Beneficiaries beneficiaries) {
   if (wasm_bytes == nullptr) {
     co_return fail(ErrorKind::NotFound, "a module that is to sleep is made from its bytes");
   }
@@ -85,7 +86,7 @@ io::Task<Result<std::shared_ptr<const SleepableModule>>> SleepableModule::load(
   std::shared_ptr<const Module> code = HANGAR_CO_TRY(co_await cache.load(
       prepared.digest, std::move(prepared.bytes), std::move(stop),
       prepared.module.obstacle ? Module::Allocation::OnDemand : Module::Allocation::Sleepable,
-      std::move(consumer)));
+      std::move(beneficiaries)));
   native->memory_bytes_min = code->memory_bytes_min();
   native->set_code(std::move(code));
   if (prepared.module.obstacle) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/result.h"
+#include "budget/beneficiaries.h"
 #include "budget/consumer.h"
 #include "io/task.h"
 #include "wasm/code_cache.h"
@@ -24,7 +25,7 @@ class SleepableModule {
   [[nodiscard]] static io::Task<Result<std::shared_ptr<const SleepableModule>>> load(
       CodeCache& cache, Digest digest, std::shared_ptr<const std::string> wasm_bytes,
       std::filesystem::path image_directory, std::stop_token stop,
-      budget::Consumer consumer = budget::unnamed_consumer());
+      budget::Beneficiaries beneficiaries = budget::unnamed_consumer());
 
   ~SleepableModule();
 

@@ -4,7 +4,7 @@
 #include "abi/statemachine/machine.h"
 #include "abi/statemachine/runtime.h"
 #include "base/result.h"
-#include "budget/consumer.h"
+#include "budget/beneficiaries.h"
 #include "io/event.h"
 #include "io/task.h"
 #include "wasm/code_cache.h"
@@ -109,10 +109,10 @@ struct Described {
     std::stop_token stop);
 [[nodiscard]] io::Task<Result<std::shared_ptr<Machine>>> load_handle_event(
     Runtime::Native& runtime, Described described, std::shared_ptr<const std::string> bytes,
-    MachineLimits limits, std::stop_token stop, budget::Consumer consumer);
+    MachineLimits limits, std::stop_token stop, budget::Beneficiaries beneficiaries);
 [[nodiscard]] io::Task<Result<std::shared_ptr<Machine>>> load_command(
     Runtime::Native& runtime, Described described, std::shared_ptr<const std::string> bytes,
-    MachineLimits limits, std::stop_token stop, budget::Consumer consumer);
+    MachineLimits limits, std::stop_token stop, budget::Beneficiaries beneficiaries);
 
 // The first event for a module that creates its initial state itself.
 [[nodiscard]] std::string initial_event(std::string_view input);
