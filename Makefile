@@ -58,11 +58,12 @@ fmt: ## format C++ and Go
 tidy: deps ## clang-tidy over src/, and the layers
 	@tools/tidy.sh
 
-deps: ## what the build needs: packages, toolchains, wasmtime, QuickJS, the control plane (once, into a cache)
+deps: ## what the build needs: packages, toolchains, wasmtime, QuickJS, Lua, the control plane (once, into a cache)
 	@dev/setup.sh --tests
 	@dev/build-tools.sh > /dev/null
 	@third_party/wasmtime/build.sh > /dev/null
 	@third_party/quickjs/build.sh > /dev/null
+	@third_party/lua/build.sh > /dev/null
 
 clean: ## remove build/; the cache of `make deps` stays
 	@rm -rf build

@@ -75,7 +75,7 @@ modules=(pipeline ring)
 steps=("packages and toolchains:setup:60" "the WebAssembly engine:engine:220" "the control plane:control_plane:160" "hangar:program:165"
   "the modules:guests:60")
 setup() { dev/setup.sh; }
-engine() { third_party/wasmtime/build.sh >/dev/null && third_party/quickjs/build.sh >/dev/null; }
+engine() { third_party/wasmtime/build.sh >/dev/null && third_party/quickjs/build.sh >/dev/null && third_party/lua/build.sh >/dev/null; }
 control_plane() { dev/build-tools.sh "${tools[@]}" >/dev/null; }
 program() { tools/build.sh hangar hangar-compile hangar-guest; }
 guests() { examples/build.sh build/guests "${modules[@]}" >&2; }
@@ -83,7 +83,8 @@ guests() { examples/build.sh build/guests "${modules[@]}" >&2; }
 # is_there STEP: whether the step was done before, so that it takes only seconds. Each step checks for itself what to do.
 is_there() {
   case $1 in
-    engine) [ -d "$(third_party/wasmtime/build.sh --print-dir)" ] && [ -d "$(third_party/quickjs/build.sh --print-dir)" ] ;;
+    engine) [ -d "$(third_party/wasmtime/build.sh --print-dir)" ] && [ -d "$(third_party/quickjs/build.sh --print-dir)" ] &&
+      [ -d "$(third_party/lua/build.sh --print-dir)" ] ;;
     control_plane) [ -z "$(dev/build-tools.sh --missing "${tools[@]}")" ] ;;
     program) [ -x build/release/bin/hangar ] ;;
     guests) [ -s build/guests/ring.wasm ] ;;

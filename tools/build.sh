@@ -8,6 +8,7 @@ dev/setup.sh
 . dev/env.sh
 third_party/wasmtime/build.sh >/dev/null
 third_party/quickjs/build.sh >/dev/null
+third_party/lua/build.sh >/dev/null
 
 programs=("$@")
 if [ ${#programs[@]} = 0 ]; then programs=("${HANGAR_PROGRAMS[@]}"); fi

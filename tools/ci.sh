@@ -44,7 +44,8 @@ finish() {
 trap finish EXIT
 
 install_dependencies() {
-  dev/build-tools.sh >/dev/null && third_party/wasmtime/build.sh >/dev/null && third_party/quickjs/build.sh >/dev/null
+  dev/build-tools.sh >/dev/null && third_party/wasmtime/build.sh >/dev/null && third_party/quickjs/build.sh >/dev/null &&
+    third_party/lua/build.sh >/dev/null
 }
 
 check_format() {

@@ -52,6 +52,7 @@ def root_tree(root, binaries):
         install(source, root / "usr/share/hangar/crds" / source.name)
     for library in ("wasmtime", "quickjs"):
         install(ROOT / "third_party" / library / "Cargo.lock", root / f"usr/share/doc/hangar/{library}.Cargo.lock")
+    install(ROOT / "third_party/lua/go.sum", root / "usr/share/doc/hangar/lua.go.sum")
 
 
 def changelog(version, epoch):

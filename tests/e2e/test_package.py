@@ -56,7 +56,7 @@ def test_it_has_the_programs_the_unit_pages_completions_and_manifests(package, r
         "/usr/bin/hangar", *(f"{LIBEXEC}/{name}" for name in ("hangar", "hangar-compile", "hangar-guest")),
         "/lib/systemd/system/hangar.service", "/etc/hangar/hangar.yaml", *pages, *manifests,
         "/usr/share/bash-completion/completions/hangar", "/usr/share/zsh/vendor-completions/_hangar", "/usr/share/fish/vendor_completions.d/hangar.fish",
-        *(f"/usr/share/doc/hangar/{name}" for name in ("changelog.gz", "copyright", "quickjs.Cargo.lock", "wasmtime.Cargo.lock.gz"))}
+        *(f"/usr/share/doc/hangar/{name}" for name in ("changelog.gz", "copyright", "lua.go.sum", "quickjs.Cargo.lock", "wasmtime.Cargo.lock.gz"))}
     assert files["/lib/systemd/system/hangar.service"].read_text() == (ROOT / "deploy/edge/hangar.service").read_text()
     control = run("dpkg-deb", "--info", package, "conffiles").split()
     assert control == ["/etc/hangar/hangar.yaml"]
