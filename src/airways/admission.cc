@@ -108,6 +108,7 @@ Admission::Admission(const Platform& platform, const reconcile::Platform& shared
                 .store = platform.store,
                 .runtime = platform.runtime,
                 .custom_readiness = platform.custom_readiness,
+                .lua = platform.lua,
                 .authorizer = authorizer_,
                 .acting_by_default = platform.acting_by_default,
                 .evaluations = platform.evaluations,

@@ -48,6 +48,7 @@ AirTrafficController::AirTrafficController(const Parts& parts)
              .on_external = [this](const ResourceRef& resource,
                                    Change change) { dispatch(resource, change); }}),
       recorder_(parts.recorder, recorder::Contract::Airway),
+      lua_(parts.runtime, parts.code_cache),
       platform_{.shared = parts.platform,
                 .view = view_,
                 .tracker = tracker_,
@@ -55,6 +56,7 @@ AirTrafficController::AirTrafficController(const Parts& parts)
                 .store = parts.store,
                 .runtime = parts.runtime,
                 .custom_readiness = custom_readiness_,
+                .lua = lua_,
                 .authorizer = authorizer_,
                 .acting_by_default = parts.acting_by_default,
                 .evaluations =
@@ -141,9 +143,6 @@ void AirTrafficController::read_custom_readiness() {
       config_maps.push_back(object->to_value());
   }
   custom_readiness_ = CustomReadiness(config_maps);
-  for (const std::string& sentence : custom_readiness_.unsupported()) {
-    platform_.shared.log.warning("a readiness rule is not supported", {{"rule", sentence}});
-  }
 }
 
 void AirTrafficController::on_child(const ResourceRef& child, Change change,

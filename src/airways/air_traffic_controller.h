@@ -15,6 +15,7 @@
 #include "airways/flight_modules.h"
 #include "airways/instance_controller.h"
 #include "airways/live_view.h"
+#include "airways/lua_rules.h"
 #include "airways/platform.h"
 #include "airways/readiness.h"
 #include "airways/resource_ref.h"
@@ -29,6 +30,7 @@
 #include "reconcile/recording.h"
 #include "recorder/recorder.h"
 #include "tenants/policies.h"
+#include "wasm/code_cache.h"
 
 #include <memory>
 #include <string>
@@ -47,6 +49,7 @@ class AirTrafficController {
     FlightModules& modules;
     modules::ModuleStore& store;  // The store of `modules`.
     const abi::flight::Runtime& runtime;
+    wasm::CodeCache& code_cache;  // Of the engine of `runtime`.
     tenants::Policies& policies;  // For Flights.
     bool has_airways = true;
     bool has_flights = true;
@@ -83,10 +86,11 @@ class AirTrafficController {
   void read_custom_readiness();
 
   Tracker tracker_;
-  CustomReadiness custom_readiness_;
+  CustomReadiness custom_readiness_;  // Of the ConfigMaps now.
   gateway::Authorizer authorizer_;
   LiveView view_;
   reconcile::GuestRecorder recorder_;  // Records runs of flights.
+  LuaRules lua_;
   Platform platform_;
   admission::Webhooks& webhooks_;
   const bool has_airways_;

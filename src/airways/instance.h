@@ -4,6 +4,7 @@
 
 #include "airways/life.h"
 #include "airways/plan.h"
+#include "airways/readiness.h"
 #include "airways/release_history.h"
 #include "airways/resource_ref.h"
 #include "kube/object.h"
@@ -34,6 +35,14 @@ struct Instance {
     bool is_ready = false;  // When readiness was last computed.
   };
   std::vector<Released> released;
+  // What readiness rules in Lua have said, and of what.
+  struct Scripted {
+    std::string script;  // Its digest.
+    std::string uid;
+    std::string resource_version;
+    Readiness readiness;
+  };
+  std::map<ResourceRef, Scripted> scripted;
   bool has_looked = false;  // Readiness was computed since the process began.
   std::set<std::string, std::less<>>
       services_with_endpoints;  // uids of Services that had an EndpointSlice.

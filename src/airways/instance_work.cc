@@ -242,6 +242,7 @@ ReleaseWork& InstanceWork::carrying() {
     std::optional<kube::Client> client;
     if (actor_) client = actor_->client(platform_.shared.client);
     ReleaseParts parts = platform_.release_parts();
+    parts.consumer = consumer();
     parts.recording = &recording_;
     carrying_.emplace(parts, std::move(client), release_, memory_,
                       CarryOptions{.prune = subject_.prune}, stop_);
@@ -335,17 +336,16 @@ io::Task<Result<>> InstanceWork::release() {
 io::Task<Result<Stages>> InstanceWork::run_flight() {
   evaluated_ = value_;
   const Instant began = io::Loop::now();
-  Result<abi::flight::Output> output = co_await airways::run_flight(
-      {.platform = platform_,
-       .binding = binding_,
-       .release = release_,
-       .lookups_for = release_.instance,
-       .tracker = platform_.tracker,
-       .actor = *actor_,
-       .consumer = {.tenant = budget::Tenant::of_namespace(release_.instance.namespace_),
-                    .name = "instance/" + release_.history_name},
-       .recording = &recording_},
-      evaluated_, stop_);
+  Result<abi::flight::Output> output =
+      co_await airways::run_flight({.platform = platform_,
+                                    .binding = binding_,
+                                    .release = release_,
+                                    .lookups_for = release_.instance,
+                                    .tracker = platform_.tracker,
+                                    .actor = *actor_,
+                                    .consumer = consumer(),
+                                    .recording = &recording_},
+                                   evaluated_, stop_);
   recording_.ran(began, user(), binding_->module.sha256, output);
   if (!output) co_return std::unexpected(std::move(output).error());
   keep_output(output->stderr_bytes);
@@ -361,6 +361,11 @@ io::Task<Result<Stages>> InstanceWork::run_flight() {
       co_await parse_printed(platform_.shared.workers, std::move(output->stdout_bytes)));
   identity_ = take_identity(parsed.stages, release_.instance);
   co_return std::move(parsed.stages);
+}
+
+budget::Consumer InstanceWork::consumer() const {
+  return {.tenant = budget::Tenant::of_namespace(release_.instance.namespace_),
+          .name = "instance/" + release_.history_name};
 }
 
 std::string InstanceWork::user() const {

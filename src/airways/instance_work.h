@@ -89,6 +89,7 @@ class InstanceWork {
   void keep_output(std::string_view printed);
   // The user name of the actor; empty: the host.
   [[nodiscard]] std::string user() const;
+  [[nodiscard]] budget::Consumer consumer() const;
   [[nodiscard]] io::Task<Result<>> settle();
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> tear_down();
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> remove_release();

@@ -50,6 +50,23 @@ inline constexpr std::size_t kRehearsalWarningsMax = 32;
 // Lookups of one run that are recorded, about 40 bytes each; the flight decides how many it makes.
 inline constexpr std::size_t kRecordedLookupsMax = 128;
 
+// One evaluation of a readiness rule in Lua. It takes milliseconds; the rest is a reserve for busy
+// hosts. The memory: a Go program with an interpreter and a resource has 5 to 8 MiB. The
+// interpreter's own bounds (third_party/lua/main.go) are below this one.
+inline constexpr std::chrono::seconds kLuaRuleTimeMax{5};
+inline constexpr std::uint64_t kLuaRuleMemoryBytesMax = 64 * kMiB;
+
+// All such evaluations while the readiness of one release is looked at: shorter than the deadline
+// of a reconcile.
+inline constexpr std::chrono::seconds kLuaRulesTimeMax{20};
+
+// The interpreter as a module; it has 5.5 MB.
+inline constexpr std::uint64_t kLuaInterpreterBytesMax = 16 * kMiB;
+
+// The interpreter's answer: its error is shortened to a KiB, a character of which JSON may write
+// as six.
+inline constexpr std::uint64_t kLuaAnswerBytesMax = 16 * kKiB;
+
 // How long a stage may take to become ready, as in yoke, and a prune until everything is gone.
 inline constexpr std::chrono::seconds kStageReadyMax{30};
 inline constexpr std::chrono::seconds kPruneMax{120};

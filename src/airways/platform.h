@@ -8,6 +8,7 @@
 #include "airways/airway.h"
 #include "airways/flight_modules.h"
 #include "airways/live_view.h"
+#include "airways/lua_rules.h"
 #include "airways/readiness.h"
 #include "airways/release_work.h"
 #include "airways/tracker.h"
@@ -35,6 +36,7 @@ struct Platform {
   modules::ModuleStore& store;  // The store of `modules`.
   const abi::flight::Runtime& runtime;
   const CustomReadiness& custom_readiness;  // Replaced when its ConfigMaps change.
+  LuaRules& lua;                            // Runs those in Lua.
   gateway::Authorizer& authorizer;          // Checks what a flight's account may see.
   Acting acting_by_default;                 // For Airways that name no account.
   Counter& evaluations;                     // Runs of flights, failed ones included.
@@ -55,7 +57,8 @@ struct Platform {
     return {.loop = shared.loop,
             .view = view,
             .client = shared.client,
-            .custom_readiness = custom_readiness};
+            .custom_readiness = custom_readiness,
+            .lua = &lua};
   }
 };
 

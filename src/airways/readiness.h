@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,9 +19,16 @@ namespace hangar::airways {
 
 using reconcile::Readiness;
 
+// A rule in Lua: a script that returns a function of the resource.
+struct LuaScript {
+  std::string name;    // The key, such as "Cluster.db.io": Lua's errors begin with it.
+  std::string source;  // "default/rules": the ConfigMap.
+  std::string text;
+  std::string digest;  // Of all of it.
+};
+
 // Users' rules for kinds without a built-in rule: ConfigMaps labelled `resource.yoke.cd/readiness
-// in (lua,conditions)`, data `Kind.group` or `_.group` -> condition types. Rules in Lua are not
-// run: a kind with one is never ready, and the reason says so.
+// in (lua,conditions)`, data `Kind.group` or `_.group` -> condition types, or a script in Lua.
 class CustomReadiness {
  public:
   static constexpr std::string_view kLabel = "resource.yoke.cd/readiness";
@@ -33,14 +41,12 @@ class CustomReadiness {
   explicit CustomReadiness(const std::vector<json::Value>& config_maps);
 
   struct Rule {
-    bool is_lua = false;
     std::vector<std::string> conditions;
-    bool operator==(const Rule&) const = default;
+    std::shared_ptr<const LuaScript> script;  // Null: the conditions decide.
   };
   // The rule for the kind itself, else for its group; null if there is none.
   [[nodiscard]] const Rule* find(const kube::GroupKind& kind) const;
-  // Rules that cannot be followed, one sentence each.
-  [[nodiscard]] std::vector<std::string> unsupported() const;
+  [[nodiscard]] bool has_scripts() const;
 
  private:
   std::map<kube::GroupKind, Rule> rules_;  // kind "_": the whole group.
@@ -52,8 +58,13 @@ struct ReadinessFacts {
   // `kubernetes.io/service-name: <name>` exists in the Service's namespace.
   bool has_endpoint_slice = false;
   const CustomReadiness* custom = nullptr;
+  // Needed if deciding_script() is not null: what that script says.
+  std::optional<Readiness> scripted = std::nullopt;
 };
 [[nodiscard]] bool needs_endpoint_slices(const json::Value& object);
+// The script that decides whether `live` is ready; null if something else decides.
+[[nodiscard]] std::shared_ptr<const LuaScript> deciding_script(const json::Value& live,
+                                                               const CustomReadiness& custom);
 
 // `live`: the object as the API server has it. One that is being deleted is not ready.
 [[nodiscard]] Readiness readiness_of(const json::Value& live, const ReadinessFacts& facts = {});

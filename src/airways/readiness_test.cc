@@ -13,8 +13,6 @@ namespace hangar::airways {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
 using State = Readiness::State;
 
 json::Value yaml(std::string_view text) {
@@ -163,7 +161,7 @@ TEST(Readiness, IsNeverThatOfSomethingBeingDeleted) {
 
 json::Value rules(std::string_view language, std::string_view data) {
   return yaml(
-      "{apiVersion: v1, kind: ConfigMap, metadata: {name: r, labels: "
+      "{apiVersion: v1, kind: ConfigMap, metadata: {name: r, namespace: host, labels: "
       "{resource.yoke.cd/readiness: " +
       std::string(language) + "}}, data: " + std::string(data) + "}");
 }
@@ -178,7 +176,7 @@ TEST(CustomReadiness, FindsTheRuleOfAKindBeforeItsGroups) {
   ASSERT_NE(custom.find({"db.io", "Other"}), nullptr);
   EXPECT_THAT(custom.find({"db.io", "Other"})->conditions, ElementsAre("Ready"));
   EXPECT_EQ(custom.find({"other.io", "Cluster"}), nullptr);
-  EXPECT_THAT(custom.unsupported(), IsEmpty());
+  EXPECT_FALSE(custom.has_scripts());
 }
 
 TEST(CustomReadiness, DecidesForKindsThatNobodyKnows) {
@@ -198,15 +196,48 @@ TEST(CustomReadiness, DecidesForKindsThatNobodyKnows) {
                   .is_ready());
 }
 
-TEST(CustomReadiness, InLuaIsSaidToBeUnsupportedAndNeverReady) {
+TEST(CustomReadiness, InLuaIsDecidedByItsScript) {
   const CustomReadiness custom(
-      {rules("lua", "{Cluster.db.io: return function() return true end}")});
+      {rules("lua", "{Cluster.db.io: return function() return true end, Deployment.apps: x}")});
+  const json::Value cluster = object("db.io/v1", "Cluster", "{}");
 
-  EXPECT_THAT(custom.unsupported(), ElementsAre(HasSubstr("Cluster.db.io")));
-  const Readiness readiness =
-      readiness_of(object("db.io/v1", "Cluster", "{}"), {.custom = &custom});
-  EXPECT_EQ(readiness.state, State::Failed);
-  EXPECT_THAT(readiness.why, HasSubstr("Lua"));
+  EXPECT_TRUE(custom.has_scripts());
+  const auto script = deciding_script(cluster, custom);
+  ASSERT_NE(script, nullptr);
+  EXPECT_EQ(script->name, "Cluster.db.io");
+  EXPECT_EQ(script->source, "host/r");
+  EXPECT_EQ(script->text, "return function() return true end");
+  EXPECT_TRUE(readiness_of(cluster, {.custom = &custom, .scripted = Readiness{}}).is_ready());
+  const Readiness failed{.state = State::Failed, .why = "because"};
+  EXPECT_EQ(readiness_of(cluster, {.custom = &custom, .scripted = failed}).why, "because");
+  EXPECT_EQ(readiness_of(cluster, {.custom = &custom}).state, State::NotReady);
+}
+
+TEST(CustomReadiness, AsksNoScriptWhereSomethingElseDecides) {
+  const CustomReadiness custom(
+      {rules("lua", "{_.apps: x, _.db.io: x}"), rules("conditions", "{User.db.io: Ready}")});
+
+  EXPECT_NE(deciding_script(object("db.io/v1", "Cluster", "{}"), custom), nullptr);
+  EXPECT_EQ(deciding_script(object("db.io/v1", "User", "{}"), custom), nullptr);
+  EXPECT_EQ(deciding_script(object("apps/v1", "Deployment", "{}"), custom), nullptr);
+  EXPECT_EQ(deciding_script(object("v1", "ConfigMap", "{}"), custom), nullptr);
+  EXPECT_EQ(deciding_script(object("db.io/v1", "Cluster", "{}",
+                                   "{name: a, deletionTimestamp: '2026-01-01T00:00:00Z'}"),
+                            custom),
+            nullptr);
+}
+
+TEST(CustomReadiness, KnowsAScriptThatHasChanged) {
+  const json::Value cluster = object("db.io/v1", "Cluster", "{}");
+  const CustomReadiness one({rules("lua", "{Cluster.db.io: return 1}")});
+  const CustomReadiness same({rules("lua", "{Cluster.db.io: return 1}")});
+  const CustomReadiness other({rules("lua", "{Cluster.db.io: return 2}")});
+  const CustomReadiness of_group({rules("lua", "{_.db.io: return 1}")});
+
+  const std::string digest = deciding_script(cluster, one)->digest;
+  EXPECT_EQ(deciding_script(cluster, same)->digest, digest);
+  EXPECT_NE(deciding_script(cluster, other)->digest, digest);
+  EXPECT_NE(deciding_script(cluster, of_group)->digest, digest);
 }
 
 TEST(CustomReadiness, TakesTheLaterOfTwoRules) {

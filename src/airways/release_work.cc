@@ -2,6 +2,7 @@
 
 #include "airways/instance.h"
 #include "airways/limits.h"
+#include "airways/lua_rules.h"
 #include "airways/ownership.h"
 #include "airways/plan.h"
 #include "airways/readiness.h"
@@ -11,7 +12,9 @@
 #include "airways/terms.h"
 #include "base/assert.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "io/all.h"
+#include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "json/value.h"
@@ -24,6 +27,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <set>
 #include <stop_token>
@@ -58,7 +62,8 @@ ReleaseWork::ReleaseWork(ReleaseParts parts, std::optional<kube::Client> client,
       release_(release),
       memory_(memory),
       options_(options),
-      stop_(std::move(stop)) {
+      stop_(std::move(stop)),
+      running_script_(parts_.loop, 1) {
   HANGAR_ASSERT(memory_.history.has_value(), "a release is worked on with its history");
 }
 
@@ -105,9 +110,11 @@ io::Task<Result<Progress>> ReleaseWork::apply(const Stages& stages,
     }
     if (!ready.is_ready()) co_return Progress{.done = false, .waiting_for = ready.why};
   }
-  std::erase_if(memory_.applied, [&](const auto& entry) {
+  const auto is_gone = [&](const auto& entry) {
     return std::ranges::none_of(released, [&](const auto& one) { return one.ref == entry.first; });
-  });
+  };
+  std::erase_if(memory_.applied, is_gone);
+  std::erase_if(memory_.scripted, is_gone);
   memory_.released = std::move(released);
   co_return Progress{};
 }
@@ -284,6 +291,7 @@ io::Task<Result<Progress>> ReleaseWork::prune_one(PruneStep step) {
 }
 
 io::Task<Result<Readiness>> ReleaseWork::readiness() {
+  scripts_time_ = {};
   std::vector<io::Task<Result<Readiness>>> looks;
   for (const Instance::Released& one : memory_.released)
     looks.push_back(readiness_of_one(one));
@@ -328,9 +336,52 @@ io::Task<Result<Readiness>> ReleaseWork::readiness_of_one(Instance::Released one
     // less ready.
     if (facts.has_endpoint_slice) memory_.services_with_endpoints.emplace(live->uid());
   }
+  if (std::shared_ptr<const LuaScript> script = deciding_script(value, parts_.custom_readiness)) {
+    facts.scripted =
+        HANGAR_CO_TRY(co_await scripted_readiness(std::move(script), ref, live, value));
+  }
   result = readiness_of(value, facts);
   if (!result.is_ready()) result.why = ref.to_string() + ": " + result.why;
   co_return result;
+}
+
+io::Task<Result<Readiness>> ReleaseWork::scripted_readiness(std::shared_ptr<const LuaScript> script,
+                                                            ResourceRef ref, kube::ObjectPtr live,
+                                                            const json::Value& value) {
+  HANGAR_ASSERT(parts_.lua != nullptr, "rules in Lua come with what runs them");
+  const auto is_known = [&](const Instance::Scripted& known) {
+    return known.script == script->digest && known.uid == live->uid() &&
+           known.resource_version == live->resource_version();
+  };
+  if (const auto known = memory_.scripted.find(ref);
+      known != memory_.scripted.end() && is_known(known->second)) {
+    co_return known->second.readiness;
+  }
+  const io::Semaphore::Slot slot = HANGAR_CO_TRY(co_await running_script_.acquire(stop_));
+  if (scripts_time_ >= limits::kLuaRulesTimeMax) {
+    co_return Readiness{
+        .state = Readiness::State::Failed,
+        .why =
+            fmt::format("readiness rule {} of ConfigMap {} was not run: the rules in Lua of this "
+                        "release have taken more than {}",
+                        script->name, script->source, to_go_duration(limits::kLuaRulesTimeMax))};
+  }
+  HANGAR_CO_TRY(co_await parts_.lua->prepare(stop_));  // Which takes none of the scripts' time.
+  const Instant began = io::Loop::now();
+  Result<LuaVerdict> verdict = co_await parts_.lua->judge(script, value, parts_.consumer, stop_);
+  scripts_time_ += io::Loop::now() - began;
+  if (!verdict) co_return std::unexpected(std::move(verdict).error().in(ref.to_string()));
+  // Scripts see nothing but the resource, so the answer changes with it only.
+  if (verdict->is_cut) {
+    memory_.scripted.erase(ref);
+  } else {
+    memory_.scripted.insert_or_assign(
+        ref, Instance::Scripted{.script = script->digest,
+                                .uid = std::string(live->uid()),
+                                .resource_version = std::string(live->resource_version()),
+                                .readiness = verdict->readiness});
+  }
+  co_return std::move(verdict->readiness);
 }
 
 }  // namespace hangar::airways

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "airways/instance.h"
+#include "airways/lua_rules.h"
 #include "airways/ownership.h"
 #include "airways/plan.h"
 #include "airways/readiness.h"
@@ -16,6 +17,9 @@
 #include "airways/revision.h"
 #include "airways/terms.h"
 #include "base/result.h"
+#include "base/time.h"
+#include "budget/consumer.h"
+#include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "json/value.h"
@@ -23,6 +27,7 @@
 #include "kube/object.h"
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -47,6 +52,9 @@ struct ReleaseParts {
   ReleaseView& view;
   const kube::Client& client;  // The host's own, for reading EndpointSlices.
   const CustomReadiness& custom_readiness;
+  LuaRules* lua = nullptr;  // Null: there are no rules in Lua.
+  // The account for running rules.
+  budget::Consumer consumer = budget::unnamed_consumer();
   FlightRecording* recording = nullptr;  // Null: requests are not recorded.
 };
 
@@ -107,6 +115,10 @@ class ReleaseWork {
   [[nodiscard]] io::Task<Result<json::Value>> recorded(FlightRecording::Request request,
                                                        kube::Client::ValueTask task) const;
   [[nodiscard]] io::Task<Result<Readiness>> readiness_of_one(Instance::Released one);
+  // What `script` says of `live`, whose content is `value`.
+  [[nodiscard]] io::Task<Result<Readiness>> scripted_readiness(
+      std::shared_ptr<const LuaScript> script, ResourceRef ref, kube::ObjectPtr live,
+      const json::Value& value);
 
   const ReleaseParts parts_;
   const std::optional<kube::Client> client_;
@@ -114,6 +126,10 @@ class ReleaseWork {
   Instance& memory_;
   const CarryOptions options_;
   std::stop_token stop_;
+  // Scripts run one at a time, with a bound for all: a release has up to thousands of resources,
+  // and a script may be endless.
+  io::Semaphore running_script_;
+  Duration scripts_time_{};  // Since readiness() began.
 };
 
 }  // namespace hangar::airways

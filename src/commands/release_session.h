@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
+#include "commands/lua_session.h"
 #include "host/config.h"
 #include "http/client.h"
 #include "io/loop.h"
@@ -32,8 +33,11 @@ namespace hangar::commands {
 
 class ReleaseSession {
  public:
+  // `config` and `log` outlive the session.
   ReleaseSession(const host::Config& config, kube::Login login, const Log& log)
-      : signals_(loop, {SIGINT, SIGTERM}, [this](int) { stop_.request_stop(); }),
+      : config_(config),
+        log_(log),
+        signals_(loop, {SIGINT, SIGTERM}, [this](int) { stop_.request_stop(); }),
         workers(loop, 2),
         http(loop),
         client(loop, http, std::make_shared<kube::Credentials>(loop, std::move(login), log),
@@ -55,10 +59,15 @@ class ReleaseSession {
   [[nodiscard]] std::stop_token stop() const { return stop_.get_token(); }
 
   [[nodiscard]] airways::ReleaseParts parts() {
-    return {.loop = loop, .view = view, .client = client, .custom_readiness = readiness};
+    return {.loop = loop,
+            .view = view,
+            .client = client,
+            .custom_readiness = readiness,
+            .lua = lua ? &lua->rules() : nullptr};
   }
 
-  // Uses the readiness rules of the cluster's ConfigMaps from now on.
+  // Uses the readiness rules of the cluster's ConfigMaps from now on: call it before parts(), and
+  // before host::hide_from_guests().
   [[nodiscard]] io::Task<Result<>> load_custom_readiness() {
     Result<kube::List> list = co_await client.list(
         kube::config_map_resource(),
@@ -69,6 +78,9 @@ class ReleaseSession {
     for (const kube::ObjectPtr& object : list->items)
       config_maps.push_back(object->to_value());
     readiness = airways::CustomReadiness(config_maps);
+    if (readiness.has_scripts() && !lua) {
+      lua = HANGAR_CO_TRY(LuaSession::open(config_, loop, workers, http, log_));
+    }
     co_return Result<>();
   }
 
@@ -76,6 +88,8 @@ class ReleaseSession {
   io::Loop loop;
 
  private:
+  const host::Config& config_;
+  const Log& log_;
   std::stop_source stop_;
   // Before any thread is started: all threads inherit that the signals are blocked.
   io::Signals signals_;
@@ -86,6 +100,7 @@ class ReleaseSession {
   const kube::Client client;
   airways::RequestView view;
   airways::CustomReadiness readiness;  // Empty: yoke's own rules.
+  std::unique_ptr<LuaSession> lua;     // Null: none of them is in Lua.
 };
 
 }  // namespace hangar::commands

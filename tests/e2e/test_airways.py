@@ -598,14 +598,53 @@ def test_a_rule_of_users_decides_when_their_kind_is_ready(cluster, kind, widgets
     never(lambda: is_ready(made.get("it", namespace)), "half of the conditions were enough")
     bake("Baked", "Cooled")
     made.ready("it", namespace)
-
-    # A rule in Lua is not run: the widget is never ready, rather than ready at once.
-    rules["metadata"]["labels"]["resource.yoke.cd/readiness"] = "lua"
-    rules["data"] = {"_.rules.hangar.dev": "return function(widget) return true end"}
-    cluster.apply(rules)
-    made.patch("it", namespace, again=1)
-    assert "written in Lua, which is not supported" in made.error("it", namespace)
     cluster.delete("v1", "ConfigMap", "rules", HOST_NAMESPACE)
+
+
+@pytest.fixture
+def lua_rule(cluster, widgets):
+    """Makes the rule for widgets: a script in Lua."""
+    def make(script):
+        rules = rules_in(HOST_NAMESPACE)
+        rules["metadata"]["labels"]["resource.yoke.cd/readiness"] = "lua"
+        cluster.apply({**rules, "data": {"_.rules.hangar.dev": script}})
+    yield make
+    cluster.delete("v1", "ConfigMap", "rules", HOST_NAMESPACE)
+
+
+def test_a_rule_in_lua_decides_when_a_kind_is_ready(cluster, kind, widgets, lua_rule, namespace):
+    lua_rule("return function(widget)\n  return widget.status ~= nil and widget.status.baked >= 2\nend")
+    made = kind()
+
+    def bake(times):
+        cluster.patch("rules.hangar.dev/v1", "Widget", "it", {"status": {"baked": times}}, namespace, "status")
+
+    made.create("it", "raw", namespace, stdout=json.dumps(widgets))
+    eventually(lambda: condition(made.get("it", namespace)).get("message") == "waiting for flight to become ready", "it waits for the rule", 60)
+    bake(1)
+    never(lambda: is_ready(made.get("it", namespace)), "it was ready too early")
+    bake(2)
+    made.ready("it", namespace)
+
+
+@pytest.mark.parametrize(("script", "says"), [
+    ("return function(widget)\n  return widget.status.ready\nend", "failed to invoke lua readiness function: _.rules.hangar.dev:2: attempt to index"),
+    ("return function(widget) return 1 end", "expected result to be a boolean but got: number"),
+    ("return function() while true do end end", "execution timeout (5s) exceeded"),
+    ("return function() local text = 'x' while true do text = text .. text end end", "it needs more than 64 MiB of memory"),
+], ids=["error", "type", "time", "memory"])
+def test_a_rule_in_lua_that_fails_is_an_error_of_the_instance_alone(kind, widgets, lua_rule, namespace, script, says):
+    lua_rule(script)
+    made = kind()
+
+    made.create("it", "raw", namespace, stdout=json.dumps(widgets))
+    error = made.error("it", namespace, 60)
+    made.create("other", "basic", namespace, data={"a": "b"})
+    made.ready("other", namespace)
+
+    rule = f"{namespace}/Widget.rules.hangar.dev:it: readiness rule _.rules.hangar.dev of ConfigMap {HOST_NAMESPACE}/rules: "
+    assert error.startswith(f"failed to check release readiness: {rule}") and says in error
+    lua_rule("return function(widget) return widget.kind == 'Widget' end")
     made.ready("it", namespace)
 
 

@@ -73,6 +73,21 @@ def other_namespace(cluster, unique):
     cluster.delete("v1", "Namespace", name)
 
 
+def test_readiness_rules_in_lua_run_there_too(cluster, host, airway, namespace, unique):
+    rules = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "rules", "namespace": "default", "labels": {"resource.yoke.cd/readiness": "lua"}},
+             "data": {"ConfigMap": "return function(it)\n  if it.data.a ~= 'b' then error('no b') end\n  return true\nend"}}
+    cluster.apply(rules)
+    kind = Kind(cluster, airway, unique)
+
+    kind.create("yes", namespace)
+    kind.create("no", namespace, data={"a": "c"})
+    kind.ready("yes", namespace)
+    error = eventually(lambda: (ready := condition(kind.get("no", namespace))).get("reason") == "Error" and ready["message"], "the rule fails", COMPILED)
+
+    assert error.endswith("readiness rule ConfigMap of ConfigMap default/rules: failed to invoke lua readiness function: ConfigMap:2: no b")
+    cluster.delete("v1", "ConfigMap", "rules", "default")
+
+
 def test_flights_of_two_namespaces_run_in_two_processes_that_have_nothing(cluster, host, airway, namespace, other_namespace, unique):
     kind = Kind(cluster, airway, unique)
     for number in range(3):

@@ -319,21 +319,93 @@ def test_a_terminal_shows_what_is_waited_for(cluster, namespace):
     assert f"\r\x1b[Kwaiting for {namespace}/Deployment.apps:stuck: " in shown and "\r\x1b[Krelease did not become ready" in shown
 
 
-def test_a_stage_is_ready_before_the_next_begins(cluster, namespace, unique):
+def open_kind(unique):
+    """A CustomResourceDefinition, and an object of its kind with the given spec."""
     plural, kind = f"{unique}s", unique.capitalize()
     crd = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": f"{plural}.e2e.hangar.dev"}, "spec": {
         "group": "e2e.hangar.dev", "scope": "Namespaced", "names": {"plural": plural, "singular": unique, "kind": kind},
         "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}}]}}
-    thing = {"apiVersion": "e2e.hangar.dev/v1", "kind": kind, "metadata": {"name": "it"}}
-    cluster.learn("e2e.hangar.dev/v1", kind, plural)
+    return crd, lambda name="it", **spec: {"apiVersion": "e2e.hangar.dev/v1", "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+def test_a_stage_is_ready_before_the_next_begins(cluster, namespace, unique):
+    crd, make = open_kind(unique)
+    thing, plural = make(), crd["spec"]["names"]["plural"]
+    cluster.learn("e2e.hangar.dev/v1", thing["kind"], plural)
 
     done = up(cluster, namespace, "-poll=100ms", "web", stdin=as_input(thing, crd))
-    live = cluster.get("e2e.hangar.dev/v1", kind, "it", namespace)
+    live = cluster.get("e2e.hangar.dev/v1", thing["kind"], "it", namespace)
     mayday = hangar(cluster, "mayday", "-namespace", namespace, "-remove-crds", "web")
 
     assert done.returncode == 0, done.stderr
     assert live is not None and len(history(cluster, namespace, "web")) == 0 and mayday.returncode == 0
     assert cluster.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", f"{plural}.e2e.hangar.dev") is None
+
+
+class Scripted:
+    """A kind whose readiness a script in Lua decides, and a release of objects of that kind."""
+
+    def __init__(self, cluster, namespace, unique, cache):
+        self.cluster, self.namespace, self.cache = cluster, namespace, cache
+        self.crd, self.make = open_kind(unique)
+        self.key = f"{self.crd['spec']['names']['kind']}.e2e.hangar.dev"
+
+    def rule(self, script):
+        self.cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", "data": {self.key: script}, "metadata": {
+            "name": "rules", "namespace": self.namespace, "labels": {"resource.yoke.cd/readiness": "lua"}}})
+
+    def up(self, *objects, flags=("-load-custom-readiness",), wait="60s"):
+        return up(self.cluster, self.namespace, f"-compilation-cache={self.cache}", f"-wait={wait}", "-poll=100ms", *flags, "web",
+                  stdin=as_input(self.crd, *objects))
+
+    def failure(self):
+        """What it says of an object whose rule fails."""
+        done = self.up(self.make())
+        says = f"release did not become ready within wait period: to rollback use `yoke descent`: {self.namespace}/{self.key}:it: " \
+               f"readiness rule {self.key} of ConfigMap {self.namespace}/rules: "
+        assert done.returncode == 1 and done.stderr.startswith(says), done.stderr
+        return done.stderr.removeprefix(says)
+
+
+@pytest.fixture
+def scripted(cluster, namespace, unique, cache):
+    made = Scripted(cluster, namespace, unique, cache)
+    yield made
+    hangar(cluster, "mayday", "-namespace", namespace, "-remove-crds", "web")
+
+
+def test_a_rule_in_lua_decides_when_it_is_asked_for(namespace, scripted):
+    scripted.rule("return function(it)\n  print('anything')\n  return it.spec.parts[2].done\nend")
+    done, missing = ({"parts": [{"done": False}, {"done": value}]} for value in (True, False))
+
+    ready = scripted.up(scripted.make(**done))
+    late = scripted.up(scripted.make(**done), scripted.make("other", **missing), wait="1s")
+    unasked = scripted.up(scripted.make(**missing), flags=())
+
+    assert (ready.returncode, ready.stderr) == (0, "successful takeoff of web\n")
+    says = f"{namespace}/{scripted.key}:other: readiness rule {scripted.key} of ConfigMap {namespace}/rules is not met: 1s timeout reached"
+    assert late.returncode == 1 and says in late.stderr
+    assert unasked.returncode == 0, unasked.stderr
+
+
+def test_a_wrong_rule_in_lua_is_named_with_the_error_and_its_line(scripted):
+    for script, says in (
+        ("return function(it)\n  return it.status.ready\nend", f"failed to invoke lua readiness function: {scripted.key}:2: attempt to index"),
+        ("return function(it) error('not so') end", f"failed to invoke lua readiness function: {scripted.key}:1: not so"),
+        ("return function(it) return 'yes' end", "expected result to be a boolean but got: string"),
+        ("return function(", f"failed to load lua script: {scripted.key}"),
+        ("", "expected script to return a function but got: nil"),
+        ("return function(it) return os.time() end", f"failed to invoke lua readiness function: {scripted.key}:1: attempt to index"),
+    ):
+        scripted.rule(script)
+        assert scripted.failure().startswith(says), script
+
+
+def test_a_rule_in_lua_ends_at_its_limits(scripted):
+    for script, says in (("return function() while true do end end", "execution timeout (5s) exceeded"),
+                         ("return function() local all = {} while true do all[#all + 1] = ('x'):rep(100000) end end", "it needs more than 64 MiB of memory")):
+        scripted.rule(script)
+        assert says in scripted.failure()
 
 
 def test_a_flight_sees_of_the_cluster_what_it_is_allowed_to(cluster, namespace, cache):

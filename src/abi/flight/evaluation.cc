@@ -279,17 +279,25 @@ io::Task<Result<Output>> run_here(const Runtime& runtime,
                                  std::move(run_limits), std::move(stop));
 }
 
+io::Task<Result<Output>> run_without_lookups(const Runtime& runtime,
+                                             std::shared_ptr<const wasm::Module> module,
+                                             Command command, std::stop_token stop) {
+  HANGAR_CO_TRY(runtime.check_converter(*module));
+  HANGAR_CO_TRY(check_strings(command));
+  command.role = Role::Converter;
+  co_return co_await run_somewhere(runtime, std::move(module), std::move(command), nullptr,
+                                   std::move(stop));
+}
+
 io::Task<Result<Output>> convert(const Runtime& runtime, std::shared_ptr<const wasm::Module> module,
                                  Conversion conversion, std::stop_token stop) {
-  HANGAR_CO_TRY(runtime.check_converter(*module));
-  Command command{.role = Role::Converter,
-                  .arguments = {"converter"},
+  Command command{.arguments = {"converter"},
                   .stdin_bytes = std::move(conversion.stdin_bytes),
                   .timeout = timeout_of(conversion.timeout),
                   .memory_bytes_max = conversion.memory_bytes_max,
                   .consumer = std::move(conversion.consumer)};
-  co_return co_await run_somewhere(runtime, std::move(module), std::move(command), nullptr,
-                                   std::move(stop));
+  co_return co_await run_without_lookups(runtime, std::move(module), std::move(command),
+                                         std::move(stop));
 }
 
 }  // namespace hangar::abi::flight

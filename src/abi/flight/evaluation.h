@@ -105,6 +105,13 @@ class Runtime {
                                                 Command command, Lookups* lookups,
                                                 wasm::AskMemory ask_memory, std::stop_token stop);
 
+// Runs a program that may import WASI only and looks nothing up: converters, and programs of the
+// host's own. Results and errors as for evaluate(), with check_converter(). `command.role`
+// does not count.
+[[nodiscard]] io::Task<Result<Output>> run_without_lookups(
+    const Runtime& runtime, std::shared_ptr<const wasm::Module> module, Command command,
+    std::stop_token stop);
+
 // Runs a converter once. Results and errors as for evaluate().
 [[nodiscard]] io::Task<Result<Output>> convert(const Runtime& runtime,
                                                std::shared_ptr<const wasm::Module> module,
