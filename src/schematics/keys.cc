@@ -225,6 +225,18 @@ bool PublicKey::has_signed(const Sha256Bytes& digest, std::string_view signature
                                     digest.data(), digest.size()) == 1;
 }
 
+bool PublicKey::has_signed_bytes(std::string_view bytes, std::string_view signature) const {
+  const ErrorsForgotten forgotten;
+  EVP_PKEY* const key = key_->key.get();
+  // Ed25519 has a digest of its own. The padding of RSA is PKCS #1 v1.5 unless another one is set.
+  const EVP_MD* const digest =
+      EVP_PKEY_get_base_id(key) == EVP_PKEY_ED25519 ? nullptr : EVP_sha256();
+  const DigestContext context(EVP_MD_CTX_new());
+  return context && EVP_DigestVerifyInit(context.get(), nullptr, digest, nullptr, key) == 1 &&
+         EVP_DigestVerify(context.get(), bytes_of(signature), signature.size(), bytes_of(bytes),
+                          bytes.size()) == 1;
+}
+
 Result<PrivateKey> PrivateKey::parse(std::string_view pem) {
   const ErrorsForgotten forgotten;
   const PemBlock block = HANGAR_TRY(first_block(pem));
@@ -274,6 +286,11 @@ Result<> PublicKeys::add(const PublicKeys& others) {
 const PublicKey* PublicKeys::find(std::string_view fingerprint) const {
   const auto found = keys_.find(fingerprint);
   return found == keys_.end() ? nullptr : &found->second;
+}
+
+bool PublicKeys::has_signed_bytes(std::string_view bytes, std::string_view signature) const {
+  return std::ranges::any_of(
+      keys_, [&](const auto& entry) { return entry.second.has_signed_bytes(bytes, signature); });
 }
 
 std::vector<std::string> PublicKeys::ders() const {

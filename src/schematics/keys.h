@@ -1,9 +1,9 @@
 // Keys that sign and verify modules: RSA, ECDSA on NIST's curves, and Ed25519, in PEM as yoke takes
 // it. The only place in this project that calls OpenSSL for signatures.
 //
-// A signature is over a SHA-256: RSA with PSS, ECDSA in ASN.1; Ed25519 takes the digest as
-// its message. A key is named by its fingerprint, the SHA-256 of the bits of its public half.
-// Any thread.
+// A signature of yoke is over a SHA-256: RSA with PSS, ECDSA in ASN.1; Ed25519 takes the digest as
+// its message. Signatures of cosign differ: has_signed_bytes(). A key is named by its fingerprint,
+// the SHA-256 of the bits of its public half. Any thread.
 #pragma once
 
 #include "base/digest.h"
@@ -33,6 +33,9 @@ class PublicKey {
   [[nodiscard]] const std::string& fingerprint() const { return fingerprint_; }
   [[nodiscard]] const std::string& der() const { return der_; }
   [[nodiscard]] bool has_signed(const Sha256Bytes& digest, std::string_view signature) const;
+  // The same for a signature as cosign makes it: over the bytes, by RSA with PKCS #1 v1.5 and
+  // SHA-256, ECDSA with SHA-256, or Ed25519.
+  [[nodiscard]] bool has_signed_bytes(std::string_view bytes, std::string_view signature) const;
 
  private:
   struct Key;
@@ -68,6 +71,8 @@ class PublicKeys {
 
   // Null when no key has that fingerprint.
   [[nodiscard]] const PublicKey* find(std::string_view fingerprint) const;
+  // True when one of the keys has signed the bytes as cosign does.
+  [[nodiscard]] bool has_signed_bytes(std::string_view bytes, std::string_view signature) const;
   [[nodiscard]] std::size_t size() const { return keys_.size(); }
   [[nodiscard]] std::vector<std::string> ders() const;
   // Equal for equal sets of keys only.

@@ -1,12 +1,15 @@
 #include "schematics/keys.h"
 
+#include "base/base64.h"
 #include "base/digest.h"
 #include "base/result.h"
+#include "schematics/cosign_keys.h"
 #include "schematics/test_keys.h"
 
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -25,6 +28,36 @@ TEST(Keys, AreNamedAsYokeNamesThem) {
     ASSERT_TRUE(key) << made.name << ": " << key.error().message();
     EXPECT_TRUE(made.payload.contains(key->fingerprint())) << made.name;
   }
+}
+
+TEST(Keys, VerifyWhatCosignHasSignedAndNothingElse) {
+  PublicKeys all;
+  for (const MadeByCosign& made : kMadeByCosign) {
+    const Result<PublicKey> key = PublicKey::parse(made.public_key);
+    ASSERT_TRUE(key) << made.name << ": " << key.error().message();
+    const std::optional<std::string> signature = base64_decode(made.signature);
+    ASSERT_TRUE(signature) << made.name;
+
+    EXPECT_TRUE(key->has_signed_bytes(kCosignPayload, *signature)) << made.name;
+    EXPECT_FALSE(key->has_signed_bytes("other bytes", *signature)) << made.name;
+    EXPECT_FALSE(key->has_signed_bytes(kCosignPayload, "")) << made.name;
+    EXPECT_FALSE(key->has_signed_bytes(kCosignPayload, *signature + "x")) << made.name;
+    std::string flipped = *signature;
+    flipped.back() = static_cast<char>(flipped.back() ^ 1);
+    EXPECT_FALSE(key->has_signed_bytes(kCosignPayload, flipped)) << made.name;
+    EXPECT_FALSE(all.has_signed_bytes(kCosignPayload, *signature))
+        << made.name << " is by none of the other keys";
+    ASSERT_TRUE(all.add(*key));
+    EXPECT_TRUE(all.has_signed_bytes(kCosignPayload, *signature)) << made.name;
+  }
+}
+
+TEST(Keys, DoNotTakeASignatureOfOneToolForOneOfTheOther) {
+  const Result<PrivateKey> key = PrivateKey::parse(kEd25519Private);
+  ASSERT_TRUE(key);
+  const std::string signature = key->sign(sha256("a module")).value();
+
+  EXPECT_FALSE(key->public_key().has_signed_bytes("a module", signature));
 }
 
 TEST(Keys, VerifyWhatTheirPrivateHalfHasSignedAndNothingElse) {
