@@ -15,11 +15,13 @@
 #include "io/task.h"
 #include "io/turns.h"
 #include "modules/config_map.h"
+#include "modules/cosign.h"
 #include "modules/docker_config.h"
 #include "modules/internal/download.h"
 #include "modules/internal/fetch_memory.h"
 #include "modules/internal/gzip.h"
 #include "modules/internal/http_status.h"
+#include "modules/internal/proof_search.h"
 #include "modules/internal/registry.h"
 #include "modules/internal/registry_auth.h"
 #include "modules/internal/wasm_bytes.h"
@@ -121,6 +123,7 @@ Fetched unchanged(const Resolution& resolution) {
           .sha256 = resolution.sha256,
           .size_bytes = resolution.size_bytes,
           .resolved = resolution.resolved,
+          .manifest = resolution.revision,
           .is_unchanged = true,
           .stale_because = {}};
 }
@@ -360,6 +363,7 @@ io::Task<Result<Fetched>> Fetcher::fetch_alone(Requester requester, Reference re
   const std::optional<std::string> expected = expected_sha256(reference, options.expected_sha256);
   const auto is_useless = [&](const std::optional<Resolution>& resolution) {
     if (!resolution) return false;
+    if (options.afresh) return true;
     // "Unchanged" is useless from a source that means other bytes than those promised.
     if (expected && resolution->sha256 != *expected) return true;
     return resolution->sha256 != options.have_sha256 && !store_.has(resolution->sha256);
@@ -437,12 +441,14 @@ io::Task<Result<Fetched>> Fetcher::from_store(Resolution resolution, FetchOption
   }
   fetched.sha256 = std::move(resolution.sha256);
   fetched.resolved = std::move(resolution.resolved);
+  fetched.manifest = std::move(resolution.revision);
   co_return fetched;
 }
 
 io::Task<Result<Fetched>> Fetcher::accept(Download download, std::optional<std::string> expected,
                                           FetchOptions options, std::string key,
                                           FetchMemory& memory) {
+  const std::string blob_digest = download.blob_digest;
   Resolution resolution = std::move(download.resolution);
   resolution.proven_at = Proofs::seconds_of(io::Loop::wall_now());
   // The content, or what the store makes of it, which is less.
@@ -483,6 +489,11 @@ io::Task<Result<Fetched>> Fetcher::accept(Download download, std::optional<std::
     co_return std::unexpected(std::move(worked).error());
   }
   Accepted accepted = *std::move(worked);
+  if (!blob_digest.empty()) {
+    if (unpacked_.size() >= limits::kModuleReferencesMax)
+      unpacked_.clear();  // They are downloaded.
+    unpacked_[blob_digest] = accepted.sha256;
+  }
   if (!accepted.stored) {
     log_.warning("module not stored",
                  {{"module", resolution.resolved}, {"error", accepted.stored.error().message()}});
@@ -491,10 +502,47 @@ io::Task<Result<Fetched>> Fetcher::accept(Download download, std::optional<std::
   fetched.size_bytes = accepted.wasm.size();
   fetched.sha256 = std::move(accepted.sha256);
   fetched.resolved = std::move(resolution.resolved);
+  fetched.manifest = std::move(resolution.revision);
   fetched.is_unchanged = fetched.sha256 == options.have_sha256;
   const bool is_left = options.leave_in_store && accepted.stored;
   if (!fetched.is_unchanged && !is_left) fetched.wasm = std::move(accepted.wasm);
   co_return fetched;
+}
+
+io::Task<Result<CosignProof>> Fetcher::find_proof(Requester requester, Reference reference,
+                                                  bool insecure, std::string manifest,
+                                                  std::shared_ptr<const Signers> signers,
+                                                  std::stop_token stop) {
+  const std::string module = reference.display();
+  const OciSource source = std::get<OciSource>(reference.source());
+  const Result<budget::FairSlots::Slot> slot =
+      co_await fetches_.acquire(requester.consumer(reference.key()), {}, stop);
+  if (!slot) {
+    const bool is_full = slot.error().kind() == ErrorKind::LimitExceeded;
+    co_return fail(is_full ? ErrorKind::Unavailable : slot.error().kind(),
+                   fmt::format("module {}: its signature: {}", module, slot.error().message()));
+  }
+  Result<CosignProof> proof = fail(ErrorKind::Denied, "");
+  if (Result<Credential> credential = credentials_.find(source.registry, source.repository)) {
+    Registry registry(client_, source, *std::move(credential),
+                      {.transport = transport(requester, insecure),
+                       .plain_http = insecure,
+                       .requester = requester.tenant()});
+    proof = co_await modules::find_proof(registry, std::move(manifest), std::move(signers),
+                                         std::move(stop));
+  } else {
+    proof = std::unexpected(std::move(credential).error());
+  }
+  if (!proof) {
+    Error error = told(requester, module, std::move(proof).error());
+    co_return std::unexpected(std::move(error).in("module " + module));
+  }
+  co_return proof;
+}
+
+bool Fetcher::has_unpacked(const std::string& blob_digest, const std::string& sha256) const {
+  const auto found = unpacked_.find(blob_digest);
+  return found != unpacked_.end() && found->second == sha256;
 }
 
 io::Task<Result<Fetcher::Download>> Fetcher::download(Requester requester, Reference reference,

@@ -22,6 +22,7 @@
 #include "io/turns.h"
 #include "io/workers.h"
 #include "modules/config_map.h"
+#include "modules/cosign.h"
 #include "modules/docker_config.h"
 #include "modules/limits.h"
 #include "modules/module_store.h"
@@ -32,6 +33,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -59,6 +61,8 @@ struct FetchOptions {
   bool leave_in_store = false;
   // If the source cannot be reached, the module that it last gave this requester is the answer.
   bool may_be_stale = true;
+  // Downloads the module, whatever is stored.
+  bool afresh = false;
   // Called with the current activity, for people: "fetching, 3.1 of 16.0 MiB".
   std::function<void(std::string doing)> on_progress = {};
 };
@@ -69,6 +73,7 @@ struct Fetched {
   std::string sha256;
   std::uint64_t size_bytes = 0;
   std::string resolved;       // The exact source: "oci://registry/repository@sha256:...".
+  std::string manifest;       // The digest of the manifest that an oci:// reference means.
   bool is_unchanged = false;  // The module is FetchOptions::have_sha256.
   std::string stale_because;  // Why the source did not answer; empty when it did.
 };
@@ -157,6 +162,16 @@ class Fetcher {
   // Drops the requester's proofs of that source, which has refused.
   [[nodiscard]] io::Task<void> drop(Requester requester, Reference reference, bool insecure);
 
+  // Finds a signature by cosign for the manifest with that digest, in the repository of the
+  // reference, which is of an OCI source. Errors, each naming the reference: Denied when there is
+  // no signature by one of the keys; else as for fetch().
+  [[nodiscard]] io::Task<Result<CosignProof>> find_proof(Requester requester, Reference reference,
+                                                         bool insecure, std::string manifest,
+                                                         std::shared_ptr<const Signers> signers,
+                                                         std::stop_token stop);
+  // True when this process has unpacked a blob with that digest to that module.
+  [[nodiscard]] bool has_unpacked(const std::string& blob_digest, const std::string& sha256) const;
+
   // What the source last gave this requester, if it fits the options and the store has it.
   [[nodiscard]] std::optional<Resolution> known(const Requester& requester,
                                                 const Reference& reference,
@@ -237,6 +252,7 @@ class Fetcher {
   const Duration proof_kept_;
   const Proofs proofs_;
   std::uint64_t proofs_generation_ = 0;
+  std::map<std::string, std::string> unpacked_;  // From the digest of a blob to that of its module.
   budget::FairSlots fetches_;
   io::Turns<std::string> turns_;  // By key.
   io::Turns<std::string> names_;  // By reference, for all requesters.

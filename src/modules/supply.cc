@@ -15,6 +15,7 @@
 #include "modules/limits.h"
 #include "modules/module_store.h"
 #include "modules/reference.h"
+#include "modules/signature_gate.h"
 #include "modules/verifier.h"
 
 #include <fmt/format.h>
@@ -175,7 +176,9 @@ std::optional<Supplied> Supply::find_pinned(const Wish& wish) {
     if (standing(wish) != Standing::Fresh) return std::nullopt;
     trust(wish, std::min<Duration>(kRecheck, sources_.fetcher.proof_kept()));
   }
-  if (!is_verified(wish.pinned_sha256)) return std::nullopt;
+  if (!is_verified(wish.pinned_sha256) || !is_admitted(wish, wish.pinned_sha256)) {
+    return std::nullopt;
+  }
   Product product = maker_.find(wish.pinned_sha256);
   if (!product) return std::nullopt;
   note_given(wish, wish.pinned_sha256);
@@ -207,20 +210,72 @@ bool Supply::is_verified(const std::string& sha256) const {
   return verdict && *verdict;
 }
 
-io::Task<Result<>> Supply::verify(std::string sha256, std::stop_token stop) {
-  return look_at(std::move(sha256), nullptr, {.tenant = budget::Tenant::host(), .name = "modules"},
-                 std::move(stop));
+bool Supply::is_admitted(const Wish& wish, const std::string& sha256) const {
+  if (sources_.gate == nullptr) return true;
+  const Result<Reference> module = Reference::parse(wish.module.reference);
+  if (!module || !sources_.gate->check(*module)) return false;
+  if (!wish.plugin) return sources_.gate->is_admitted(*module, sha256);
+  const Result<Reference> plugin = Reference::parse(wish.plugin->reference);
+  return plugin && sources_.gate->is_joined(*module, *plugin, sha256);
 }
 
-io::Task<Result<>> Supply::look_at(std::string sha256, std::shared_ptr<const std::string> bytes,
-                                   budget::Consumer consumer, std::stop_token stop) {
-  if (sources_.verifier == nullptr) co_return Result<>();
-  if (std::optional<Result<>> known = sources_.verifier->verdict(sha256)) {
-    co_return *std::move(known);
+io::Task<Result<>> Supply::recall_admission(std::shared_ptr<Entry> entry, std::string sha256) {
+  const Wish& wish = entry->wish;
+  if (sources_.gate == nullptr || is_admitted(wish, sha256)) co_return Result<>();
+  SignatureGate& gate = *sources_.gate;
+  const Reference reference = HANGAR_CO_TRY(Reference::parse(wish.module.reference));
+  std::optional<Reference> plugin;
+  if (wish.plugin) plugin = HANGAR_CO_TRY(Reference::parse(wish.plugin->reference));
+  const bool is_free = gate.requires_nothing(reference);
+  if (plugin && is_free && gate.requires_nothing(*plugin)) co_return Result<>();
+  // What a signature covers contains no plugin. What was joined with one has no signature, and
+  // only the sources can tell.
+  if (plugin && is_free) {
+    co_return fail(ErrorKind::Denied, gate.rule_for(*plugin) + ": its source has to be asked");
   }
+  HANGAR_CO_TRY(co_await gate.recall(reference, sha256, entry->stop.get_token()));
+  HANGAR_CO_TRY(co_await look_by_rule(std::move(entry), reference, sha256, nullptr));
+  if (plugin) gate.note_joined(reference, *plugin, sha256);
+  co_return Result<>();
+}
+
+io::Task<Result<>> Supply::admit(std::shared_ptr<Entry> entry, Reference reference, bool insecure,
+                                 std::string manifest, std::string sha256,
+                                 std::shared_ptr<const std::string> bytes) {
+  HANGAR_CO_TRY(co_await sources_.gate->admit({.requester = entry->wish.requester,
+                                               .reference = reference,
+                                               .insecure = insecure,
+                                               .manifest = std::move(manifest),
+                                               .sha256 = sha256},
+                                              entry->stop.get_token()));
+  co_return co_await look_by_rule(std::move(entry), std::move(reference), std::move(sha256),
+                                  std::move(bytes));
+}
+
+io::Task<Result<>> Supply::look_by_rule(std::shared_ptr<Entry> entry, Reference reference,
+                                        std::string sha256,
+                                        std::shared_ptr<const std::string> bytes) {
+  Result<> looked =
+      co_await look_at(sources_.gate->verifier_for(reference), std::move(sha256), std::move(bytes),
+                       entry->wish.requester.consumer("module"), entry->stop.get_token());
+  if (looked) co_return looked;
+  co_return std::unexpected(std::move(looked).error().in(
+      fmt::format("module {}: {}", reference.display(), sources_.gate->rule_for(reference))));
+}
+
+io::Task<Result<>> Supply::verify(std::string sha256, std::stop_token stop) {
+  return look_at(sources_.verifier, std::move(sha256), nullptr,
+                 {.tenant = budget::Tenant::host(), .name = "modules"}, std::move(stop));
+}
+
+io::Task<Result<>> Supply::look_at(Verifier* verifier, std::string sha256,
+                                   std::shared_ptr<const std::string> bytes,
+                                   budget::Consumer consumer, std::stop_token stop) {
+  if (verifier == nullptr) co_return Result<>();
+  if (std::optional<Result<>> known = verifier->verdict(sha256)) co_return *std::move(known);
   if (!bytes) bytes = HANGAR_CO_TRY(co_await read(sha256, stop));
-  co_return co_await sources_.verifier->verify(std::move(sha256), std::move(bytes),
-                                               std::move(consumer), std::move(stop));
+  co_return co_await verifier->verify(std::move(sha256), std::move(bytes), std::move(consumer),
+                                      std::move(stop));
 }
 
 void Supply::leave(std::string_view listener) {
@@ -308,7 +363,9 @@ io::Task<void> Supply::work_without_source(std::shared_ptr<Entry> entry) {
                given_.contains({wish.requester.id(), wish.pinned_sha256})) {
       known = {.sha256 = wish.pinned_sha256};
     }
-    if (known && sources_.allow_list.check(*reference)) {
+    const bool may_run = known && sources_.allow_list.check(*reference) &&
+                         co_await recall_admission(entry, known->sha256);
+    if (may_run) {
       Result<Product> product = co_await make(entry, known->sha256, nullptr);
       if (product && is_still_overdue()) {
         entry->supplied = Supplied{
@@ -390,7 +447,9 @@ io::Task<Result<Supplied>> Supply::load_pinned(std::shared_ptr<Entry> entry) {
 }
 
 io::Task<Result<Product>> Supply::make_pinned(std::shared_ptr<Entry> entry) {
-  if (standing(entry->wish) == Standing::Fresh) {
+  const bool is_here = standing(entry->wish) == Standing::Fresh &&
+                       co_await recall_admission(entry, entry->wish.pinned_sha256);
+  if (is_here) {
     Result<Product> product = co_await make(entry, entry->wish.pinned_sha256, nullptr);
     if (product || product.error().kind() != ErrorKind::NotFound) co_return product;
   }
@@ -410,6 +469,9 @@ io::Task<Result<Product>> Supply::recall(std::shared_ptr<Entry> entry) {
   const Result<> kept = co_await sources_.fetcher.accept_copy(
       wish.requester, reference, wish.module.insecure, wish.pinned_sha256, *std::move(copy));
   if (!kept) co_return fail(ErrorKind::NotFound, kept.error().message());
+  // Its source may tell more.
+  const Result<> admitted = co_await recall_admission(entry, wish.pinned_sha256);
+  if (!admitted) co_return fail(ErrorKind::NotFound, admitted.error().message());
   co_return co_await make(std::move(entry), wish.pinned_sha256, nullptr);
 }
 
@@ -427,6 +489,8 @@ io::Task<Result<Product>> Supply::make_unconfirmed(std::shared_ptr<Entry> entry,
   if (!runs && (is_refused || standing(wish) == Standing::None)) {
     co_return fail(ErrorKind::NotFound, "no proof");
   }
+  const Result<> admitted = co_await recall_admission(entry, wish.pinned_sha256);
+  if (!admitted) co_return fail(ErrorKind::NotFound, admitted.error().message());
   sources_.log.warning("module's source does not confirm it, going on with the stored module",
                        {{"module", "sha256:" + wish.pinned_sha256},
                         {"requester", wish.requester.id()},
@@ -474,6 +538,10 @@ io::Task<Result<Supplied>> Supply::load_once(std::shared_ptr<Entry> entry) {
     Result<> same = verify_sha256(wish.pinned_sha256, bytes.sha256);
     if (!same) co_return std::unexpected(std::move(same).error().in(doing));
   }
+  if (sources_.gate != nullptr && wish.plugin) {
+    const Reference plugin = HANGAR_CO_TRY(Reference::parse(wish.plugin->reference));
+    sources_.gate->note_joined(reference, plugin, bytes.sha256);
+  }
   Result<Product> product = co_await make(entry, bytes.sha256, std::move(bytes.bytes));
   if (!product) co_return std::unexpected(std::move(product).error().in(doing));
   if (maker_.is_asked_by_digest()) {
@@ -488,6 +556,7 @@ io::Task<Result<Supply::Bytes>> Supply::fetch(std::shared_ptr<Entry> entry, Sour
                                               Content content, bool may_be_stale) {
   Reference reference = HANGAR_CO_TRY(Reference::parse(source.reference));
   HANGAR_CO_TRY(sources_.allow_list.check(reference));
+  if (sources_.gate != nullptr) HANGAR_CO_TRY(sources_.gate->check(reference));
   FetchOptions options{
       .expected_sha256 = std::move(source.sha256),
       .insecure = source.insecure,
@@ -501,9 +570,29 @@ io::Task<Result<Supply::Bytes>> Supply::fetch(std::shared_ptr<Entry> entry, Sour
       sources_.fetcher.likely_sha256(entry->wish.requester, reference, options);
   if (!likely.empty()) present = maker_.find(likely);
   // Bytes that are to be verified come from the source if the store has lost them.
-  if (present && is_verified(likely)) options.have_sha256 = likely;
-  Result<Fetched> fetched = co_await sources_.fetcher.fetch(
-      entry->wish.requester, reference, std::move(options), entry->stop.get_token());
+  const bool is_free = present && is_verified(likely) &&
+                       (sources_.gate == nullptr || sources_.gate->is_admitted(reference, likely));
+  if (is_free) options.have_sha256 = likely;
+  Result<Fetched> fetched = co_await sources_.fetcher.fetch(entry->wish.requester, reference,
+                                                            options, entry->stop.get_token());
+  if (fetched && sources_.gate != nullptr && !entry->wish.is_look &&
+      !sources_.gate->is_admitted(reference, fetched->sha256)) {
+    const auto admit_fetched = [this, &entry, &reference, &source, &fetched] {
+      std::shared_ptr<const std::string> bytes;
+      if (!fetched->wasm.empty()) bytes = std::make_shared<const std::string>(fetched->wasm);
+      return admit(entry, reference, source.insecure, fetched->manifest, fetched->sha256,
+                   std::move(bytes));
+    };
+    say(*entry, "looking for its signature");
+    Result<> admitted = co_await admit_fetched();
+    if (!admitted && admitted.error().reason() == kNeedsDownload) {
+      options.afresh = true;
+      fetched = co_await sources_.fetcher.fetch(entry->wish.requester, reference,
+                                                std::move(options), entry->stop.get_token());
+      if (fetched) admitted = co_await admit_fetched();
+    }
+    if (fetched && !admitted) fetched = std::unexpected(std::move(admitted).error());
+  }
   // The source has answered; the rest is our own work, and an older answer is no better.
   entry->patience.cancel();
   if (!fetched) co_return std::unexpected(std::move(fetched).error());
@@ -579,7 +668,8 @@ io::Task<Result<Product>> Supply::make(std::shared_ptr<Entry> entry, std::string
   if (!is_looked_at && !bytes) {
     bytes = HANGAR_CO_TRY(co_await read(sha256, entry->stop.get_token()));
   }
-  HANGAR_CO_TRY(co_await look_at(sha256, bytes, entry->wish.requester.consumer("module"),
+  HANGAR_CO_TRY(co_await look_at(sources_.verifier, sha256, bytes,
+                                 entry->wish.requester.consumer("module"),
                                  entry->stop.get_token()));
   if (Product product = maker_.find(sha256)) co_return product;
   const Want want(*this, sha256, entry->wish.requester.consumer("module"));

@@ -2,6 +2,9 @@
 //
 //   allow -> parse -> credentials -> fetch -> verify -> make once -> keep
 //
+// What is verified: the rule of the module policy for the reference, and the signature that a
+// feature requires.
+//
 // A Maker makes the product from the bytes (a flight's compiled code, a module that can sleep, a
 // machine). A supply has one maker.
 //
@@ -27,7 +30,9 @@
 #include "modules/fetcher.h"
 #include "modules/module_store.h"
 #include "modules/proofs.h"
+#include "modules/reference.h"
 #include "modules/requester.h"
+#include "modules/signature_gate.h"
 #include "modules/verifier.h"
 
 #include <chrono>
@@ -134,6 +139,9 @@ struct Sources {
   // Must approve a module before anything is made of it or supplied. Null: all modules may run. Not
   // for makers of modules with plugins: the combined module is not signed.
   Verifier* verifier = nullptr;
+  // Lets modules through by the rules for their references, each plugin by its own; besides
+  // `verifier`. Null: all.
+  SignatureGate* gate = nullptr;
   Log log = {};
   // How long a source may take before what it last gave the requester is the answer.
   Duration patience = std::chrono::seconds(1);
@@ -203,6 +211,15 @@ class Supply {
   void note_given(const Wish& wish, const std::string& sha256);
   // True when the keys of now allow the module of that digest to run.
   [[nodiscard]] bool is_verified(const std::string& sha256) const;
+  // True when the gate is known to let the module through for this wish, its plugin included.
+  [[nodiscard]] bool is_admitted(const Wish& wish, const std::string& sha256) const;
+  // Asks the gate about a module that no source has just given. Denied.
+  [[nodiscard]] io::Task<Result<>> recall_admission(std::shared_ptr<Entry> entry,
+                                                    std::string sha256);
+  // Asks the gate about bytes that a source has just given.
+  [[nodiscard]] io::Task<Result<>> admit(std::shared_ptr<Entry> entry, Reference reference,
+                                         bool insecure, std::string manifest, std::string sha256,
+                                         std::shared_ptr<const std::string> bytes);
   void begin(const std::shared_ptr<Entry>& entry);
   [[nodiscard]] io::Task<void> work(std::shared_ptr<Entry> entry);
   // Takes what the requester was last given when the source does not answer in time.
@@ -235,8 +252,12 @@ class Supply {
                                                std::shared_ptr<const std::string> bytes);
   [[nodiscard]] io::Task<Result<std::shared_ptr<const std::string>>> read(std::string sha256,
                                                                           std::stop_token stop);
-  // `bytes` is null when the store has them.
-  [[nodiscard]] io::Task<Result<>> look_at(std::string sha256,
+  // As look_at(), by the verifier of the rule for that reference.
+  [[nodiscard]] io::Task<Result<>> look_by_rule(std::shared_ptr<Entry> entry, Reference reference,
+                                                std::string sha256,
+                                                std::shared_ptr<const std::string> bytes);
+  // `verifier` may be null: it approves everything. `bytes` is null when the store has them.
+  [[nodiscard]] io::Task<Result<>> look_at(Verifier* verifier, std::string sha256,
                                            std::shared_ptr<const std::string> bytes,
                                            budget::Consumer consumer, std::stop_token stop);
 

@@ -1,5 +1,6 @@
 #include "modules/supply.h"
 
+#include "base/base64.h"
 #include "base/digest.h"
 #include "base/result.h"
 #include "budget/accounts.h"
@@ -15,8 +16,10 @@
 #include "modules/config_map.h"
 #include "modules/fetcher.h"
 #include "modules/internal/gzip.h"
+#include "modules/module_policy.h"
 #include "modules/module_store.h"
 #include "modules/requester.h"
+#include "modules/signature_gate.h"
 #include "modules/verifier.h"
 
 #include <fmt/format.h>
@@ -36,6 +39,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace hangar::modules {
 namespace {
@@ -91,6 +95,13 @@ class Texts final : public Maker {
     made[sha256] = bytes;
     co_return Product(bytes);
   }
+  [[nodiscard]] std::optional<std::string> missing_plugin(const std::string& bytes) const override {
+    return bytes.starts_with("linked") ? std::optional<std::string>("plugin") : std::nullopt;
+  }
+  [[nodiscard]] Result<std::string> join(const std::string& bytes,
+                                         const std::string& plugin) const override {
+    return bytes + plugin;
+  }
   [[nodiscard]] bool is_asked_by_digest() const override { return true; }
   [[nodiscard]] io::Task<Result<std::string>> recall(Requester /*requester*/,
                                                      std::string /*sha256*/,
@@ -108,7 +119,7 @@ class Texts final : public Maker {
 };
 
 // Allows the modules in `trusted` to run.
-class Signers final : public Verifier {
+class TrustedModules final : public Verifier {
  public:
   [[nodiscard]] std::uint64_t generation() const override { return keys; }
   [[nodiscard]] std::optional<Result<>> verdict(const std::string& sha256) const override {
@@ -173,12 +184,22 @@ class SupplyTest : public testing::Test {
                                     .config_maps = &config_maps_,
                                     .memory = &memory_queue_,
                                     .proof_kept = proof_kept_});
+    gate_.reset();
+    if (!rules_.empty()) {
+      gate_.emplace(SignatureGate::Parts{.workers = workers_,
+                                         .fetcher = *fetcher_,
+                                         .store = *store_,
+                                         .memory = &memory_queue_,
+                                         .directory = root_ / "signatures"},
+                    ModulePolicy(rules_, {}));
+    }
     supply_.emplace(Sources{.loop = loop_,
                             .workers = workers_,
                             .fetcher = *fetcher_,
                             .store = *store_,
                             .memory = &memory_queue_,
                             .verifier = verifier_,
+                            .gate = gate_ ? &*gate_ : nullptr,
                             .patience = patience},
                     texts_);
   }
@@ -222,8 +243,10 @@ class SupplyTest : public testing::Test {
   Duration proof_kept_ = std::chrono::hours(1);
   std::optional<Fetcher> fetcher_;
   Texts texts_;
-  Signers signers_;
+  TrustedModules signers_;
   Verifier* verifier_ = nullptr;
+  std::vector<PolicyRule> rules_;  // From the next restart on; empty: no policy.
+  std::optional<SignatureGate> gate_;
   std::map<std::string, int> told_;
   std::optional<Supply> supply_;
 };
@@ -608,6 +631,85 @@ TEST_F(SupplyTest, SuppliesNothingByOldKeysWhileTheSourceLeavesUsWaiting) {
     (void)io::run_to_end(loop_, loop_.sleep(std::chrono::milliseconds(1), {}));
   }
   supply_->leave("me");
+}
+
+TEST_F(SupplyTest, ARuleDeniesModulesWhereverTheyAre) {
+  config_maps_.scripts = {{"m", "f()"}, {"other", "g()"}};
+  const Supply::Answer first = wait(wish_of("team", "m"));
+  ASSERT_TRUE(first.supplied);
+  Wish pinned = wish_of("team", "m");
+  pinned.pinned_sha256 = first.supplied->sha256;
+  texts_.copy = gzip("f()");
+  rules_ = {{.prefix = "configmap://team/m", .requirement = Requirement::Deny}};
+  restart();
+
+  const Supply::Answer denied = wait(wish_of("team", "m"));
+  EXPECT_EQ(denied.error->kind(), ErrorKind::Denied);
+  EXPECT_THAT(text_of(denied), HasSubstr("the rule for configmap://team/m denies"));
+  EXPECT_THAT(text_of(wait(pinned)), HasSubstr("denies"));
+  EXPECT_EQ(text_of(wait(wish_of("team", "other"))), "g()");
+  EXPECT_EQ(text_of(wait(wish_of("another", "m"))), "f()") << "which no rule is for";
+}
+
+TEST_F(SupplyTest, WhatARuleRequiresIsNotGivenFromTheStoreWithoutIt) {
+  config_maps_.scripts = {{"m", "f()"}, {"other", "f()"}};
+  const Supply::Answer first = wait(wish_of("team", "m"));
+  ASSERT_TRUE(first.supplied);
+  ASSERT_EQ(text_of(wait(wish_of("team", "other"))), "f()");
+  Wish pinned = wish_of("team", "m");
+  pinned.pinned_sha256 = first.supplied->sha256;
+  const auto signers = std::make_shared<TrustedModules>();
+  signers->trust({"signed()"});
+  rules_ = {
+      {.prefix = "configmap://team/m", .requirement = Requirement::Yoke, .verifier = signers}};
+  restart();
+
+  EXPECT_EQ(text_of(wait(wish_of("team", "other"))), "f()") << "the product of another rule";
+  EXPECT_THAT(text_of(wait(pinned)), HasSubstr("module is unsigned"));
+  EXPECT_THAT(text_of(wait(wish_of("team", "m"))), HasSubstr("requires a signature by yoke"));
+  config_maps_.scripts["m"] = "signed()";
+  EXPECT_EQ(text_of(wait(wish_of("team", "m"), io::Loop::now())), "signed()");
+  EXPECT_EQ(signers->look_count, 2) << "one for each module";
+}
+
+TEST_F(SupplyTest, PluginsMeetTheRulesForTheirOwnUrls) {
+  const std::string plugin("\0asm\1\0\0\0", 8);
+  config_maps_.scripts = {{"m", "linked()"}, {"plugin", base64_encode(plugin)}};
+  const auto signers = std::make_shared<TrustedModules>();
+  signers->trust({plugin});
+  rules_ = {
+      {.prefix = "configmap://team/plugin", .requirement = Requirement::Yoke, .verifier = signers}};
+  restart();
+  Wish wish = wish_of("team", "m");
+  wish.plugin = Source{.reference = "configmap://team/plugin"};
+
+  const Supply::Answer joined = wait(wish);
+  EXPECT_EQ(text_of(joined), "linked()" + plugin);
+  ASSERT_TRUE(joined.supplied);
+  Wish pinned = wish;
+  pinned.pinned_sha256 = joined.supplied->sha256;
+  EXPECT_TRUE(ask(pinned).is_final()) << "what was joined is known";
+
+  restart();
+  EXPECT_FALSE(ask(pinned).is_final()) << "what was joined is forgotten, and has no signature";
+  EXPECT_EQ(text_of(wait(pinned)), "linked()" + plugin) << "its sources have been asked";
+  config_maps_.error = ErrorKind::Unavailable;
+  restart();
+  EXPECT_FALSE(wait(pinned).supplied);
+  config_maps_.error.reset();
+  signers->trust({});
+  restart();
+  EXPECT_THAT(text_of(wait(pinned)), HasSubstr("module is unsigned"));
+  EXPECT_THAT(text_of(wait(wish)), HasSubstr("module is unsigned"));
+}
+
+TEST_F(SupplyTest, OnlyModulesInRegistriesHaveCosignsSignatures) {
+  config_maps_.scripts["m"] = "f()";
+  rules_ = {{.prefix = "configmap://team", .requirement = Requirement::Cosign}};
+  restart();
+
+  EXPECT_THAT(text_of(wait(wish_of("team", "m"))), HasSubstr("only modules in registries"));
+  EXPECT_EQ(config_maps_.reads["team"], 0) << "no source is asked for what cannot run";
 }
 
 TEST_F(SupplyTest, GetWaitsAndIsCancelled) {

@@ -5,6 +5,7 @@
 #include "http/client.h"
 #include "http/status.h"
 #include "io/task.h"
+#include "modules/cosign.h"
 #include "modules/docker_config.h"
 #include "modules/internal/download.h"
 #include "modules/internal/registry_auth.h"
@@ -58,6 +59,16 @@ io::Task<Result<Registry::Manifest>> Registry::manifest(std::string reference,
         fmt::format("manifest {}: the registry sent another one, {}", reference, manifest.digest));
   }
   co_return manifest;
+}
+
+io::Task<Result<std::string>> Registry::referrers(std::string digest, std::stop_token stop) {
+  Get what{.path = "referrers/" + digest,
+           .accept = "application/vnd.oci.image.index.v1+json",
+           .bytes_max = kReferrersBytesMax,
+           .redirects_max = 0};
+  Result<std::string> bytes = co_await get(std::move(what), std::move(stop));
+  if (!bytes) co_return std::unexpected(std::move(bytes).error().in("referrers of " + digest));
+  co_return bytes;
 }
 
 io::Task<Result<std::string>> Registry::blob(Descriptor descriptor, OnBytes on_bytes,

@@ -40,6 +40,10 @@ class Registry {
   // Cancelled; InvalidInput when the bytes are not those of the digest.
   [[nodiscard]] io::Task<Result<Manifest>> manifest(std::string reference, std::stop_token stop);
 
+  // The first page of the manifests that refer to that digest, as an OCI index. NotFound where the
+  // registry has no API for them; else as for manifest().
+  [[nodiscard]] io::Task<Result<std::string>> referrers(std::string digest, std::stop_token stop);
+
   // The bytes of a blob. They are not yet compared with its digest: a worker must do that.
   [[nodiscard]] io::Task<Result<std::string>> blob(Descriptor descriptor, OnBytes on_bytes,
                                                    std::stop_token stop);

@@ -1,0 +1,92 @@
+// Signatures that cosign makes with a key for an artifact in a registry: reads what the registry
+// has about them, and verifies one. No I/O.
+//
+// A signature is about the digest of a manifest, in one of two forms:
+//   - simple signing: a layer of a signature's manifest is a JSON text that names the digest; the
+//     layer's annotation is the signature over these bytes. The manifest is behind the tag
+//     sha256-<hex>.sig, or a referrer of the signed one.
+//   - a Sigstore bundle (cosign 3): the layer is a DSSE envelope with an in-toto statement whose
+//     subject is the digest. The manifest is a referrer.
+// What is not verified: certificates (keyless signatures) and transparency logs. Bundles are
+// parsed before their signature is verified, simple signing payloads only after it.
+#pragma once
+
+#include "base/result.h"
+#include "modules/oci_manifest.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hangar::modules {
+
+// A registry may have any number of signatures of one artifact. Of those that it lists, this many
+// manifests are read, and of these this many signatures.
+inline constexpr std::size_t kSignatureManifestsMax = 16;
+inline constexpr std::size_t kSignaturesMax = 32;
+// A payload has some 250 bytes, and annotations of its signer; a bundle may also contain entries of
+// a transparency log.
+inline constexpr std::uint64_t kSignatureBytesMax = std::uint64_t{256} * 1024;
+// The answer of the referrers API: some 500 bytes for each referrer.
+inline constexpr std::uint64_t kReferrersBytesMax = std::uint64_t{1024} * 1024;
+
+// The keys of one rule, which somebody else knows how to use. Any thread.
+class Signers {
+ public:
+  Signers() = default;
+  Signers(const Signers&) = delete;
+  Signers& operator=(const Signers&) = delete;
+  virtual ~Signers() = default;
+
+  // Equal for equal sets of keys only; letters and digits.
+  [[nodiscard]] virtual std::string id() const = 0;
+  // True when one of the keys has signed these bytes.
+  [[nodiscard]] virtual bool have_signed(std::string_view bytes,
+                                         std::string_view signature) const = 0;
+};
+
+enum class SignatureForm : std::uint8_t { SimpleSigning, Bundle };
+
+// A signature that a manifest lists.
+struct ListedSignature {
+  SignatureForm form = SignatureForm::SimpleSigning;
+  Descriptor blob;        // At most kSignatureBytesMax.
+  std::string signature;  // Decoded. Of a bundle empty: it is in the blob.
+};
+
+// The tag behind which cosign puts simple signing signatures of that digest, and the one behind
+// which clients put the list of referrers where a registry has no API for them.
+[[nodiscard]] std::string signature_tag(std::string_view digest);
+[[nodiscard]] std::string referrers_tag(std::string_view digest);
+
+// The manifests in a list of referrers that may have signatures; at most kSignatureManifestsMax.
+// InvalidInput when it is not an index.
+[[nodiscard]] Result<std::vector<Descriptor>> read_referrers(std::string_view index);
+
+// The signatures in a manifest; at most kSignaturesMax. Layers of other types, without a signature,
+// or too large, are left out. InvalidInput when it is not a manifest.
+[[nodiscard]] Result<std::vector<ListedSignature>> read_signatures(std::string_view manifest);
+
+// All that is needed to verify, without a registry, that a module is what somebody has signed.
+struct CosignProof {
+  // The signed manifest; if it is an index, also the manifest to which it leads.
+  std::vector<std::string> manifests;
+  SignatureForm form = SignatureForm::SimpleSigning;
+  std::string blob;
+  std::string signature;
+
+  bool operator==(const CosignProof&) const = default;
+};
+
+// The digest of the layer that is the module. Denied when the signature is by none of the keys, or
+// for something else; InvalidInput for what is not a signature or a manifest.
+[[nodiscard]] Result<std::string> verify_proof(const CosignProof& proof, const Signers& signers);
+
+// For a file. A proof that was read proves nothing before it is verified.
+[[nodiscard]] std::string to_text(const CosignProof& proof);
+// Corrupt.
+[[nodiscard]] Result<CosignProof> parse_proof(std::string_view text);
+
+}  // namespace hangar::modules

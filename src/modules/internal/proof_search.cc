@@ -1,0 +1,156 @@
+#include "modules/internal/proof_search.h"
+
+#include "base/digest.h"
+#include "base/result.h"
+#include "io/task.h"
+#include "modules/cosign.h"
+#include "modules/internal/registry.h"
+#include "modules/oci_manifest.h"
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <set>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace hangar::modules {
+
+namespace {
+
+// An absent signature, in one of the ways in which registries say so: some know no API for
+// referrers, or let nobody use it. Others have to answer before anything can be said.
+bool is_absent(const Error& error) {
+  return error.kind() != ErrorKind::Unavailable && error.kind() != ErrorKind::Cancelled;
+}
+
+// One search. Used by one task.
+class ProofSearch {
+ public:
+  ProofSearch(Registry& registry, std::string digest, std::shared_ptr<const Signers> signers,
+              std::stop_token stop)
+      : registry_(registry),
+        digest_(std::move(digest)),
+        signers_(std::move(signers)),
+        stop_(std::move(stop)) {}
+
+  io::Task<Result<CosignProof>> run() {
+    HANGAR_CO_TRY(co_await read_manifests());
+    std::optional<std::string> index;
+    Result<std::string> referrers = co_await registry_.referrers(digest_, stop_);
+    if (referrers) {
+      index = *std::move(referrers);
+    } else if (!is_absent(referrers.error())) {
+      co_return std::unexpected(std::move(referrers).error());
+    } else {
+      Result<Registry::Manifest> tagged =
+          co_await registry_.manifest(referrers_tag(digest_), stop_);
+      if (tagged) index = std::move(tagged->bytes);
+      if (!tagged && !is_absent(tagged.error())) {
+        co_return std::unexpected(std::move(tagged).error());
+      }
+    }
+    if (index) {
+      const Result<std::vector<Descriptor>> listed = read_referrers(*index);
+      if (!listed) why_not_ = listed.error().message();
+      for (const Descriptor& one : listed ? *listed : std::vector<Descriptor>())
+        if (HANGAR_CO_TRY(co_await look_behind(one.digest))) co_return std::move(proof_);
+    }
+    if (HANGAR_CO_TRY(co_await look_behind(signature_tag(digest_)))) co_return std::move(proof_);
+    co_return std::unexpected(not_found());
+  }
+
+ private:
+  io::Task<Result<>> read_manifests() {
+    Registry::Manifest manifest = HANGAR_CO_TRY(co_await registry_.manifest(digest_, stop_));
+    auto content = HANGAR_CO_TRY(read_manifest(manifest.bytes));
+    proof_.manifests.push_back(std::move(manifest.bytes));
+    if (const auto* const inner = std::get_if<ModuleManifest>(&content)) {
+      manifest = HANGAR_CO_TRY(co_await registry_.manifest(inner->manifest.digest, stop_));
+      proof_.manifests.push_back(std::move(manifest.bytes));
+    }
+    co_return Result<>();
+  }
+
+  // `reference` is the digest or the tag of a manifest with signatures. True when one of them is a
+  // proof.
+  io::Task<Result<bool>> look_behind(std::string reference) {
+    Result<Registry::Manifest> manifest = co_await registry_.manifest(std::move(reference), stop_);
+    if (!manifest) {
+      if (!is_absent(manifest.error())) co_return std::unexpected(std::move(manifest).error());
+      if (manifest.error().kind() != ErrorKind::NotFound) why_not_ = manifest.error().message();
+      co_return false;
+    }
+    // The tag often names one of the referrers.
+    if (!seen_.insert(manifest->digest).second) co_return false;
+    Result<std::vector<ListedSignature>> listed = read_signatures(manifest->bytes);
+    if (!listed) {
+      why_not_ = listed.error().message();
+      co_return false;
+    }
+    for (ListedSignature& one : *listed) {
+      if (signature_count_ == kSignaturesMax) co_return false;
+      ++signature_count_;
+      if (HANGAR_CO_TRY(co_await is_proof(std::move(one)))) co_return true;
+    }
+    co_return false;
+  }
+
+  io::Task<Result<bool>> is_proof(ListedSignature listed) {
+    Result<std::string> blob = co_await registry_.blob(listed.blob, {}, stop_);
+    if (!blob) {
+      if (!is_absent(blob.error())) co_return std::unexpected(std::move(blob).error());
+      why_not_ = blob.error().message();
+      co_return false;
+    }
+    if ("sha256:" + sha256_hex(*blob) != listed.blob.digest) {
+      why_not_ = fmt::format("the registry's bytes are not those of blob {}", listed.blob.digest);
+      co_return false;
+    }
+    proof_.form = listed.form;
+    proof_.blob = *std::move(blob);
+    proof_.signature = std::move(listed.signature);
+    const Result<std::string> layer = verify_proof(proof_, *signers_);
+    if (!layer) why_not_ = layer.error().message();
+    co_return layer.has_value();
+  }
+
+  [[nodiscard]] Error not_found() const {
+    if (signature_count_ == 0) {
+      return {ErrorKind::Denied,
+              fmt::format("no signature found for {}{}: sign it with `cosign sign --key`", digest_,
+                          why_not_.empty() ? "" : fmt::format(" ({})", why_not_))};
+    }
+    return {
+        ErrorKind::Denied,
+        fmt::format("none of the {}{} signatures found for {} counts, the last because {}: sign "
+                    "it with `cosign sign --key` and a key of the rule",
+                    signature_count_ == kSignaturesMax ? "first " : "", signature_count_, digest_,
+                    why_not_)};
+  }
+
+  Registry& registry_;
+  const std::string digest_;
+  const std::shared_ptr<const Signers> signers_;
+  const std::stop_token stop_;
+  CosignProof proof_;
+  std::set<std::string> seen_;  // Digests of manifests.
+  std::size_t signature_count_ = 0;
+  std::string why_not_;
+};
+
+}  // namespace
+
+io::Task<Result<CosignProof>> find_proof(Registry& registry, std::string digest,
+                                         std::shared_ptr<const Signers> signers,
+                                         std::stop_token stop) {
+  ProofSearch search(registry, std::move(digest), std::move(signers), std::move(stop));
+  co_return co_await search.run();
+}
+
+}  // namespace hangar::modules

@@ -1,0 +1,22 @@
+// Finds in a registry what proves that an artifact is signed by cosign.
+#pragma once
+
+#include "base/result.h"
+#include "io/task.h"
+#include "modules/cosign.h"
+#include "modules/internal/registry.h"
+
+#include <memory>
+#include <stop_token>
+#include <string>
+
+namespace hangar::modules {
+
+// A proof for the manifest with that digest. It asks for referrers first, then behind the tags that
+// cosign and registries without an API for referrers use. Errors: Denied when there is no signature
+// by one of the keys, with the reason; else as for Registry. `registry` outlives the task.
+[[nodiscard]] io::Task<Result<CosignProof>> find_proof(Registry& registry, std::string digest,
+                                                       std::shared_ptr<const Signers> signers,
+                                                       std::stop_token stop);
+
+}  // namespace hangar::modules

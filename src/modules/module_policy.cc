@@ -1,0 +1,206 @@
+#include "modules/module_policy.h"
+
+#include "base/result.h"
+#include "base/text.h"
+#include "modules/reference.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace hangar::modules {
+
+namespace {
+
+constexpr std::string_view kSchemeEnd = "://";
+constexpr std::array<std::string_view, 5> kSchemes = {"oci", "https", "http", "configmap", "file"};
+
+std::string_view without_slashes_at_end(std::string_view text) {
+  while (text.ends_with('/'))
+    text.remove_suffix(1);
+  return text;
+}
+
+// One spelling for one server: in lower case, without the dot that ends a full name and without the
+// port that the scheme means anyway.
+std::string plain_host(std::string_view scheme, std::string_view host) {
+  std::string text = to_lower(host);
+  const std::string_view port = scheme == "http" ? ":80" : ":443";
+  if (text.ends_with(port)) text.resize(text.size() - port.size());
+  const std::size_t end = text.starts_with('[') ? std::string::npos : text.find(':');
+  const std::size_t name_bytes = std::min(end, text.size());
+  if (name_bytes > 1 && text[name_bytes - 1] == '.') text.erase(name_bytes - 1, 1);
+  return text == "index.docker.io" ? "docker.io" : text;
+}
+
+int digit_of(char letter) {
+  if (letter >= '0' && letter <= '9') return letter - '0';
+  const char lower = to_lower(letter);
+  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+}
+
+// The path of a URL as servers understand it; nothing when they do not agree about it: some resolve
+// dots and slashes that are escaped, doubled or the other way round, and some do not.
+std::optional<std::string> plain_path(std::string_view path) {
+  std::string decoded;
+  for (std::size_t at = 0; at < path.size(); ++at) {
+    char letter = path[at];
+    if (letter == '%') {
+      if (at + 2 >= path.size()) return std::nullopt;
+      const int high = digit_of(path[at + 1]);
+      const int low = digit_of(path[at + 2]);
+      if (high < 0 || low < 0) return std::nullopt;
+      letter = static_cast<char>((high << 4) | low);
+      if (letter == '/' || letter == '%' || letter == '\0') return std::nullopt;
+      at += 2;
+    }
+    if (letter == '\\') return std::nullopt;
+    decoded += letter;
+  }
+  std::string_view rest = decoded;
+  while (!rest.empty()) {
+    rest.remove_prefix(1);  // Its slash.
+    const std::string_view segment = rest.substr(0, rest.find('/'));
+    if (segment == "." || segment == ".." || (segment.empty() && !rest.empty())) {
+      return std::nullopt;
+    }
+    rest.remove_prefix(segment.size());
+  }
+  return decoded;
+}
+
+// What prefixes are compared with.
+struct Subject {
+  std::string scheme;
+  std::optional<std::string> text;  // Nothing: a path that servers may read in two ways.
+};
+
+Subject subject_of(const Reference& reference) {
+  if (const auto* const oci = std::get_if<OciSource>(&reference.source())) {
+    return {.scheme = "oci",
+            .text = fmt::format("oci://{}/{}", plain_host("oci", oci->registry), oci->repository)};
+  }
+  if (const auto* const map = std::get_if<ConfigMapSource>(&reference.source())) {
+    std::string text = fmt::format("configmap://{}/{}", map->namespace_name, map->name);
+    if (!map->key.empty()) text += "/" + map->key;
+    return {.scheme = "configmap", .text = std::move(text)};
+  }
+  if (const auto* const file = std::get_if<FileSource>(&reference.source())) {
+    const std::string path = file->path.starts_with('/') ? file->path : "/./" + file->path;
+    std::optional<std::string> plain = plain_path(path);
+    if (plain) plain->insert(0, "file://");
+    return {.scheme = "file", .text = std::move(plain)};
+  }
+  const std::string_view url = std::get<HttpSource>(reference.source()).url;
+  const std::size_t scheme_end = url.find(kSchemeEnd);
+  const std::string scheme(url.substr(0, scheme_end));
+  const std::string_view rest = url.substr(scheme_end + kSchemeEnd.size());
+  const std::size_t slash = std::min(rest.find('/'), rest.size());
+  const std::string host = plain_host(scheme, rest.substr(0, slash));
+  const std::string_view path_and_query = rest.substr(slash);
+  const std::optional<std::string> path =
+      plain_path(path_and_query.substr(0, path_and_query.find('?')));
+  if (!path) return {.scheme = scheme, .text = std::nullopt};
+  return {.scheme = scheme, .text = fmt::format("{}://{}{}", scheme, host, *path)};
+}
+
+bool fits(std::string_view prefix, std::string_view subject) {
+  if (!subject.starts_with(prefix)) return false;
+  return prefix.ends_with(kSchemeEnd) || subject.size() == prefix.size() ||
+         subject[prefix.size()] == '/';
+}
+
+std::unexpected<Error> wrong_prefix(std::string_view why) {
+  return fail(ErrorKind::InvalidInput, std::string(why));
+}
+
+}  // namespace
+
+Result<std::string> policy_prefix(std::string_view text) {
+  const std::size_t end = text.find(kSchemeEnd);
+  const std::string scheme = to_lower(text.substr(0, std::min(end, text.size())));
+  if (end == std::string_view::npos || std::ranges::find(kSchemes, scheme) == kSchemes.end()) {
+    return wrong_prefix("must begin with oci://, https://, http://, configmap:// or file://");
+  }
+  if (std::ranges::any_of(text, [](char letter) { return letter <= ' ' || letter > '~'; })) {
+    return wrong_prefix("must be printable ASCII without spaces");
+  }
+  const std::string_view rest = text.substr(end + kSchemeEnd.size());
+  if (rest.empty()) return scheme + std::string(kSchemeEnd);
+  if (rest.find_first_of("*?#@") != std::string_view::npos) {
+    return wrong_prefix(
+        "is a beginning of module URLs, without *, ?, #, a user, a tag or a digest");
+  }
+  if (scheme == "file") {
+    if (!rest.starts_with('/')) return wrong_prefix("must be file:///absolute/path");
+    const std::optional<std::string> path = plain_path(without_slashes_at_end(rest));
+    if (!path) return wrong_prefix("must have a plain path, without . or .. or doubled slashes");
+    return "file://" + *path;
+  }
+  const std::size_t slash = std::min(rest.find('/'), rest.size());
+  const std::string_view first = rest.substr(0, slash);
+  if (first.empty()) return wrong_prefix("has no host");
+  const std::optional<std::string> path = plain_path(without_slashes_at_end(rest.substr(slash)));
+  if (!path) return wrong_prefix("must have a plain path, without . or .. or doubled slashes");
+  if (scheme == "configmap") return fmt::format("configmap://{}{}", first, *path);
+  if (scheme == "oci") {
+    const bool names_host =
+        first.find_first_of(".:[") != std::string_view::npos || to_lower(first) == "localhost";
+    if (!names_host) {
+      return wrong_prefix("must name the registry: oci://docker.io/... for Docker Hub");
+    }
+    if (path->contains(':')) {
+      return wrong_prefix("is a beginning of module URLs, without a tag or a digest");
+    }
+  }
+  return fmt::format("{}://{}{}", scheme, plain_host(scheme, first), *path);
+}
+
+ModulePolicy::ModulePolicy(std::vector<PolicyRule> rules, PolicyRule otherwise)
+    : rules_(std::move(rules)) {
+  std::ranges::sort(rules_, std::ranges::greater(),
+                    [](const PolicyRule& rule) { return rule.prefix.size(); });
+  rules_.push_back(std::move(otherwise));
+}
+
+Result<std::size_t> ModulePolicy::find(const Reference& reference) const {
+  const Subject subject = subject_of(reference);
+  for (std::size_t at = 0; at + 1 < rules_.size(); ++at) {
+    const std::string& prefix = rules_[at].prefix;
+    if (subject.text && fits(prefix, *subject.text)) return at;
+    if (!subject.text && prefix.starts_with(subject.scheme + std::string(kSchemeEnd))) {
+      return fail(ErrorKind::Denied,
+                  "the module policy has rules for such URLs, and this one can be read in two "
+                  "ways: write its path without escaped slashes, backslashes, . or .. and doubled "
+                  "slashes");
+    }
+  }
+  return rules_.size() - 1;
+}
+
+std::string describe(const PolicyRule& rule) {
+  const std::string name = rule.prefix.empty() ? std::string("the default rule")
+                                               : fmt::format("the rule for {}", rule.prefix);
+  switch (rule.requirement) {
+    case Requirement::Nothing:
+      return name + " requires no signature";
+    case Requirement::Cosign:
+      return name + " requires a signature by cosign";
+    case Requirement::Yoke:
+      return name + " requires a signature by yoke (`hangar sign`)";
+    case Requirement::Deny:
+      return name + " denies these modules";
+  }
+  return name;
+}
+
+}  // namespace hangar::modules
