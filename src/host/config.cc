@@ -235,6 +235,12 @@ std::vector<Setting> general_settings() {
        .type = "NAME",
        .part = Part::Sources,
        .set = text_into(&Config::module_verification_keys_secret)},
+      {.name = "module-policy",
+       .help = "YAML file that says by the beginning of module URLs which signature modules need: "
+               "cosign, yoke, none or deny (default: no rules)",
+       .type = "FILE",
+       .part = Part::Sources,
+       .set = text_into(&Config::module_policy)},
       {.name = "module-address-allow-list",
        .help = "comma-separated networks (10.96.0.0/12), addresses and the word private, to which "
                "module URLs of Flights, Operators and StatefulWorkflows may lead besides public "

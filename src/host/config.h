@@ -96,6 +96,7 @@ struct Config {
   // The keys that verify modules of flights. Both empty: modules are not verified.
   std::filesystem::path module_verification_keys = {};  // A file or a directory.
   std::string module_verification_keys_secret = {};     // In the host's namespace.
+  std::filesystem::path module_policy = {};             // A file; empty: no rules by URL.
   // Addresses that module URLs of Operators and StatefulWorkflows may lead to.
   http::AddressPolicy module_addresses = http::AddressPolicy::public_only();
   std::string docker_config = {};         // A docker config.json; empty: DOCKER_CONFIG, ~/.docker.

@@ -3,7 +3,9 @@
 #include "base/limits.h"
 #include "budget/accounts.h"
 #include "budget/container_memory.h"
+#include "host/module_policy.h"
 #include "io/file.h"
+#include "modules/signature_gate.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -64,6 +66,9 @@ Result<std::shared_ptr<const wasm::CodeCache::Seal>> read_code_seal(const Config
 Result<ModuleFiles> ModuleFiles::open(const Config& config, const Log& log) {
   ModuleFiles files{.credentials = HANGAR_TRY(read_docker_config(config)),
                     .code_seal = HANGAR_TRY(read_code_seal(config))};
+  if (!config.module_policy.empty()) {
+    files.policy = HANGAR_TRY(read_module_policy(config.module_policy));
+  }
   HANGAR_TRY(io::make_private_directory(config.module_cache_dir));
   files.store = HANGAR_TRY(modules::ModuleStore::open(config.module_cache_dir / "modules", log));
   return files;
@@ -100,12 +105,28 @@ ModuleSupply::ModuleSupply(ModuleFiles files, const Config& config, io::Loop& lo
                .may_read_files = file_modules == FileModules::Allowed,
                .tenant_addresses = config.module_addresses,
                .log = log}),
+      gate(files.policy
+               ? std::make_unique<modules::SignatureGate>(
+                     modules::SignatureGate::Parts{
+                         .workers = workers,
+                         .fetcher = fetcher,
+                         .store = *store,
+                         .memory = engine.memory(),
+                         .directory = config.module_cache_dir / "signatures",
+                         .log = log},
+                     make_module_policy(*files.policy,
+                                        {.loop = loop,
+                                         .workers = workers,
+                                         .program = config.compiler,
+                                         .directory = config.module_cache_dir / "verified"}))
+               : nullptr),
       sources({.loop = loop,
                .workers = workers,
                .fetcher = fetcher,
                .store = *store,
                .memory = engine.memory(),
                .allow_list = modules::AllowList(config.module_allow_list),
+               .gate = gate.get(),
                .log = log,
                .recheck = config.module_recheck_interval}),
       code_cache(engine, {.directory = config.module_cache_dir / "code",

@@ -5,6 +5,7 @@
 #include "base/result.h"
 #include "budget/accounts.h"
 #include "host/config.h"
+#include "host/module_policy.h"
 #include "http/client.h"
 #include "io/loop.h"
 #include "io/workers.h"
@@ -12,12 +13,14 @@
 #include "modules/docker_config.h"
 #include "modules/fetcher.h"
 #include "modules/module_store.h"
+#include "modules/signature_gate.h"
 #include "modules/supply.h"
 #include "wasm/code_cache.h"
 #include "wasm/engine.h"
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 namespace hangar::host {
 
@@ -27,12 +30,14 @@ namespace hangar::host {
 // Directories and files, opened before any thread starts.
 struct ModuleFiles {
   // Creates the directories of a resolved configuration. Denied when other users may write there.
-  // InvalidInput when the key for compiled code is too short or lies in the module directory.
+  // InvalidInput when the key for compiled code is too short or lies in the module directory, or
+  // for a module policy that is wrong.
   [[nodiscard]] static Result<ModuleFiles> open(const Config& config, const Log& log);
 
   modules::DockerConfig credentials;
   std::shared_ptr<const wasm::CodeCache::Seal> code_seal;  // Null: code is not signed.
   std::unique_ptr<modules::ModuleStore> store;
+  std::optional<PolicyFile> policy;
 };
 
 enum class FileModules : std::uint8_t { Refused, Allowed };
@@ -50,7 +55,8 @@ struct ModuleSupply {
   budget::Accounts memory;  // For all guests, and for modules that are being fetched and compiled.
   wasm::Engine engine;
   modules::Fetcher fetcher;
-  const modules::Sources sources;  // For the features' module loaders.
+  const std::unique_ptr<modules::SignatureGate> gate;  // Null: there is no module policy.
+  const modules::Sources sources;                      // For the features' module loaders.
   wasm::CodeCache code_cache;
 };
 

@@ -1,4 +1,4 @@
-"""The control plane's OCI registry, with pushes as `yoke stow` and `oras push` make them."""
+"""The control plane's OCI registry, with pushes as `yoke stow` and `oras push` make them, and signatures as `cosign sign --key` does."""
 import base64
 import gzip
 import hashlib
@@ -6,7 +6,13 @@ import http.client
 import json
 import pathlib
 
+from signing import sign_bytes
+
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+INDEX = "application/vnd.oci.image.index.v1+json"
+SIMPLE_SIGNING = "application/vnd.dev.cosign.simplesigning.v1+json"
+BUNDLE = "application/vnd.dev.sigstore.bundle.v0.3+json"
+IN_TOTO = "application/vnd.in-toto+json"
 YOKE_CONFIG = "application/vnd.yoke.config.v1+json"
 YOKE_LAYER = "application/vnd.yoke.wasm.gzip"
 
@@ -63,6 +69,43 @@ class Registry:
             "layers": [{"mediaType": layer_type, **self._push_blob(repository, data)}]}).encode()
         self._request("PUT", f"/v2/{repository}/manifests/{tag}", manifest, MANIFEST)
         return digest_of(manifest)
+
+    def _put_manifest(self, repository, reference, manifest, content_type=MANIFEST):
+        data = json.dumps(manifest).encode()
+        self._request("PUT", f"/v2/{repository}/manifests/{reference or digest_of(data)}", data, content_type)
+        return {"mediaType": content_type, "digest": digest_of(data), "size": len(data)}
+
+    def _signature(self, repository, layer, tag=None):
+        return self._put_manifest(repository, tag, {
+            "schemaVersion": 2, "mediaType": MANIFEST, "layers": [layer],
+            "config": {"mediaType": "application/vnd.oci.image.config.v1+json", **self._push_blob(repository, b"{}")}})
+
+    def _refer(self, repository, digest, signature, artifact_type):
+        """Lists a signature where clients put referrers if the registry has no API for them, as this one."""
+        self._put_manifest(repository, digest.replace(":", "-"), {
+            "schemaVersion": 2, "mediaType": INDEX, "manifests": [{**signature, "artifactType": artifact_type}]}, INDEX)
+
+    def sign(self, repository, digest, key, place="tag", of=None):
+        """Signs a manifest with the private key in that file. `place`: behind cosign's tag, as a referrer, or as a bundle (cosign 3). `of`: what the
+        signature says instead of the digest."""
+        of = of or digest
+        if place == "bundle":
+            statement = json.dumps({"_type": "https://in-toto.io/Statement/v1", "predicateType": "https://sigstore.dev/cosign/sign/v1", "predicate": {},
+                                    "subject": [{"digest": {"sha256": of.removeprefix("sha256:")}}]}).encode()
+            signed = b"DSSEv1 %d %s %d %s" % (len(IN_TOTO), IN_TOTO.encode(), len(statement), statement)
+            bundle = json.dumps({"mediaType": BUNDLE, "verificationMaterial": {"publicKey": {"hint": ""}}, "dsseEnvelope": {
+                "payload": base64.b64encode(statement).decode(), "payloadType": IN_TOTO,
+                "signatures": [{"sig": base64.b64encode(sign_bytes(signed, key)).decode()}]}}).encode()
+            self._refer(repository, digest, self._signature(repository, {"mediaType": BUNDLE, **self._push_blob(repository, bundle)}), BUNDLE)
+            return
+        payload = json.dumps({"critical": {"identity": {"docker-reference": f"{self.address}/{repository}"}, "image": {"docker-manifest-digest": of},
+                                           "type": "cosign container image signature"}, "optional": None}).encode()
+        layer = {"mediaType": SIMPLE_SIGNING, **self._push_blob(repository, payload),
+                 "annotations": {"dev.cosignproject.cosign/signature": base64.b64encode(sign_bytes(payload, key)).decode()}}
+        if place == "tag":
+            self._signature(repository, layer, digest.replace(":", "-") + ".sig")
+        else:
+            self._refer(repository, digest, self._signature(repository, layer), "application/vnd.dev.cosign.artifact.sig.v1+json")
 
     def layer(self, repository, tag):
         """The one layer of an artifact, inflated."""

@@ -1,6 +1,7 @@
 """Modules with custom sections, and keys to sign them."""
 import pathlib
 import subprocess
+import tempfile
 
 from host import BINARY
 
@@ -32,6 +33,17 @@ def keys(directory, kind):
     subprocess.run(["openssl", "genpkey", *how, "-out", private], check=True, capture_output=True)
     subprocess.run(["openssl", "pkey", "-in", private, "-pubout", "-out", public], check=True, capture_output=True)
     return private, public
+
+
+def sign_bytes(data, key):
+    """A signature over bytes as cosign makes it: SHA-256 with RSA (PKCS #1 v1.5) or ECDSA; Ed25519 as it is."""
+    with tempfile.TemporaryDirectory() as directory:
+        file, made = pathlib.Path(directory) / "data", pathlib.Path(directory) / "signature"
+        file.write_bytes(data)
+        is_ed25519 = b"ED25519" in subprocess.run(["openssl", "pkey", "-in", key, "-noout", "-text"], check=True, capture_output=True).stdout
+        how = ["pkeyutl", "-sign", "-rawin", "-inkey", key, "-in", file] if is_ed25519 else ["dgst", "-sha256", "-sign", key, file]
+        subprocess.run(["openssl", *how, "-out", made] if is_ed25519 else ["openssl", *how[:-1], "-out", made, how[-1]], check=True, capture_output=True)
+        return made.read_bytes()
 
 
 def sign(module, key, directory):

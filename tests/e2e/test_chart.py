@@ -65,12 +65,13 @@ def argument(manifests, name):
     {"features": {"workflows": False}},
     {"rbac": {"clusterAdmin": True}}, {"kwasmOperator": {"autoProvision": False}, "nodes": {"maxUnavailable": "10%", "runtimeClasses": ["a=b"]}},
     {"rbac": {"create": False}, "serviceAccount": {"create": False}}, {"modules": {"verificationKeysSecret": "flight-keys"}},
+    {"modulePolicy": {"rules": [{"prefix": "oci://", "require": "yoke", "keys": ["/keys"]}], "default": {"require": "deny"}}},
     {"settings": {"logLevel": "debug", "moduleAllowList": ["oci://a/*"]}, "registrySecret": "pull",
      "serviceMonitor": {"enabled": True}, "cache": {"existingClaim": "modules"}, "extraArgs": ["--guest-threads=2"],
      "extraVolumes": [{"name": "ca", "configMap": {"name": "ca"}}], "extraVolumeMounts": [{"name": "ca", "mountPath": "/ca"}],
      "networkPolicy": {"enabled": True, "from": [{"podSelector": {}}]}, "topologySpreadConstraints": [
          {"maxSkew": 2, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]},
-], ids=["defaults", "kwasm", "no airways", "no flights", "no operators", "no nodes", "no workflows", "admin", "nodes", "no rights", "signatures", "everything else"])
+], ids=["defaults", "kwasm", "no airways", "no flights", "no operators", "no nodes", "no workflows", "admin", "nodes", "no rights", "signatures", "module policy", "everything else"])
 def test_helm_finds_nothing_wrong_with_it(values):
     assert "0 chart(s) failed" in helm("lint", "--strict", str(CHART), "--values", "-", stdin=yaml.safe_dump(with_repository(values)))
     assert render(values)
@@ -112,6 +113,11 @@ def test_the_published_values_mean_what_they_meant():
     ({"settings": {"nodeRuntimes": "x"}}, "settings.nodeRuntimes"),
     ({"settings": {"moduleVerificationKeysSecret": "x"}}, "settings.moduleVerificationKeysSecret"),
     ({"modules": {"verificationKeysSecret": "Flight Keys"}}, "verificationKeysSecret"),
+    ({"settings": {"modulePolicy": "x"}}, "settings.modulePolicy"),
+    ({"modulePolicy": {"rules": []}}, "default"),
+    ({"modulePolicy": {"rules": [{"prefix": "r.example/team", "require": "none"}], "default": {"require": "none"}}}, "rules/0/prefix"),
+    ({"modulePolicy": {"rules": [], "default": {"require": "sigstore"}}}, "default/require"),
+    ({"modulePolicy": {"rules": [], "default": {"require": "none", "key": "x"}}}, "key"),
     ({"settings": {"leaderElect": False}}, "settings.leaderElect"),
     ({"settings": {"webhookUrl": "https://x"}}, "settings.webhookUrl"),
     ({"webhooks": {"injectCaFrom": "name"}}, "injectCaFrom"),
@@ -142,6 +148,18 @@ def test_the_host_may_read_the_keys_of_modules_and_no_other_secret_beside_them()
     assert argument(manifests, "module-verification-keys-secret") == "--module-verification-keys-secret=flight-keys"
     assert [rule for rule in role["rules"] if "secrets" in rule["resources"]] == [
         {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["flight-keys"], "verbs": ["list", "watch"]}]
+
+
+def test_the_module_policy_is_a_file_that_the_host_reads():
+    policy = {"rules": [{"prefix": "oci://registry.example.com/team/", "require": "cosign", "keys": ["-----BEGIN PUBLIC KEY-----\nx\n"]}],
+              "default": {"require": "deny"}}
+    manifests = render({"modulePolicy": policy})
+    flag = argument(manifests, "module-policy")
+    (mount,) = [one for one in pod_of(manifests)["spec"]["containers"][0]["volumeMounts"] if one["name"] == "config"]
+
+    assert flag == f"--module-policy={mount['mountPath']}/module-policy.yaml"
+    assert yaml.safe_load(manifests[("ConfigMap", "hangar")]["data"]["module-policy.yaml"]) == policy
+    assert not [one for one in pod_of(render({}))["spec"]["containers"][0]["args"] if one.startswith("--module-policy")]
 
 
 def test_the_host_may_read_the_credentials_for_registries_and_no_other_secret_beside_them():
