@@ -44,9 +44,9 @@ constexpr std::string_view kLayerType = "application/vnd.yoke.wasm.gzip";
 constexpr std::string_view kConfig = "{}";
 
 // A file that can be read from any offset.
-class Source {
+class PushedFile {
  public:
-  [[nodiscard]] static Result<std::shared_ptr<const Source>> open(
+  [[nodiscard]] static Result<std::shared_ptr<const PushedFile>> open(
       const std::filesystem::path& path) {
     const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     const auto failed = [&path] {
@@ -55,16 +55,16 @@ class Source {
                   fmt::format("{}: {}", path.string(), std::generic_category().message(errno)));
     };
     if (file < 0) return failed();
-    auto source = std::make_shared<Source>(file);
+    auto source = std::make_shared<PushedFile>(file);
     struct stat status{};
     if (::fstat(file, &status) != 0) return failed();
     source->size_bytes_ = static_cast<std::uint64_t>(status.st_size);
-    return std::shared_ptr<const Source>(std::move(source));
+    return std::shared_ptr<const PushedFile>(std::move(source));
   }
-  explicit Source(int file) : file_(file) {}
-  Source(const Source&) = delete;
-  Source& operator=(const Source&) = delete;
-  ~Source() { ::close(file_); }
+  explicit PushedFile(int file) : file_(file) {}
+  PushedFile(const PushedFile&) = delete;
+  PushedFile& operator=(const PushedFile&) = delete;
+  ~PushedFile() { ::close(file_); }
 
   [[nodiscard]] std::uint64_t size_bytes() const { return size_bytes_; }
 
@@ -95,7 +95,7 @@ class Source {
   std::uint64_t size_bytes_ = 0;
 };
 
-http::BodySource body_of(std::shared_ptr<const Source> source) {
+http::BodySource body_of(std::shared_ptr<const PushedFile> source) {
   const std::uint64_t size = source->size_bytes();
   return {.size_bytes = size,
           .read = [source = std::move(source)](std::uint64_t offset, std::span<char> into) {
@@ -111,13 +111,13 @@ http::BodySource body_of(std::string_view text) {
 }
 
 struct Layer {
-  std::shared_ptr<const Source> source;
+  std::shared_ptr<const PushedFile> source;
   std::string digest;  // "sha256:...".
   std::string module_sha256;
 };
 
 Result<Layer> compress(const PushOptions& options) {
-  const std::shared_ptr<const Source> module = HANGAR_TRY(Source::open(options.module));
+  const std::shared_ptr<const PushedFile> module = HANGAR_TRY(PushedFile::open(options.module));
   if (module->size_bytes() > limits::kModuleBytesMax) {
     return fail(ErrorKind::LimitExceeded,
                 fmt::format("{} has {} bytes, and a module may have {}", options.module.string(),
@@ -126,7 +126,7 @@ Result<Layer> compress(const PushOptions& options) {
   Layer layer{.module_sha256 = HANGAR_TRY(module->sha256())};
   const std::filesystem::path file = options.work / "layer.wasm.gz";
   HANGAR_TRY(gzip_file(options.module, file));
-  layer.source = HANGAR_TRY(Source::open(file));
+  layer.source = HANGAR_TRY(PushedFile::open(file));
   layer.digest = "sha256:" + HANGAR_TRY(layer.source->sha256());
   return layer;
 }
