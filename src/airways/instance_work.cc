@@ -22,6 +22,8 @@
 #include "airways/tracker.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "budget/accounts.h"
+#include "budget/consumer.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "json/value.h"
@@ -37,6 +39,7 @@
 #include "reconcile/controller.h"
 #include "reconcile/event_log.h"
 #include "reconcile/event_recorder.h"
+#include "reconcile/guest_waits.h"
 #include "wasm/limits.h"
 
 #include <fmt/format.h>
@@ -336,16 +339,20 @@ io::Task<Result<>> InstanceWork::release() {
 io::Task<Result<Stages>> InstanceWork::run_flight() {
   evaluated_ = value_;
   const Instant began = io::Loop::now();
-  Result<abi::flight::Output> output =
-      co_await airways::run_flight({.platform = platform_,
-                                    .binding = binding_,
-                                    .release = release_,
-                                    .lookups_for = release_.instance,
-                                    .tracker = platform_.tracker,
-                                    .actor = *actor_,
-                                    .consumer = consumer(),
-                                    .recording = &recording_},
-                                   evaluated_, stop_);
+  // A deletion does not wait until the flight has had its turn.
+  const reconcile::CustomResource::WhileItLives living(subject_.shell, key_, stop_);
+  Result<abi::flight::Output> output = co_await reconcile::tell_waits(
+      platform_.shared.waits, consumer(),
+      [this](std::optional<budget::Shortage> shortage) { return tell_wait(std::move(shortage)); },
+      airways::run_flight({.platform = platform_,
+                           .binding = binding_,
+                           .release = release_,
+                           .lookups_for = release_.instance,
+                           .tracker = platform_.tracker,
+                           .actor = *actor_,
+                           .consumer = consumer(),
+                           .recording = &recording_},
+                          evaluated_, living.token()));
   recording_.ran(began, user(), binding_->module.sha256, output);
   if (!output) co_return std::unexpected(std::move(output).error());
   keep_output(output->stderr_bytes);
@@ -480,8 +487,12 @@ io::Task<Result<>> InstanceWork::write_status(std::optional<Verdict> verdict) {
                                      .flight_owned_ready = memory_.life.is_ready_flights()},
                                     io::Loop::wall_now());
   memory_.life.on_ready_owned(update.flight_owns_ready);
-  if (subject_.add_to_status && !update.outdated) {
-    subject_.add_to_status(update.status);
+  if (!update.outdated) {
+    if (subject_.add_to_status) subject_.add_to_status(update.status);
+    // No flight runs now. A host that was killed may have left the condition.
+    reconcile::put_memory_wait(update.status, nullptr, {},
+                               json::int_at(value_, {"metadata", "generation"}),
+                               io::Loop::wall_now());
     update.changed = !json::equal(update.status, reconcile::status_of(value_));
   }
   if (!update.changed || update.outdated || is_overtaken()) co_return Result<>();
@@ -489,13 +500,7 @@ io::Task<Result<>> InstanceWork::write_status(std::optional<Verdict> verdict) {
   Result<json::Value> answer = co_await subject_.shell.write_status(
       value_, std::move(update.status), reconcile::StatusOf::Spec, stop_);
   if (answer) {
-    if (without_status(*answer) != without_status(value_)) {
-      // Another writer has changed the instance meanwhile: evaluate it, even if the event of that
-      // change looks like a change of the status only.
-      memory_.life.on_changed();
-      subject_.shell.enqueue(key_);
-    }
-    value_ = *std::move(answer);
+    take_answer(*std::move(answer));
     co_return Result<>();
   }
   // The schema does not allow the flight's status.
@@ -505,6 +510,30 @@ io::Task<Result<>> InstanceWork::write_status(std::optional<Verdict> verdict) {
     HANGAR_CO_TRY(co_await write_status(failed(why)));
   }
   co_return std::unexpected(std::move(answer).error());
+}
+
+void InstanceWork::take_answer(json::Value answer) {
+  if (without_status(answer) != without_status(value_)) {
+    // Another writer has changed the instance meanwhile: evaluate it, even if the event of that
+    // change looks like a change of the status only.
+    memory_.life.on_changed();
+    subject_.shell.enqueue(key_);
+  }
+  value_ = std::move(answer);
+}
+
+// Only for users: the flight goes on whether or not this is written. A schema without conditions
+// drops it.
+io::Task<void> InstanceWork::tell_wait(std::optional<budget::Shortage> shortage) {
+  const json::Value before = reconcile::status_of(value_);
+  json::Value status = before;
+  reconcile::put_memory_wait(status, shortage ? &*shortage : nullptr, {},
+                             json::int_at(value_, {"metadata", "generation"}),
+                             io::Loop::wall_now());
+  if (json::equal(status, before) || is_overtaken()) co_return;
+  Result<json::Value> answer = co_await subject_.shell.write_status(
+      value_, std::move(status), reconcile::StatusOf::Spec, stop_);
+  if (answer) take_answer(*std::move(answer));
 }
 
 // Records an Event when the reason of the Ready condition changes, for `kubectl describe`.

@@ -26,6 +26,7 @@
 #include "airways/terms.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "budget/accounts.h"
 #include "io/task.h"
 #include "json/value.h"
 #include "kube/object.h"
@@ -98,6 +99,10 @@ class InstanceWork {
   // Tells in an Event and in the status why the release cannot be removed yet.
   [[nodiscard]] io::Task<void> say_stuck(Error error);
   [[nodiscard]] io::Task<Result<>> write_status(std::optional<Verdict> verdict);
+  // The answer to a write of the status is the newest state of the instance.
+  void take_answer(json::Value answer);
+  // While the flight waits for memory; nothing: it does no longer.
+  [[nodiscard]] io::Task<void> tell_wait(std::optional<budget::Shortage> shortage);
   void announce(const Verdict& verdict);
   void warn_of(std::vector<std::string> sentences);
 

@@ -52,14 +52,21 @@ io::Task<Result<Reservation>> ReservationQueue::reserve(
   const io::OneShot<std::optional<Reservation>> reserved(loop_);
   const auto ticket =
       HANGAR_CO_TRY(queue_.push(consumer, {.bytes = bytes, .reserved = reserved}, {.cost = bytes}));
-  if (!on_wait) on_wait = on_shortage_;
-  if (on_wait) on_wait(reservation.error());
+  const auto wait = waits_.emplace(consumer, reservation.error());
+  if (on_wait_) on_wait_(consumer);
+  if (on_wait) {
+    on_wait(reservation.error());
+  } else if (on_shortage_) {
+    on_shortage_(consumer, reservation.error());
+  }
   // Finds bytes that became free between the attempt above and here.
   serve();
   const std::stop_callback on_stop(stop, [this, &consumer, &ticket, &reserved] {
     if (queue_.remove(consumer, ticket)) reserved.set(std::nullopt);
   });
   std::optional<Reservation> got = co_await reserved.wait();
+  waits_.erase(wait);
+  if (on_wait_) on_wait_(consumer);
   if (!got) co_return fail(ErrorKind::Cancelled, "stopping");
   co_return *std::move(got);
 }

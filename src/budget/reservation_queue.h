@@ -13,9 +13,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <utility>
 
 namespace hangar::budget {
 
@@ -31,9 +33,12 @@ class ReservationQueue {
 
   // Receives the shortage of waiters without an `on_wait` of their own. Unset it before what it
   // refers to is destroyed.
-  void set_on_shortage(std::function<void(const Shortage&)> on_shortage) {
+  void set_on_shortage(std::function<void(const Consumer&, const Shortage&)> on_shortage) {
     on_shortage_ = std::move(on_shortage);
   }
+  // Called when a wait of the consumer begins or ends, with waits() as it is from then on. Unset it
+  // likewise.
+  void set_on_wait(std::function<void(const Consumer&)> on_wait) { on_wait_ = std::move(on_wait); }
 
   // Returns at once if there is room. LimitExceeded if there never can be. Cancelled when a stop is
   // requested first. `on_wait` receives the reason before the wait begins: the caller may ask
@@ -43,6 +48,9 @@ class ReservationQueue {
       std::function<void(const Shortage&)> on_wait = {});
 
   [[nodiscard]] Accounts& accounts() const { return accounts_; }
+  // All that wait, with what was short when they began to.
+  using Waits = std::multimap<Consumer, Shortage>;
+  [[nodiscard]] const Waits& waits() const { return waits_; }
   [[nodiscard]] std::size_t waiting_count() const { return queue_.size(); }
   [[nodiscard]] std::size_t waiting_count(const Tenant& tenant) const {
     return queue_.waiting_count(tenant);
@@ -61,7 +69,9 @@ class ReservationQueue {
   io::Loop& loop_;
   Accounts& accounts_;
   FairQueue<Waiting> queue_;
-  std::function<void(const Shortage&)> on_shortage_;
+  std::function<void(const Consumer&, const Shortage&)> on_shortage_;
+  std::function<void(const Consumer&)> on_wait_;
+  Waits waits_;
   const std::shared_ptr<Wakeup> wakeup_;
 };
 

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <stop_token>
@@ -73,6 +74,46 @@ TEST_F(ReservationQueueTest, WhatDoesNotFitWaitsUntilItDoes) {
 
   EXPECT_EQ(order_, "acb");
   EXPECT_EQ(accounts_.held_bytes(), 40U);
+}
+
+TEST_F(ReservationQueueTest, ShowsWhoWaitsAndForWhat) {
+  std::vector<std::size_t> counts;
+  queue_.set_on_wait([&](const Consumer& waiting) {
+    EXPECT_EQ(waiting, consumer("b"));
+    counts.push_back(queue_.waits().size());
+  });
+  reserve("a", 80);
+  reserve("b", 30);
+  run_ready();
+  ASSERT_TRUE(queue_.waits().contains(consumer("b")));
+  EXPECT_EQ(queue_.waits().find(consumer("b"))->second.wanted_bytes, 30U);
+
+  kept_.erase("a");
+  run_ready();
+
+  EXPECT_TRUE(queue_.waits().empty());
+  EXPECT_EQ(counts, (std::vector<std::size_t>{1, 0}));
+}
+
+TEST_F(ReservationQueueTest, SaysWhoLacksMemoryUnlessTheWaiterIsToldItself) {
+  std::vector<Consumer> lacking;
+  queue_.set_on_shortage(
+      [&](const Consumer& waiting, const Shortage& /*why*/) { lacking.push_back(waiting); });
+  reserve("a", 80);
+  reserve("b", 30);
+  run_ready();
+  EXPECT_TRUE(lacking.empty());
+
+  std::stop_source stop;
+  const auto plain = [&]() -> io::Task<void> {
+    (void)co_await queue_.reserve(consumer("c"), 40, stop.get_token());
+  };
+  loop_.spawn(plain());
+  run_ready();
+
+  EXPECT_EQ(lacking, std::vector{consumer("c")});
+  stop.request_stop();
+  run_ready();
 }
 
 TEST_F(ReservationQueueTest, IsFairBetweenTenants) {

@@ -49,6 +49,7 @@
 #include "output/log_writer.h"
 #include "reconcile/acting_rights.h"
 #include "reconcile/event_recorder.h"
+#include "reconcile/guest_waits.h"
 #include "reconcile/leader_elector.h"
 #include "reconcile/limits.h"
 #include "reconcile/platform.h"
@@ -199,6 +200,7 @@ struct Host::Parts {
   reconcile::ActingRights acting;
   reconcile::ActingRights replica_acting;
   reconcile::EventRecorder events;
+  reconcile::GuestWaits waits;
   io::IdleHeap heap;
   reconcile::Turnstile turnstile;
   const reconcile::Platform platform;
@@ -258,6 +260,7 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
       acting(client),
       replica_acting(replica_client),
       events(loop, client, log.named("events"), std::string(kComponent), identity()),
+      waits(loop, supply.engine.memory()),
       heap(loop, kHeapQuiet, wasm::trim_heaps),
       turnstile(loop, config.max_concurrent_reconciles, [this] { heap.used(); }),
       platform{.loop = loop,
@@ -270,7 +273,8 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                .turnstile = turnstile,
                .metrics = metrics,
                .log = log,
-               .concurrency = config.max_concurrent_reconciles},
+               .concurrency = config.max_concurrent_reconciles,
+               .waits = &waits},
       replica_platform{.loop = loop,
                        .workers = workers,
                        .client = replica_client,

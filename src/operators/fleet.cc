@@ -74,7 +74,6 @@ Fleet::Fleet(const Parts& parts, Listener listener)
           .requests = {.loop = parts.loop, .gateway = parts.gateway, .answers = answers_},
           .ledger = {.metrics = metrics_, .series = series_, .recorder = parts.recorder},
           .on_change = [this](RunningOperator& changed) { on_change(changed); },
-          .on_shortage = [this](RunningOperator& waiting) { on_change(waiting); },
           .on_failure =
               [this](RunningOperator& failed, const Error& error) {
                 on_change(failed);
@@ -102,7 +101,9 @@ Fleet::Fleet(const Parts& parts, Listener listener)
                            });
   if (budget::ReservationQueue* const memory = parts.runtime.engine().memory()) {
     memory->set_on_shortage(
-        [this](const budget::Shortage& shortage) { make_room_for(shortage, {}); });
+        [this](const budget::Consumer& waiting, const budget::Shortage& shortage) {
+          make_room_for(shortage, waiting.tenant.namespace_name());
+        });
   }
 }
 
@@ -154,17 +155,11 @@ void Fleet::on_change(RunningOperator& changed) {
     resident_.emplace(&changed, bytes);
     resident_bytes_ += bytes;
   }
-  if (changed.shortage() != nullptr) {
-    short_.insert(&changed);
-  } else {
-    short_.erase(&changed);
-  }
   make_room();
-  for (const RunningOperator* const waiting : short_) {
-    // An operator that is being stopped no longer waits.
-    if (const budget::Shortage* const shortage = waiting->shortage()) {
-      make_room_for(*shortage, waiting->key().namespace_);
-    }
+  // Also for flights and machines: operators that have become idle since a wait began may leave.
+  if (const budget::ReservationQueue* const memory = fleet_parts_.runtime.engine().memory()) {
+    for (const auto& [waiting, shortage] : memory->waits())
+      make_room_for(shortage, waiting.tenant.namespace_name());
   }
   if (!resident_.contains(&changed)) give_back_later();
   if (find(changed.key()) == &changed) listener_.on_change(changed);

@@ -118,7 +118,6 @@ class Fleet {
   // Operators in memory, with the bytes that each was counted with.
   std::map<RunningOperator*, std::uint64_t> resident_;
   std::uint64_t resident_bytes_ = 0;
-  std::set<RunningOperator*> short_;  // Operators that wait for memory.
   io::Loop::Timer give_back_timer_;
   bool will_give_back_ = false;
   bool has_left_ = false;  // A guest has left memory since the timer was set.

@@ -11,6 +11,7 @@
 #include "operators/limits.h"
 #include "operators/pod_view.h"
 #include "reconcile/conditions.h"
+#include "reconcile/guest_waits.h"
 #include "tenants/policies.h"
 #include "tenants/rules.h"
 
@@ -34,7 +35,7 @@ using reconcile::Outcome;
 constexpr std::string_view kFieldManager = "hangar-operators";
 constexpr std::string_view kStalled = "Stalled";
 constexpr std::string_view kCanSleep = "CanSleep";
-constexpr std::string_view kWaitingForMemory = "WaitingForMemory";
+constexpr std::string_view kConsumerPrefix = "operator/";  // See RunningOperator::consumer().
 
 // Figures in the status are for people. A host writes at most this many of them a second, however
 // many operators it has.
@@ -194,24 +195,6 @@ Condition sleep_of(const RunningOperator& running) {
   return condition;
 }
 
-// The WaitingForMemory condition of a running operator.
-Condition memory_of(const RunningOperator& running) {
-  Condition condition{.type = std::string(kWaitingForMemory), .status = ConditionStatus::False};
-  const budget::Shortage* const shortage = running.shortage();
-  if (shortage == nullptr) {
-    condition.reason = "Reserved";
-    condition.message = "the guest has the memory that it asked for";
-    return condition;
-  }
-  condition.status = ConditionStatus::True;
-  condition.reason =
-      shortage->level == budget::Shortage::Level::Host ? "HostMemory" : "NamespaceMemory";
-  condition.message = budget::to_text(*shortage) +
-                      "; the guest goes on when others have left memory. Set limits.memory to what "
-                      "it needs, or give the host more";
-  return condition;
-}
-
 void put_figures(json::Value& status, const RunningOperator& running) {
   const OperatorLedger::Figures& figures = running.ledger().figures();
   const wasm::SleepableModule& module = running.module();
@@ -291,6 +274,12 @@ OperatorController::~OperatorController() = default;
 
 void OperatorController::start() {
   parts_.policies.listen([this](const std::string& namespace_name) { look_again(namespace_name); });
+  if (platform_.waits != nullptr) {
+    platform_.waits->listen(std::string(kConsumerPrefix), [this](const budget::Consumer& consumer) {
+      operators_.enqueue({.namespace_ = consumer.tenant.namespace_name(),
+                          .name = consumer.name.substr(kConsumerPrefix.size())});
+    });
+  }
   operators_.start();
 }
 
@@ -519,15 +508,11 @@ io::Task<Result<>> OperatorController::write_status(const json::Value& manifest,
     Condition sleep = sleep_of(*running);
     sleep.observed_generation = generation;
     reconcile::set_condition(status, sleep, now);
-    // An operator that never had to wait gets no such condition.
-    memory.waits_for_memory = running->shortage() != nullptr;
-    if (memory.waits_for_memory ||
-        reconcile::find_condition(status, kWaitingForMemory) != nullptr) {
-      Condition waiting = memory_of(*running);
-      waiting.observed_generation = generation;
-      reconcile::set_condition(status, waiting, now);
-    }
   }
+  const bool may_wait = running != nullptr && platform_.waits != nullptr;
+  reconcile::put_memory_wait(
+      status, may_wait ? platform_.waits->told(running->consumer()) : nullptr,
+      ". Set limits.memory to what it needs, or give the host more", generation, now);
   reconcile::set_condition(status,
                            {.type = std::string(kStalled),
                             .status = error ? ConditionStatus::True : ConditionStatus::False,
@@ -561,7 +546,6 @@ void OperatorController::on_change(const RunningOperator& changed) {
   const Phase phase = changed.life().phase();
   const bool is_news =
       tell_sleep_problem(changed, found->second) ||
-      found->second.waits_for_memory != (changed.shortage() != nullptr) ||
       (found->second.written != phase &&
        !(found->second.written && is_at_work(*found->second.written) && is_at_work(phase)));
   if (is_news) {

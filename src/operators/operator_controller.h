@@ -82,7 +82,6 @@ class OperatorController {
     std::optional<Phase> written;        // By the last write of the status.
     modules::Asking asking;              // For the module.
     bool has_sleep_problem = false;      // An Event has reported one.
-    bool waits_for_memory = false;       // The status reports it, or is about to.
   };
 
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> reconcile(kube::ObjectPtr object,

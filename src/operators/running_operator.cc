@@ -175,15 +175,7 @@ io::Task<Result<>> RunningOperator::wait_to_start() {
 
 io::Task<Result<>> RunningOperator::wait_for_memory() {
   Result<std::optional<budget::Reservation>> memory = co_await parts_.runtime.engine().reserve(
-      consumer(), guest_->memory_bytes_needed(), work().stop.get_token(),
-      [this](const budget::Shortage& shortage) {
-        work().shortage = shortage;
-        parts_.on_shortage(*this);
-      });
-  if (shortage() != nullptr) {
-    work().shortage.reset();
-    parts_.on_shortage(*this);
-  }
+      consumer(), guest_->memory_bytes_needed(), work().stop.get_token());
   if (!memory) co_return std::unexpected(std::move(memory).error());
   guest_->provide(*std::move(memory));
   co_return Result<>();

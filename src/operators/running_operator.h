@@ -68,9 +68,6 @@ class RunningOperator final : public std::enable_shared_from_this<RunningOperato
     // The state of the operator has changed. Called in loop turns of its own, never within a call
     // of this class.
     std::function<void(RunningOperator&)> on_change;
-    // The operator begins to wait for memory, so that others may be asked to leave it, or no longer
-    // waits: see shortage().
-    std::function<void(RunningOperator&)> on_shortage;
     // A guest failed; the operator restarts it by itself.
     std::function<void(RunningOperator&, const Error&)> on_failure;
     // A bound refuses a request of the guest. Not called again for limits::kOperatorBoundTold.
@@ -100,10 +97,6 @@ class RunningOperator final : public std::enable_shared_from_this<RunningOperato
   [[nodiscard]] const Life& life() const { return life_; }
   [[nodiscard]] std::uint64_t resident_bytes() const;
   [[nodiscard]] std::uint64_t disk_bytes() const;
-  // Why it waits for memory; null when it does not.
-  [[nodiscard]] const budget::Shortage* shortage() const {
-    return work_ && work_->shortage ? &*work_->shortage : nullptr;
-  }
   // Events and answers that wait for the next turn.
   [[nodiscard]] std::size_t waiting_count() const { return requests_.waiting_count(); }
   [[nodiscard]] const OperatorLedger& ledger() const { return ledger_; }
@@ -156,7 +149,6 @@ class RunningOperator final : public std::enable_shared_from_this<RunningOperato
     };
     std::optional<Starting> starting;
 
-    std::optional<budget::Shortage> shortage;  // Set while it waits for memory.
     io::Loop::Timer look_timer;
     std::stop_source stop;
     std::optional<io::OneShot<bool>> stopped;  // Set when the act under way has ended.

@@ -21,6 +21,18 @@ Error gone() {
 
 }  // namespace
 
+CustomResource::WhileItLives::WhileItLives(CustomResource& shell, kube::ObjectKey key,
+                                           const std::stop_token& stop)
+    : shell_(shell), key_(std::move(key)), on_stop_(stop, [this] { end_.request_stop(); }) {
+  shell_.living_[key_].push_back(this);
+}
+
+CustomResource::WhileItLives::~WhileItLives() {
+  const auto found = shell_.living_.find(key_);
+  std::erase(found->second, this);
+  if (found->second.empty()) shell_.living_.erase(found);
+}
+
 CustomResource::CustomResource(const Platform& platform, Options options)
     : platform_(platform),
       options_(std::move(options)),
@@ -53,6 +65,12 @@ io::Task<void> CustomResource::stop() {
 }
 
 void CustomResource::on_delta(const kube::Delta& delta) {
+  if (delta.type == kube::Delta::Type::Deleted || delta.object->is_being_deleted()) {
+    if (const auto living = living_.find(delta.object->key()); living != living_.end()) {
+      for (WhileItLives* const one : living->second)
+        one->end_.request_stop();
+    }
+  }
   if (const auto held = held_.find(delta.object->key()); held != held_.end()) {
     held->second.push_back(delta);
     return;

@@ -126,6 +126,26 @@ class CustomResource {
   [[nodiscard]] io::Task<Result<json::Value>> patch(kube::ObjectKey key, kube::PatchType type,
                                                     json::Value patch, std::stop_token stop);
 
+  // For work that is of no use once the object is being deleted or is gone, such as waiting for its
+  // guest: its token is stopped then, so that the deletion does not have to wait. Within one run.
+  class WhileItLives {
+   public:
+    // `stop`: the run's.
+    WhileItLives(CustomResource& shell, kube::ObjectKey key, const std::stop_token& stop);
+    WhileItLives(const WhileItLives&) = delete;
+    WhileItLives& operator=(const WhileItLives&) = delete;
+    ~WhileItLives();
+
+    [[nodiscard]] std::stop_token token() const { return end_.get_token(); }
+
+   private:
+    friend class CustomResource;
+    CustomResource& shell_;
+    const kube::ObjectKey key_;
+    std::stop_source end_;
+    const std::stop_callback<std::function<void()>> on_stop_;
+  };
+
   // Announces that the object's state is `state` now: `text` becomes an Event if the state was
   // another one before. An empty state means that all is well, and has no text.
   void announce(const json::Value& object, std::string state, std::optional<EventText> text);
@@ -151,6 +171,7 @@ class CustomResource {
   const Options options_;
   Newest newest_;
   std::map<kube::ObjectKey, std::string> announced_;
+  std::map<kube::ObjectKey, std::vector<WhileItLives*>> living_;
   // For objects that patch() is changing: deltas held back until it is known which one is the echo.
   std::map<kube::ObjectKey, std::vector<kube::Delta>> held_;
   Controller controller_;

@@ -10,6 +10,7 @@
 #include "kube/discovery.h"
 #include "reconcile/acting_rights.h"
 #include "reconcile/event_recorder.h"
+#include "reconcile/guest_waits.h"
 #include "reconcile/turnstile.h"
 
 #include <cstddef>
@@ -31,6 +32,7 @@ struct Platform {
   // How many objects of one kind may be reconciled at once, where the feature has no bound of
   // its own.
   std::size_t concurrency = 1;
+  GuestWaits* waits = nullptr;  // Null: statuses do not say which guests wait for memory.
 };
 
 }  // namespace hangar::reconcile

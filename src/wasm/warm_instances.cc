@@ -1,8 +1,11 @@
 #include "wasm/warm_instances.h"
 
 #include "base/time.h"
+#include "budget/consumer.h"
+#include "budget/reservation_queue.h"
 #include "io/loop.h"
 #include "io/task.h"
+#include "wasm/engine.h"
 #include "wasm/host_call.h"
 #include "wasm/instance.h"
 #include "wasm/snapshot/checkpoint.h"
@@ -18,12 +21,16 @@ namespace hangar::wasm {
 io::Task<TurnReport> WarmInstances::run(std::shared_ptr<const Checkpoint> checkpoint,
                                         std::uint64_t memory_bytes_max, Turn& turn,
                                         HostState& state, TurnLimits limits, std::stop_token stop) {
-  std::unique_ptr<Instance> instance = take(checkpoint, memory_bytes_max);
+  const budget::Tenant tenant = limits.consumer.tenant;
+  std::unique_ptr<Instance> instance = take(checkpoint, memory_bytes_max, tenant);
   TurnReport report =
       co_await instance->run_afresh(turn, state, std::move(limits), std::move(stop));
-  if (instance->resident_bytes() > 0) {
+  // Memory that others wait for is not kept for later.
+  const bool is_short = engine_.memory() != nullptr && !engine_.memory()->waits().empty();
+  if (instance->resident_bytes() > 0 && !is_short) {
     keep({.checkpoint = std::move(checkpoint),
           .memory_bytes_max = memory_bytes_max,
+          .tenant = tenant,
           .instance = std::move(instance),
           .since = io::Loop::now()});
   }
@@ -31,9 +38,11 @@ io::Task<TurnReport> WarmInstances::run(std::shared_ptr<const Checkpoint> checkp
 }
 
 std::unique_ptr<Instance> WarmInstances::take(const std::shared_ptr<const Checkpoint>& checkpoint,
-                                              std::uint64_t memory_bytes_max) {
+                                              std::uint64_t memory_bytes_max,
+                                              const budget::Tenant& tenant) {
   const auto found = std::ranges::find_if(kept_, [&](const Kept& kept) {
-    return kept.checkpoint == checkpoint && kept.memory_bytes_max == memory_bytes_max;
+    return kept.checkpoint == checkpoint && kept.memory_bytes_max == memory_bytes_max &&
+           kept.tenant == tenant;
   });
   if (found == kept_.end()) {
     return std::make_unique<Instance>(engine_, checkpoint, functions_, memory_bytes_max,

@@ -3,10 +3,12 @@
 //
 // A new instance costs more than a small turn: the store, the mappings, and a fault for each page
 // that it writes to. So an instance that was reset to its checkpoint is kept for the next turn from
-// there: a few of them, for some seconds.
+// there: a few of them, for some seconds. Its memory counts for the namespace that it was made for,
+// and only that one uses it again.
 #pragma once
 
 #include "base/time.h"
+#include "budget/consumer.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "wasm/engine.h"
@@ -50,12 +52,14 @@ class WarmInstances {
   struct Kept {
     std::shared_ptr<const Checkpoint> checkpoint;
     std::uint64_t memory_bytes_max = 0;
+    budget::Tenant tenant;
     std::unique_ptr<Instance> instance;
     Instant since;
   };
 
   [[nodiscard]] std::unique_ptr<Instance> take(const std::shared_ptr<const Checkpoint>& checkpoint,
-                                               std::uint64_t memory_bytes_max);
+                                               std::uint64_t memory_bytes_max,
+                                               const budget::Tenant& tenant);
   void keep(Kept kept);
   void release_later();
 

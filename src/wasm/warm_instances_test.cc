@@ -3,6 +3,7 @@
 #include "base/limits.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "budget/consumer.h"
 #include "io/all.h"
 #include "io/task.h"
 #include "wasm/digest.h"
@@ -158,6 +159,21 @@ TEST_F(WarmInstancesTest, EachCheckpointHasItsOwn) {
     EXPECT_EQ(call(left, "work", {5}), of_left);
     EXPECT_EQ(call(right, "work", {5}), of_right);
   }
+  EXPECT_EQ(instances_->kept_count(), 2U);
+}
+
+TEST_F(WarmInstancesTest, EachNamespaceHasItsOwn) {
+  const auto beginning = sleeper();
+  const auto turn_for = [&](const std::string& namespace_name) {
+    Calls calls({{.function = "work", .arguments = {5}}});
+    const TurnReport report =
+        run(beginning, calls,
+            {.consumer = {.tenant = budget::Tenant::of_namespace(namespace_name), .name = "w"}});
+    EXPECT_TRUE(report.ended.has_value());
+  };
+  turn_for("a");
+  turn_for("b");
+  turn_for("a");
   EXPECT_EQ(instances_->kept_count(), 2U);
 }
 

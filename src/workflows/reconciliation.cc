@@ -53,6 +53,7 @@ Reconciliation::Reconciliation(Parts parts, Reading reading, json::Value&& manif
       stop_(std::move(stop)),
       manifest_(std::move(manifest)),
       key_(kube::key_of(manifest_)),
+      living_(parts_.shell, key_, stop_),
       workflow_(std::move(reading.workflow)),
       decision_(std::move(reading.ledger), rules_of(workflow_)),
       recording_(parts_.recorder, manifest_,

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "budget/accounts.h"
 #include "io/task.h"
 #include "json/value.h"
 #include "kube/object.h"
@@ -110,6 +111,10 @@ class Reconciliation {
   void record_step(const StepRecording::Woken& woken, Instant began,
                    const abi::statemachine::Cost& cost, const Step* step,
                    std::int64_t actions_from);
+  // The answer of the machine; while it waits for memory, the status says so.
+  [[nodiscard]] io::Task<Result<Step>> answer_of(io::Task<Result<Step>> step);
+  [[nodiscard]] io::Task<void> tell_wait(std::optional<budget::Shortage> shortage);
+  [[nodiscard]] abi::statemachine::Asker asker(abi::statemachine::Cost* cost) const;
   [[nodiscard]] io::Task<Result<Step>> probe(std::shared_ptr<abi::statemachine::Machine> machine,
                                              std::string sha256);
   void keep_output(const Step& step) const;
@@ -137,6 +142,7 @@ class Reconciliation {
   const std::stop_token stop_;
   json::Value manifest_;  // The newest state; replaced by the answer to each of our writes.
   const kube::ObjectKey key_;
+  const reconcile::CustomResource::WhileItLives living_;  // For the calls of machines.
   const Workflow workflow_;
   Decision decision_;
   StepRecording recording_;

@@ -2,10 +2,15 @@
 #include "abi/statemachine/delays.h"
 #include "base/seconds.h"
 #include "base/time.h"
+#include "budget/accounts.h"
+#include "budget/consumer.h"
 #include "io/loop.h"
 #include "kube/core_resources.h"
 #include "modules/reference.h"
 #include "modules/supply.h"
+#include "reconcile/conditions.h"
+#include "reconcile/custom_resource.h"
+#include "reconcile/guest_waits.h"
 #include "workflows/crash_points.h"
 #include "workflows/ledger.h"
 #include "workflows/machine_problem.h"
@@ -33,14 +38,14 @@ constexpr std::string_view kProbe = R"({"type":"hangar.probe"})";
 // because the machine does not describe its states.
 io::Task<std::optional<std::vector<abi::statemachine::Delay>>> delays_in(
     std::shared_ptr<abi::statemachine::Machine> machine, std::string state, std::string value,
-    std::stop_token stop) {
-  const Result<std::string> definition = co_await machine->definition(stop);
+    std::stop_token stop, abi::statemachine::Asker asker) {
+  const Result<std::string> definition = co_await machine->definition(stop, asker);
   if (!definition) co_return std::nullopt;
   Result<std::vector<abi::statemachine::Delay>> delays =
       abi::statemachine::delays_of(*definition, value);
   if (!delays) co_return std::nullopt;
   const Result<std::vector<abi::statemachine::Actor>> actors =
-      co_await machine->actors(std::move(state), std::move(stop));
+      co_await machine->actors(std::move(state), std::move(stop), std::move(asker));
   if (!actors) co_return std::nullopt;
   for (const abi::statemachine::Actor& actor : *actors) {
     if (actor.definition.empty() || !actor.status.empty()) continue;
@@ -183,7 +188,8 @@ io::Task<Result<>> Reconciliation::begin() {
   const Instant began = io::Loop::now();
   const StepRecording::Woken woken = recording_.by_beginning();
   abi::statemachine::Cost cost;
-  const Result<Step> step = co_await machine_->start(workflow_.input, stop_, &cost);
+  const Result<Step> step =
+      co_await answer_of(machine_->start(workflow_.input, living_.token(), asker(&cost)));
   parts_.instruments.step_seconds.observe(in_seconds(io::Loop::now() - began));
   pass(CrashPoint::Decided);
   if (step) keep_output(*step);
@@ -209,8 +215,8 @@ io::Task<Result<>> Reconciliation::decide() {
   const std::int64_t actions_from = decision_.ledger().next_action;
   const Instant began = io::Loop::now();
   abi::statemachine::Cost cost;
-  const Result<Step> step = co_await machine_->step(
-      decision_.ledger().state, json::dump(decision_.event().body), stop_, &cost);
+  const Result<Step> step = co_await answer_of(machine_->step(
+      decision_.ledger().state, json::dump(decision_.event().body), living_.token(), asker(&cost)));
   parts_.instruments.step_seconds.observe(in_seconds(io::Loop::now() - began));
   pass(CrashPoint::Decided);
   if (step) {
@@ -240,13 +246,38 @@ void Reconciliation::record_step(const StepRecording::Woken& woken, Instant bega
                      decision_.ledger());
 }
 
+abi::statemachine::Asker Reconciliation::asker(abi::statemachine::Cost* cost) const {
+  return {.consumer = {.tenant = budget::Tenant::of_namespace(key_.namespace_),
+                       .name = "workflow/" + key_.name},
+          .cost = cost};
+}
+
+io::Task<Result<Reconciliation::Step>> Reconciliation::answer_of(io::Task<Result<Step>> step) {
+  return reconcile::tell_waits(
+      parts_.platform.waits, asker(nullptr).consumer,
+      [this](std::optional<budget::Shortage> shortage) { return tell_wait(std::move(shortage)); },
+      std::move(step));
+}
+
+// Only for users. Nothing but the condition is written: the ledger waits for the machine's answer.
+io::Task<void> Reconciliation::tell_wait(std::optional<budget::Shortage> shortage) {
+  const json::Value before = reconcile::status_of(manifest_);
+  json::Value status = before;
+  reconcile::put_memory_wait(status, shortage ? &*shortage : nullptr, {}, workflow_.generation,
+                             io::Loop::wall_now());
+  if (json::equal(status, before)) co_return;
+  Result<json::Value> answer = co_await parts_.shell.write_status(
+      manifest_, std::move(status), reconcile::StatusOf::Version, stop_);
+  if (answer) manifest_ = *std::move(answer);
+}
+
 // Whether `machine` knows the state where the workflow is.
 io::Task<Result<Reconciliation::Step>> Reconciliation::probe(
     std::shared_ptr<abi::statemachine::Machine> machine, std::string sha256) {
   const Instant began = io::Loop::now();
   abi::statemachine::Cost cost;
-  Result<Step> step =
-      co_await machine->step(decision_.ledger().state, std::string(kProbe), stop_, &cost);
+  Result<Step> step = co_await answer_of(
+      machine->step(decision_.ledger().state, std::string(kProbe), living_.token(), asker(&cost)));
   recording_.stepped(StepRecording::by_question(),
                      {.began = began,
                       .module_sha256 = sha256,
@@ -284,8 +315,9 @@ io::Task<Result<>> Reconciliation::check_foreign_state() {
   const WallTime now = io::Loop::wall_now();
   decision_.adopt(revision_, step->is_handled ? std::string() : step->value, step->actors,
                   run_of(now), now);
-  if (const auto delays = co_await delays_in(machine_, decision_.ledger().state,
-                                             value_json(decision_.ledger().value), stop_)) {
+  if (const auto delays =
+          co_await delays_in(machine_, decision_.ledger().state,
+                             value_json(decision_.ledger().value), stop_, asker(nullptr))) {
     decision_.take_delays(*delays, now);
   }
   co_return Result<>();
@@ -321,8 +353,8 @@ io::Task<Result<>> Reconciliation::migrate() {
                        ledger.value, step.error().message()));
     co_return Result<>();
   }
-  const auto delays =
-      co_await delays_in(module.machine, ledger.state, value_json(ledger.value), stop_);
+  const auto delays = co_await delays_in(module.machine, ledger.state, value_json(ledger.value),
+                                         stop_, asker(nullptr));
   if (delays) {
     for (const abi::statemachine::Delay& delay : decision_.missing_delays(*delays)) {
       if (delay.duration) continue;

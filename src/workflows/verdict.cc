@@ -1,6 +1,7 @@
 #include "workflows/verdict.h"
 
 #include "reconcile/conditions.h"
+#include "reconcile/guest_waits.h"
 #include "workflows/actions.h"
 
 #include <fmt/format.h>
@@ -147,6 +148,8 @@ void put_conditions(json::Value& status, const Ledger& ledger,
     condition->observed_generation = generation;
     reconcile::set_condition(status, *condition, now);
   }
+  // A workflow that decides does not wait. A host that was killed may have left the condition.
+  reconcile::put_memory_wait(status, nullptr, {}, generation, now);
   if (status.is_object()) status.get_object()["observedGeneration"] = generation;
 }
 

@@ -5,6 +5,7 @@
 #include "abi/statemachine/limits.h"
 #include "abi/statemachine/machine.h"
 #include "base/result.h"
+#include "budget/consumer.h"
 #include "io/task.h"
 #include "wasm/guest_memory.h"
 #include "wasm/instance.h"
@@ -50,29 +51,30 @@ class BundleMachine final : public Machine {
   [[nodiscard]] Shape shape() const override { return Shape::Bundle; }
 
   [[nodiscard]] io::Task<Result<Step>> start(std::string input, std::stop_token stop,
-                                             Cost* cost) override {
-    Said said =
-        HANGAR_CO_TRY(co_await ask(Request::Start, std::move(input), {}, std::move(stop), cost));
+                                             Asker asker) override {
+    Said said = HANGAR_CO_TRY(
+        co_await ask(Request::Start, std::move(input), {}, std::move(stop), std::move(asker)));
     co_return read_step(std::move(said), "");
   }
 
   [[nodiscard]] io::Task<Result<Step>> step(std::string state, std::string event,
-                                            std::stop_token stop, Cost* cost) override {
-    Said said =
-        HANGAR_CO_TRY(co_await ask(Request::Step, state, std::move(event), std::move(stop), cost));
+                                            std::stop_token stop, Asker asker) override {
+    Said said = HANGAR_CO_TRY(
+        co_await ask(Request::Step, state, std::move(event), std::move(stop), std::move(asker)));
     co_return read_step(std::move(said), state);
   }
 
-  [[nodiscard]] io::Task<Result<std::string>> definition(std::stop_token stop) override {
+  [[nodiscard]] io::Task<Result<std::string>> definition(std::stop_token stop,
+                                                         Asker asker) override {
     const Said said =
-        HANGAR_CO_TRY(co_await ask(Request::Definition, {}, {}, std::move(stop), nullptr));
+        HANGAR_CO_TRY(co_await ask(Request::Definition, {}, {}, std::move(stop), std::move(asker)));
     co_return read_definition(said.text);
   }
 
-  [[nodiscard]] io::Task<Result<std::vector<Actor>>> actors(std::string state,
-                                                            std::stop_token stop) override {
+  [[nodiscard]] io::Task<Result<std::vector<Actor>>> actors(std::string state, std::stop_token stop,
+                                                            Asker asker) override {
     const Said said = HANGAR_CO_TRY(
-        co_await ask(Request::Actors, std::move(state), {}, std::move(stop), nullptr));
+        co_await ask(Request::Actors, std::move(state), {}, std::move(stop), std::move(asker)));
     co_return read_actors(said.text);
   }
 
@@ -89,7 +91,7 @@ class BundleMachine final : public Machine {
   }
 
   io::Task<Result<Said>> ask(Request request, std::string first, std::string second,
-                             std::stop_token stop, Cost* cost) {
+                             std::stop_token stop, Asker asker) {
     const std::uint64_t first_bytes = first.size();
     const std::uint64_t second_bytes = second.size();
     first += second;
@@ -98,10 +100,13 @@ class BundleMachine final : public Machine {
          .texts = {std::move(first)},
          .more_arguments = {static_cast<std::uint64_t>(request), first_bytes, second_bytes}});
     CallState state;
-    const wasm::TurnReport report =
-        co_await runtime_.instances.run(beginning_, limits_.memory_bytes_max, turn, state,
-                                        {.cpu_time_max = limits_.cpu_time_max}, std::move(stop));
-    if (cost != nullptr) *cost = {.cpu = report.cpu_time, .memory_bytes = turn.memory_bytes()};
+    const wasm::TurnReport report = co_await runtime_.instances.run(
+        beginning_, limits_.memory_bytes_max, turn, state,
+        {.cpu_time_max = limits_.cpu_time_max, .consumer = std::move(asker.consumer)},
+        std::move(stop));
+    if (asker.cost != nullptr) {
+      *asker.cost = {.cpu = report.cpu_time, .memory_bytes = turn.memory_bytes()};
+    }
     if (!report.ended) co_return std::unexpected(report.ended.error());
     co_return Said{.text = turn.text(), .log = std::move(state.log)};
   }
@@ -115,7 +120,8 @@ class BundleMachine final : public Machine {
 
 io::Task<Result<std::shared_ptr<Machine>>> load_bundle(Runtime::Native& runtime,
                                                        std::shared_ptr<const std::string> text,
-                                                       MachineLimits limits, std::stop_token stop) {
+                                                       MachineLimits limits, std::stop_token stop,
+                                                       budget::Consumer consumer) {
   if (text->size() > limits::kMachineBundleBytesMax) {
     co_return fail(ErrorKind::LimitExceeded,
                    fmt::format("the bundle has {} bytes, the most is {}", text->size(),
@@ -127,8 +133,9 @@ io::Task<Result<std::shared_ptr<Machine>>> load_bundle(Runtime::Native& runtime,
   wasm::Instance instance(runtime.engine(), script, runtime.functions, state,
                           limits.memory_bytes_max);
   ScriptTurn turn({.function = "load_bundle", .texts = {*text}});
-  const wasm::TurnReport report =
-      co_await instance.run(turn, {.cpu_time_max = limits.cpu_time_max}, std::move(stop));
+  const wasm::TurnReport report = co_await instance.run(
+      turn, {.cpu_time_max = limits.cpu_time_max, .consumer = std::move(consumer)},
+      std::move(stop));
   if (!report.ended) co_return std::unexpected(report.ended.error());
   // An empty object, or the error with which evaluating the bundle failed.
   const Result<std::string> loaded = read_definition(turn.text());

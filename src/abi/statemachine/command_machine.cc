@@ -57,27 +57,28 @@ class CommandMachine final : public Machine {
   [[nodiscard]] Shape shape() const override { return Shape::Command; }
 
   [[nodiscard]] io::Task<Result<Step>> start(std::string input, std::stop_token stop,
-                                             Cost* cost) override {
+                                             Asker asker) override {
     HANGAR_CO_TRY(check_json(input, "the input"));
-    co_return co_await ask("null", initial_event(input), "", std::move(stop), cost);
+    co_return co_await ask("null", initial_event(input), "", std::move(stop), std::move(asker));
   }
 
   [[nodiscard]] io::Task<Result<Step>> step(std::string state, std::string event,
-                                            std::stop_token stop, Cost* cost) override {
+                                            std::stop_token stop, Asker asker) override {
     HANGAR_CO_TRY(check_json(event, "the event"));
     std::string given = HANGAR_CO_TRY(restorable(state));
     co_return co_await ask(std::move(given), std::move(event), std::move(state), std::move(stop),
-                           cost);
+                           std::move(asker));
   }
 
-  [[nodiscard]] io::Task<Result<std::string>> definition(std::stop_token /*stop*/) override {
+  [[nodiscard]] io::Task<Result<std::string>> definition(std::stop_token /*stop*/,
+                                                         Asker /*asker*/) override {
     co_return fail(ErrorKind::NotFound,
                    "a command does not tell what its machine is: draw the bundle");
   }
 
  private:
   io::Task<Result<Step>> ask(std::string state, std::string event, std::string before,
-                             std::stop_token stop, Cost* cost) {
+                             std::stop_token stop, Asker asker) {
     wasm::wasi::Command command;
     command.arguments = wasm::wasi::CStrings({"machine"});
     command.stdin_bytes = fmt::format(R"({{"state":{},"event":{}}})", state, event);
@@ -87,9 +88,12 @@ class CommandMachine final : public Machine {
     const wasm::RunReport report =
         co_await wasm::run(runtime_.engine(), module_, runtime_.functions, command, entry_,
                            {.timeout = kWallTimeFactor * limits_.cpu_time_max,
-                            .memory_bytes_max = limits_.memory_bytes_max},
+                            .memory_bytes_max = limits_.memory_bytes_max,
+                            .consumer = std::move(asker.consumer)},
                            std::move(stop));
-    if (cost != nullptr) *cost = {.cpu = report.cpu_time, .memory_bytes = report.memory_bytes};
+    if (asker.cost != nullptr) {
+      *asker.cost = {.cpu = report.cpu_time, .memory_bytes = report.memory_bytes};
+    }
     if (!report.ended) co_return with_last_words(report.ended.error(), command.stderr_text());
     if (command.exit_code.value_or(0) != 0) {
       co_return fail(ErrorKind::GuestFault, fmt::format("the machine ended with exit code {}: {}",

@@ -5,6 +5,7 @@
 #include "abi/statemachine/machine.h"
 #include "base/result.h"
 #include "budget/beneficiaries.h"
+#include "budget/consumer.h"
 #include "io/task.h"
 #include "wasm/guest_memory.h"
 #include "wasm/instance.h"
@@ -147,7 +148,7 @@ class HandleEventMachine final : public Machine {
   [[nodiscard]] Shape shape() const override { return Shape::HandleEvent; }
 
   [[nodiscard]] io::Task<Result<Step>> start(std::string input, std::stop_token stop,
-                                             Cost* cost) override {
+                                             Asker asker) override {
     HANGAR_CO_TRY(check_json(input, "the input"));
     const bool is_own = entry_.initial_state.has_value();
     CallTurn::Call call{.function = std::string(is_own ? kInitialState : kEntry)};
@@ -157,26 +158,27 @@ class HandleEventMachine final : public Machine {
       call.texts = {"null", initial_event(input)};
     }
     co_return co_await ask(std::move(call), entry_.initial_state.value_or(entry_.returns), "",
-                           std::move(stop), cost);
+                           std::move(stop), std::move(asker));
   }
 
   [[nodiscard]] io::Task<Result<Step>> step(std::string state, std::string event,
-                                            std::stop_token stop, Cost* cost) override {
+                                            std::stop_token stop, Asker asker) override {
     HANGAR_CO_TRY(check_json(event, "the event"));
     std::string given = HANGAR_CO_TRY(restorable(state));
     co_return co_await ask(
         {.function = std::string(kEntry), .texts = {std::move(given), std::move(event)}},
-        entry_.returns, std::move(state), std::move(stop), cost);
+        entry_.returns, std::move(state), std::move(stop), std::move(asker));
   }
 
-  [[nodiscard]] io::Task<Result<std::string>> definition(std::stop_token /*stop*/) override {
+  [[nodiscard]] io::Task<Result<std::string>> definition(std::stop_token /*stop*/,
+                                                         Asker /*asker*/) override {
     co_return fail(ErrorKind::NotFound,
                    "a module with handle_event does not tell what its machine is: draw the bundle");
   }
 
  private:
   io::Task<Result<Step>> ask(CallTurn::Call call, Returns returns, std::string before,
-                             std::stop_token stop, Cost* cost) {
+                             std::stop_token stop, Asker asker) {
     std::vector<CallTurn::Call> calls;
     if (beginning_ == nullptr && entry_.has_initialize) {
       calls.push_back({.function = std::string(kInitialize)});
@@ -184,8 +186,11 @@ class HandleEventMachine final : public Machine {
     calls.push_back(std::move(call));
     HandleEventTurn turn(entry_.allocator, std::move(calls), returns);
     CallState state;
-    const wasm::TurnReport report = co_await run(turn, state, std::move(stop));
-    if (cost != nullptr) *cost = {.cpu = report.cpu_time, .memory_bytes = turn.memory_bytes()};
+    const wasm::TurnReport report =
+        co_await run(turn, state, std::move(asker.consumer), std::move(stop));
+    if (asker.cost != nullptr) {
+      *asker.cost = {.cpu = report.cpu_time, .memory_bytes = turn.memory_bytes()};
+    }
     if (!report.ended) co_return std::unexpected(report.ended.error());
     if (report.has_left) {
       co_return fail(ErrorKind::GuestFault,
@@ -197,8 +202,10 @@ class HandleEventMachine final : public Machine {
     co_return step;
   }
 
-  io::Task<wasm::TurnReport> run(HandleEventTurn& turn, CallState& state, std::stop_token stop) {
-    const wasm::TurnLimits limits{.cpu_time_max = limits_.cpu_time_max};
+  io::Task<wasm::TurnReport> run(HandleEventTurn& turn, CallState& state, budget::Consumer consumer,
+                                 std::stop_token stop) {
+    const wasm::TurnLimits limits{.cpu_time_max = limits_.cpu_time_max,
+                                  .consumer = std::move(consumer)};
     if (beginning_ != nullptr) {
       co_return co_await runtime_.instances.run(beginning_, limits_.memory_bytes_max, turn, state,
                                                 limits, std::move(stop));
@@ -222,10 +229,9 @@ io::Task<Result<std::shared_ptr<Machine>>> load_handle_event(
     Runtime::Native& runtime, Described described, std::shared_ptr<const std::string> bytes,
     MachineLimits limits, std::stop_token stop, budget::Beneficiaries beneficiaries) {
   Entry entry = HANGAR_CO_TRY(find_entry(described.header.exports));
-  const std::shared_ptr<const wasm::SleepableModule> module =
-      HANGAR_CO_TRY(co_await wasm::SleepableModule::load(runtime.cache, described.digest,
-                                                         std::move(bytes), runtime.image_directory,
-                                                         stop, std::move(beneficiaries)));
+  const std::shared_ptr<const wasm::SleepableModule> module = HANGAR_CO_TRY(
+      co_await wasm::SleepableModule::load(runtime.cache, described.digest, std::move(bytes),
+                                           runtime.image_directory, stop, beneficiaries));
   std::shared_ptr<const wasm::Checkpoint> beginning;
   if (entry.has_initialize && !module->obstacle()) {
     CallState state;
@@ -233,8 +239,9 @@ io::Task<Result<std::shared_ptr<Machine>>> load_handle_event(
                             limits.memory_bytes_max);
     HandleEventTurn turn(entry.allocator, {{.function = std::string(kInitialize)}},
                          Returns::Nothing);
-    const wasm::TurnReport report =
-        co_await instance.run(turn, {.cpu_time_max = limits.cpu_time_max}, std::move(stop));
+    const wasm::TurnReport report = co_await instance.run(
+        turn, {.cpu_time_max = limits.cpu_time_max, .consumer = beneficiaries.first()},
+        std::move(stop));
     if (!report.ended) co_return std::unexpected(report.ended.error());
     if (report.has_left) {
       co_return fail(ErrorKind::GuestFault, "the module leaves while it is initialised");

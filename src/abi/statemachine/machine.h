@@ -11,6 +11,7 @@
 #include "abi/statemachine/limits.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "budget/consumer.h"
 #include "io/task.h"
 
 #include <cstdint>
@@ -90,6 +91,13 @@ struct Cost {
   std::uint64_t memory_bytes = 0;  // The size of its memory at the end.
 };
 
+// On whose behalf a machine is asked.
+struct Asker {
+  // It waits for memory as this consumer, and uses its share of the workers.
+  budget::Consumer consumer = budget::unnamed_consumer();
+  Cost* cost = nullptr;  // Is set to what the call costs. Outlives the task. Null: nobody asks.
+};
+
 struct MachineLimits {
   Duration cpu_time_max = limits::kMachineStepMax;  // For one step.
   std::uint64_t memory_bytes_max = limits::kMachineMemoryBytesMax;
@@ -110,32 +118,40 @@ class Machine {
   [[nodiscard]] virtual Shape shape() const = 0;
 
   // The initial state with `input` (a JSON object) as the machine's context or input, and the
-  // actions for entering it. No event has been sent yet. `cost`, unless it is null, outlives
-  // the task.
+  // actions for entering it. No event has been sent yet.
   [[nodiscard]] virtual io::Task<Result<Step>> start(std::string input, std::stop_token stop,
-                                                     Cost* cost) = 0;
+                                                     Asker asker) = 0;
   [[nodiscard]] io::Task<Result<Step>> start(std::string input, std::stop_token stop) {
-    return start(std::move(input), std::move(stop), nullptr);
+    return start(std::move(input), std::move(stop), Asker());
   }
 
   // `state` comes from an earlier step, possibly of an older version of the machine: InvalidInput
   // when this version does not know it.
   [[nodiscard]] virtual io::Task<Result<Step>> step(std::string state, std::string event,
-                                                    std::stop_token stop, Cost* cost) = 0;
+                                                    std::stop_token stop, Asker asker) = 0;
   [[nodiscard]] io::Task<Result<Step>> step(std::string state, std::string event,
                                             std::stop_token stop) {
-    return step(std::move(state), std::move(event), std::move(stop), nullptr);
+    return step(std::move(state), std::move(event), std::move(stop), Asker());
   }
 
   // The machine as JSON for drawing: {"id", "initial", "states": {name: {"type", "on": {event:
   // [{"target"}]}, "after", "states", ...}}} as XState writes a definition; delayed transitions
   // also have their "event" (delays.h). NotFound for shapes that have no definition.
-  [[nodiscard]] virtual io::Task<Result<std::string>> definition(std::stop_token stop) = 0;
+  [[nodiscard]] virtual io::Task<Result<std::string>> definition(std::stop_token stop,
+                                                                 Asker asker) = 0;
+  [[nodiscard]] io::Task<Result<std::string>> definition(std::stop_token stop) {
+    return definition(std::move(stop), Asker());
+  }
 
   // The actors in `state`, with their definitions. Empty for shapes that cannot list them.
   [[nodiscard]] virtual io::Task<Result<std::vector<Actor>>> actors(std::string /*state*/,
-                                                                    std::stop_token /*stop*/) {
+                                                                    std::stop_token /*stop*/,
+                                                                    Asker /*asker*/) {
     co_return std::vector<Actor>();
+  }
+  [[nodiscard]] io::Task<Result<std::vector<Actor>>> actors(std::string state,
+                                                            std::stop_token stop) {
+    return actors(std::move(state), std::move(stop), Asker());
   }
 };
 

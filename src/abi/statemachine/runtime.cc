@@ -220,7 +220,8 @@ io::Task<Result<std::shared_ptr<Machine>>> Runtime::load(std::shared_ptr<const s
                                                          MachineLimits limits, std::stop_token stop,
                                                          budget::Beneficiaries beneficiaries) {
   if (is_bundle(*bytes)) {
-    co_return co_await load_bundle(*native_, std::move(bytes), limits, std::move(stop));
+    co_return co_await load_bundle(*native_, std::move(bytes), limits, std::move(stop),
+                                   beneficiaries.first());
   }
   if (!bytes->starts_with(kWasmMagic)) {
     co_return fail(ErrorKind::InvalidInput,

@@ -205,6 +205,33 @@ TEST_F(CustomResourceTest, RunsForASpecAndNotForItsOwnStatus) {
   EXPECT_EQ(json::int_at(live("a"), {"status", "count"}), 1);
 }
 
+TEST_F(CustomResourceTest, WhatARunWaitsForEndsWhenItsObjectIsDeleted) {
+  bool is_waiting = false;
+  std::vector<ErrorKind> ended;
+  CustomResource& shell =
+      start({.reconcile = [&](kube::ObjectPtr newest,
+                              std::stop_token stop) -> CustomResource::OutcomeTask {
+        if (newest->key().namespace_ != namespace_) co_return Outcome{};
+        const CustomResource::WhileItLives living(*shell_, newest->key(), stop);
+        is_waiting = true;
+        const Result<> slept = co_await loop().sleep(std::chrono::hours(1), living.token());
+        if (slept) co_return Outcome{};
+        ended.push_back(slept.error().kind());
+        co_return std::unexpected(slept.error());
+      }});
+  create("a");
+  ASSERT_TRUE(wait(loop(), [&] { return is_waiting; }));
+  merge("a", json::Object{{"metadata", json::Object{{"labels", json::Object{{"a", "b"}}}}}});
+  ASSERT_TRUE(has_seen(live("a")));
+  EXPECT_TRUE(ended.empty()) << "other changes do not end it";
+
+  remove("a");
+
+  ASSERT_TRUE(wait(loop(), [&] { return !forgotten_.empty(); }));
+  EXPECT_EQ(ended, std::vector{ErrorKind::Cancelled});
+  EXPECT_EQ(shell.newest(key("a")), nullptr);
+}
+
 TEST_F(CustomResourceTest, KnowsTheAnswerToItsWriteBeforeTheWatchTells) {
   CustomResource& shell = start({});
   const json::Value created = create("a");

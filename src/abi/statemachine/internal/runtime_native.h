@@ -5,6 +5,7 @@
 #include "abi/statemachine/runtime.h"
 #include "base/result.h"
 #include "budget/beneficiaries.h"
+#include "budget/consumer.h"
 #include "io/event.h"
 #include "io/task.h"
 #include "wasm/code_cache.h"
@@ -106,7 +107,7 @@ struct Described {
 // One function per shape.
 [[nodiscard]] io::Task<Result<std::shared_ptr<Machine>>> load_bundle(
     Runtime::Native& runtime, std::shared_ptr<const std::string> text, MachineLimits limits,
-    std::stop_token stop);
+    std::stop_token stop, budget::Consumer consumer);
 [[nodiscard]] io::Task<Result<std::shared_ptr<Machine>>> load_handle_event(
     Runtime::Native& runtime, Described described, std::shared_ptr<const std::string> bytes,
     MachineLimits limits, std::stop_token stop, budget::Beneficiaries beneficiaries);
