@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -120,6 +121,15 @@ std::vector<kube::Resource> AirTrafficController::flown_resources() const {
   std::vector<kube::Resource> resources = {flight_resource(), cluster_flight_resource()};
   std::ranges::move(airways_.instance_resources(), std::back_inserter(resources));
   return resources;
+}
+
+std::map<std::string, AirTrafficController::Count> AirTrafficController::counts() const {
+  std::map<std::string, Count> counts;
+  for (const auto& [namespace_name, count] : flights_.counts())
+    counts[namespace_name].flights = count;
+  for (const auto& [namespace_name, count] : airways_.instance_counts())
+    counts[namespace_name].instances = count;
+  return counts;
 }
 
 bool AirTrafficController::is_synced() const {

@@ -32,6 +32,8 @@
 #include "tenants/policies.h"
 #include "wasm/code_cache.h"
 
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -75,6 +77,12 @@ class AirTrafficController {
   [[nodiscard]] bool is_synced() const;
   // Of Flights, and of the instances of Airways that are served.
   [[nodiscard]] std::vector<kube::Resource> flown_resources() const;
+  struct Count {
+    std::uint64_t flights = 0;
+    std::uint64_t instances = 0;  // Of Airways.
+  };
+  // By namespaces that have any.
+  [[nodiscard]] std::map<std::string, Count> counts() const;
   // Modules are verified with other keys from now on: each is looked at again.
   void on_verification_keys();
 

@@ -212,6 +212,14 @@ std::vector<kube::Resource> AirwayController::instance_resources() const {
   return resources;
 }
 
+std::map<std::string, std::uint64_t> AirwayController::instance_counts() const {
+  std::map<std::string, std::uint64_t> counts;
+  for (const auto& [key, memory] : airways_) {
+    if (memory->instances) std::as_const(*memory->instances).controller().count_in(counts);
+  }
+  return counts;
+}
+
 InstanceController* AirwayController::instances_of(const kube::GroupKind& kind) const {
   const auto found = by_kind_.find(kind);
   return found == by_kind_.end() ? nullptr : found->second;

@@ -37,6 +37,7 @@
 #include "reconcile/custom_resource.h"
 #include "reconcile/dependents.h"
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -62,6 +63,8 @@ class AirwayController {
   void on_verification_keys();
 
   [[nodiscard]] std::vector<kube::Resource> instance_resources() const;
+  // The number of instances of all Airways, by namespaces that have any.
+  [[nodiscard]] std::map<std::string, std::uint64_t> instance_counts() const;
   // The controller of the instances of this kind; null when no Airway has made it.
   [[nodiscard]] InstanceController* instances_of(const kube::GroupKind& kind) const;
 

@@ -40,6 +40,7 @@ class AirwayInstances {
 
   [[nodiscard]] const kube::Resource& kind() const { return controller_.kind(); }
   [[nodiscard]] InstanceController& controller() { return controller_; }
+  [[nodiscard]] const InstanceController& controller() const { return controller_; }
 
  private:
   [[nodiscard]] Result<Actor> actor_of(const kube::ObjectKey& instance) const;

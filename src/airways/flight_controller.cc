@@ -29,7 +29,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <expected>
+#include <map>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -77,6 +79,12 @@ void FlightController::start() {
 
 io::Task<void> FlightController::stop() {
   return controller_.stop();
+}
+
+std::map<std::string, std::uint64_t> FlightController::counts() const {
+  std::map<std::string, std::uint64_t> counts;
+  controller_.count_in(counts);
+  return counts;
 }
 
 void FlightController::look_again(const std::string& namespace_) {

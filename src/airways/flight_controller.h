@@ -27,6 +27,7 @@
 #include "kube/object.h"
 #include "tenants/policies.h"
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <stop_token>
@@ -54,6 +55,8 @@ class FlightController {
   void on_verification_keys();
 
   [[nodiscard]] InstanceController& instances() { return controller_; }
+  // The number of Flights, by namespaces that have any.
+  [[nodiscard]] std::map<std::string, std::uint64_t> counts() const;
 
  private:
   using OutcomeTask = InstanceController::OutcomeTask;

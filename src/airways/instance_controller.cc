@@ -11,6 +11,8 @@
 #include "kube/status_only.h"
 #include "reconcile/controller.h"
 
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -69,6 +71,12 @@ void InstanceController::forget_output() {
 
 io::Task<void> InstanceController::stop() {
   co_await shell_.stop();
+}
+
+void InstanceController::count_in(std::map<std::string, std::uint64_t>& namespaces) const {
+  for (const kube::ObjectPtr& object : shell_.list()) {
+    if (!object->key().namespace_.empty()) ++namespaces[object->key().namespace_];
+  }
 }
 
 void InstanceController::evaluate_all() {

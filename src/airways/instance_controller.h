@@ -17,6 +17,7 @@
 #include "reconcile/custom_resource.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -49,6 +50,8 @@ class InstanceController {
   [[nodiscard]] io::Task<void> stop();
 
   [[nodiscard]] bool is_synced() const { return shell_.is_synced(); }
+  // Adds how many instances each namespace has.
+  void count_in(std::map<std::string, std::uint64_t>& namespaces) const;
 
   void evaluate_all();
 

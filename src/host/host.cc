@@ -364,7 +364,10 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                         .gateway = operator_parts.gateway,
                         .fetcher = supply.fetcher,
                         .operators = config.has(Feature::Operators) ? &operators : nullptr,
-                        .workflows = config.has(Feature::Workflows) ? &workflows : nullptr});
+                        .workflows = config.has(Feature::Workflows) ? &workflows : nullptr,
+                        .airways = config.has(Feature::Airways) || config.has(Feature::Flights)
+                                       ? &airways
+                                       : nullptr});
                  },
              .log = log.named("tenants")}),
       seeing(Seeing::make(config, {.main = loop,

@@ -1,5 +1,6 @@
 #include "host/tenant_usage.h"
 
+#include "airways/air_traffic_controller.h"
 #include "budget/accounts.h"
 #include "budget/consumer.h"
 #include "gateway/gateway.h"
@@ -65,7 +66,8 @@ void add_bounds(const UsageSources& sources, const std::string& namespace_name,
 std::optional<std::map<std::string, tenants::Usage>> usage_now(const UsageSources& sources) {
   const bool is_known = sources.policies.is_settled() &&
                         (sources.operators == nullptr || sources.operators->is_synced()) &&
-                        (sources.workflows == nullptr || sources.workflows->is_synced());
+                        (sources.workflows == nullptr || sources.workflows->is_synced()) &&
+                        (sources.airways == nullptr || sources.airways->is_synced());
   if (!is_known) return std::nullopt;
   std::map<std::string, tenants::Usage> usages;
   if (sources.operators != nullptr) {
@@ -79,6 +81,13 @@ std::optional<std::map<std::string, tenants::Usage>> usage_now(const UsageSource
   if (sources.workflows != nullptr) {
     for (const auto& [namespace_name, count] : sources.workflows->counts())
       usages[namespace_name].workflows = count;
+  }
+  if (sources.airways != nullptr) {
+    for (const auto& [namespace_name, count] : sources.airways->counts()) {
+      tenants::Usage& usage = usages[namespace_name];
+      usage.flights = count.flights;
+      usage.instances = count.instances;
+    }
   }
   for (auto& [namespace_name, usage] : usages)
     add_bounds(sources, namespace_name, usage);

@@ -1,6 +1,7 @@
 // The usage of namespaces, collected from the parts that count it.
 #pragma once
 
+#include "airways/air_traffic_controller.h"
 #include "budget/accounts.h"
 #include "gateway/gateway.h"
 #include "modules/fetcher.h"
@@ -23,10 +24,11 @@ struct UsageSources {
   const modules::Fetcher& fetcher;
   const operators::OperatorController* operators = nullptr;  // Null: the feature is off.
   const workflows::WorkflowController* workflows = nullptr;
+  const airways::AirTrafficController* airways = nullptr;
 };
 
-// The usage of each namespace that has an Operator or a workflow. Nothing until these and the
-// policies have been listed.
+// The usage of each namespace that has an Operator, a workflow, a Flight or an instance of an
+// Airway. Nothing until these and the policies have been listed.
 [[nodiscard]] std::optional<std::map<std::string, tenants::Usage>> usage_now(
     const UsageSources& sources);
 

@@ -56,6 +56,8 @@ json::Value usage_document(const std::string& namespace_name, const Usage& usage
                               {"guestDisk", object_of(usage.guest_disk)},
                               {"operators", std::move(operators)},
                               {"workflows", json::Object{{"used", integer(usage.workflows)}}},
+                              {"flights", json::Object{{"used", integer(usage.flights)}}},
+                              {"instances", json::Object{{"used", integer(usage.instances)}}},
                               {"feeds", object_of(usage.feeds)},
                               {"ownWatches", object_of(usage.own_watches)},
                               {"upstreamRequests", std::move(upstream_requests)},

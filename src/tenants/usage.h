@@ -32,6 +32,8 @@ struct Usage {
   std::uint64_t operators_awake = 0;
   std::uint64_t operators_asleep = 0;
   std::uint64_t workflows = 0;
+  std::uint64_t flights = 0;
+  std::uint64_t instances = 0;  // Of Airways.
   Use feeds = {};
   Use own_watches = {};
   Use upstream_requests = {};

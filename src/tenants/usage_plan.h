@@ -1,9 +1,11 @@
 // Decides when each TenantUsage is written or deleted. No I/O: the caller reports what is used, and
 // carries out what is due.
 //
-// Guarantees: an object is written only if its content has changed, and at most every
-// kUsageInterval. One look has at most kUsageWritesMax writes, and those that had to wait come
-// first at the next one. After a failure, an object is left alone for kUsageRetry.
+// Guarantees: an object is written only if its content has changed by much, or by little since
+// kUsageRefresh, and at most every kUsageInterval. One look has at most kUsageWritesMax writes, and
+// those that had to wait come first at the next one. After a failure, an object is left alone for
+// kUsageRetry. An object is deleted when its namespace has had no consumer for kUsageGone: a host
+// that has just started may not know all of them yet.
 #pragma once
 
 #include "base/time.h"
@@ -11,6 +13,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -20,6 +23,13 @@ namespace hangar::tenants {
 inline constexpr std::chrono::seconds kUsageInterval{15};
 inline constexpr std::size_t kUsageWritesMax = 20;
 inline constexpr std::chrono::minutes kUsageRetry{2};
+inline constexpr std::chrono::minutes kUsageRefresh{5};
+inline constexpr std::chrono::seconds kUsageGone{20};
+
+enum class UsageChange : std::uint8_t { None, Little, Much };
+// Of two documents of one TenantUsage. Little: of an amount, a tenth at most of the larger one, or
+// of its limit. All of limits, policies and numbers of objects is much.
+[[nodiscard]] UsageChange usage_change(const json::Value& before, const json::Value& after);
 
 class UsagePlan {
  public:
@@ -39,10 +49,14 @@ class UsagePlan {
 
  private:
   struct Object {
-    std::string text;  // As it was written; empty: not by this process.
+    json::Value document;  // As it was written; null: not by this process.
+    Instant written;
     Instant not_before;
-    Instant due_since;  // When it became due; the epoch: it is not due.
+    Instant gone_since;  // When its namespace had no consumer any more; the epoch: it has.
+    Instant due_since;   // When it became due; the epoch: it is not due.
   };
+
+  [[nodiscard]] static bool is_due(const Object& object, const json::Value* wanted, Instant now);
 
   std::map<std::string, Object> objects_;
 };

@@ -42,6 +42,7 @@ TEST(TenantUsage, SaysWhatIsUsedOfWhatMayBe) {
                               .operators = {.used = 3},
                               .operators_awake = 1,
                               .operators_asleep = 2,
+                              .flights = 4,
                               .fetches = {.used = 1, .limit = 3},
                               .fetches_waiting = 4});
 
@@ -52,6 +53,7 @@ TEST(TenantUsage, SaysWhatIsUsedOfWhatMayBe) {
   EXPECT_EQ(json::dump(*json::find(document, {"status", "guestDisk"})), R"({"used":5,"limit":6})");
   EXPECT_EQ(json::dump(*json::find(document, {"status", "operators"})),
             R"({"used":3,"awake":1,"asleep":2})");
+  EXPECT_EQ(json::dump(*json::find(document, {"status", "flights"})), R"({"used":4})");
   EXPECT_EQ(json::dump(*json::find(document, {"status", "fetches"})),
             R"({"used":1,"limit":3,"waiting":4})");
   EXPECT_EQ(json::dump(*json::find(document, {"status", "policies"})), R"(["a"])");
@@ -69,11 +71,13 @@ TEST(UsagePlan, DeletesTheObjectOfANamespaceThatUsesNothingAnyMore) {
   UsagePlan plan;
   EXPECT_EQ(write_all(plan, of("a", 1), kNow), 1U);
 
-  const auto due = plan.look({}, kNow + kUsageInterval);
+  const Instant gone = kNow + kUsageInterval;
+  EXPECT_TRUE(plan.look({}, gone).empty()) << "it may be back";
+  const auto due = plan.look({}, gone + kUsageGone);
   ASSERT_EQ(due.size(), 1U);
   EXPECT_TRUE(due.front().document.is_null());
-  plan.done(due.front(), kNow + kUsageInterval);
-  EXPECT_TRUE(plan.look({}, kNow + 2 * kUsageInterval).empty());
+  plan.done(due.front(), gone + kUsageGone);
+  EXPECT_TRUE(plan.look({}, gone + 2 * kUsageGone).empty());
 }
 
 TEST(UsagePlan, DeletesWhatAnEarlierHostLeft) {
@@ -81,11 +85,63 @@ TEST(UsagePlan, DeletesWhatAnEarlierHostLeft) {
   plan.found("old");
   plan.found("a");
 
-  const auto due = plan.look(of("a", 1), kNow);
-  ASSERT_EQ(due.size(), 2U);
-  EXPECT_FALSE(due[0].document.is_null()) << "not known to be as it should be";
-  EXPECT_EQ(due[1].namespace_name, "old");
-  EXPECT_TRUE(due[1].document.is_null());
+  const auto first = plan.look(of("a", 1), kNow);
+  ASSERT_EQ(first.size(), 1U);
+  EXPECT_EQ(first.front().namespace_name, "a") << "not known to be as it should be";
+  plan.done(first.front(), kNow);
+
+  const auto due = plan.look(of("a", 1), kNow + kUsageGone);
+  ASSERT_EQ(due.size(), 1U);
+  EXPECT_EQ(due.front().namespace_name, "old");
+  EXPECT_TRUE(due.front().document.is_null());
+}
+
+TEST(UsagePlan, KeepsTheObjectOfANamespaceThatIsBackSoon) {
+  UsagePlan plan;
+  EXPECT_EQ(write_all(plan, of("a", 1), kNow), 1U);
+  EXPECT_TRUE(plan.look({}, kNow + kUsageInterval).empty());
+  EXPECT_TRUE(plan.look(of("a", 1), kNow + kUsageInterval + kUsageGone / 2).empty());
+  EXPECT_TRUE(plan.look({}, kNow + kUsageInterval + kUsageGone).empty());
+}
+
+TEST(UsagePlan, WritesASmallChangeNowAndThen) {
+  UsagePlan plan;
+  EXPECT_EQ(write_all(plan, of("a", 1000), kNow), 1U);
+  EXPECT_EQ(write_all(plan, of("a", 1050), kNow + kUsageInterval), 0U);
+  EXPECT_EQ(write_all(plan, of("a", 1050), kNow + kUsageRefresh), 1U);
+}
+
+TEST(UsageChange, IsMuchForWhatPeopleDoAndLittleForWhatMovesByItself) {
+  const auto change = [](const Usage& before, const Usage& after) {
+    return usage_change(usage_document("team", before), usage_document("team", after));
+  };
+  const Usage before{.policies = {"a"},
+                     .guest_memory = {.used = 50, .limit = 1000},
+                     .operators = {.used = 100, .limit = 1000},
+                     .operators_asleep = 100};
+
+  EXPECT_EQ(change(before, before), UsageChange::None);
+  Usage after = before;
+  after.guest_memory.used = 150;
+  EXPECT_EQ(change(before, after), UsageChange::Little) << "a tenth of the limit";
+  after.guest_memory.used = 151;
+  EXPECT_EQ(change(before, after), UsageChange::Much);
+  after = before;
+  after.operators_asleep = 95;
+  EXPECT_EQ(change(before, after), UsageChange::Little);
+  after.operators.used = 101;
+  EXPECT_EQ(change(before, after), UsageChange::Much);
+  after = before;
+  after.flights = 1;
+  EXPECT_EQ(change(before, after), UsageChange::Much);
+  after = before;
+  after.policies = {"b"};
+  EXPECT_EQ(change(before, after), UsageChange::Much);
+  after = before;
+  after.guest_memory.limit = 1001;
+  EXPECT_EQ(change(before, after), UsageChange::Much);
+  after.guest_memory.limit.reset();
+  EXPECT_EQ(change(before, after), UsageChange::Much);
 }
 
 TEST(UsagePlan, LeavesANamespaceAloneWhereItFailed) {

@@ -7,10 +7,13 @@ import subprocess
 import pytest
 import yaml
 
+import airways
+import flights
 import operators
 import workflows
 from airways import flight
 from cluster import KINDS, ROOT, ApiError, condition, eventually, never
+from conftest import COMPILED
 from host import Host, to_its_end
 from operators import OPERATOR
 
@@ -262,6 +265,30 @@ def test_what_a_namespace_uses_can_be_read_by_who_may_read_that_namespace_only(c
     for one in ("one", "two"):
         cluster.delete(*OPERATOR, one, namespace)
     eventually(lambda: not cluster.get(*USAGE, "hangar", namespace), "a namespace without a consumer has none", 90)
+
+
+def test_a_namespace_with_a_flight_or_an_instance_has_a_usage_until_both_are_gone(cluster, host, namespace, unique):
+    plural, kind = f"{unique}ones", f"{unique.capitalize()}one"
+    airway = f"{plural}.e2e.hangar.dev"
+    cluster.apply(airways.airway(plural, kind, flight("behave")))
+    cluster.learn("e2e.hangar.dev/v1", kind, plural)
+    eventually(lambda: condition(cluster.get("yoke.cd/v1alpha1", "Airway", airway)).get("status") == "True", "the Airway is ready", COMPILED)
+
+    def used(what):
+        one = cluster.get(*USAGE, "hangar", namespace)
+        return one and one["status"][what]["used"]
+    assert used("flights") is None
+    flights.allow(cluster, namespace)
+    cluster.create(flights.manifest("it", namespace, inputObject=flights.behaving("it", "basic")))
+    eventually(lambda: used("flights") == 1 and used("instances") == 0, "the Flight is counted", 90)
+    cluster.create(airways.instance(kind, "one", {"behaviour": "basic"}, namespace))
+    eventually(lambda: used("instances") == 1, "the instance is counted", 90)
+
+    cluster.delete(*flights.FLIGHT, "it", namespace)
+    eventually(lambda: used("flights") == 0 and used("instances") == 1, "only the instance is left", 90)
+    cluster.delete("e2e.hangar.dev/v1", kind, "one", namespace)
+    eventually(lambda: not cluster.get(*USAGE, "hangar", namespace), "a namespace without work has none", 120)
+    cluster.delete("yoke.cd/v1alpha1", "Airway", airway)
 
 
 # What a policy may say ------------------------------------------------------------------------------
