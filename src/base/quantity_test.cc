@@ -28,5 +28,25 @@ TEST(ParseBytes, RefusesWhatIsNoWholeNumberOfBytes) {
   }
 }
 
+TEST(ParseMillicores, ReadsWhatKubernetesWrites) {
+  const struct {
+    std::string_view text;
+    std::uint64_t millicores;
+  } cases[] = {{"0", 0},     {"500m", 500}, {"2", 2000},   {"1.5", 1500},
+               {"0.1", 100}, {"0.001", 1},  {"0.25", 250}, {"1500m", 1500}};
+  for (const auto& [text, millicores] : cases)
+    EXPECT_EQ(parse_millicores(text).value(), millicores) << text;
+}
+
+TEST(ParseMillicores, RefusesWhatIsNoNumberOfCores) {
+  for (const std::string_view text :
+       {"", "m", "-1", "1.", "1.5m", ".5", "1.2345", "1k", "1 m", "1.x", "1.-1",
+        "99999999999999999999", "18446744073709551615"}) {
+    const Result<std::uint64_t> parsed = parse_millicores(text);
+    ASSERT_FALSE(parsed.has_value()) << text;
+    EXPECT_EQ(parsed.error().kind(), ErrorKind::InvalidInput);
+  }
+}
+
 }  // namespace
 }  // namespace hangar

@@ -23,6 +23,20 @@ Duration TokenBucket::reserve(Instant now) {
       std::chrono::duration<double>(-tokens_ / options_.per_second));
 }
 
+void TokenBucket::take(Instant now, double count) {
+  refill(now);
+  tokens_ -= count;
+}
+
+// Rounded up: a caller that waits that long finds one.
+Duration TokenBucket::until_one(Instant now) {
+  refill(now);
+  if (tokens_ >= 1) return Duration::zero();
+  return std::chrono::ceil<Duration>(
+             std::chrono::duration<double>((1 - tokens_) / options_.per_second)) +
+         std::chrono::microseconds(1);
+}
+
 bool TokenBucket::is_full(Instant now) {
   refill(now);
   return tokens_ >= options_.burst;

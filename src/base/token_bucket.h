@@ -19,6 +19,10 @@ class TokenBucket {
   [[nodiscard]] bool try_take(Instant now, double count = 1);
   // Takes one in any case, and returns how long the caller must wait until it exists.
   [[nodiscard]] Duration reserve(Instant now);
+  // Takes `count` in any case; the shortfall is owed.
+  void take(Instant now, double count);
+  // How long until there is one; zero if there is.
+  [[nodiscard]] Duration until_one(Instant now);
   // True when the bucket is as if no token had ever been taken.
   [[nodiscard]] bool is_full(Instant now);
 

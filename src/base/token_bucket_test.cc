@@ -34,5 +34,18 @@ TEST(TokenBucket, ReservesEachTokenOnce) {
   EXPECT_EQ(bucket.reserve(now + milliseconds(300)), Duration::zero());
 }
 
+TEST(TokenBucket, OwesWhatIsTakenInAnyCase) {
+  TokenBucket bucket({.per_second = 10, .burst = 5});
+  const Instant now = Instant() + hours(1);
+  EXPECT_EQ(bucket.until_one(now), Duration::zero());
+
+  bucket.take(now, 9);
+
+  const Duration wait = bucket.until_one(now);
+  EXPECT_GE(wait, milliseconds(500)) << "four are owed, and one is to be there";
+  EXPECT_LT(wait, milliseconds(501));
+  EXPECT_EQ(bucket.until_one(now + wait), Duration::zero());
+}
+
 }  // namespace
 }  // namespace hangar

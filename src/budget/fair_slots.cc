@@ -2,17 +2,27 @@
 
 #include "base/assert.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "budget/consumer.h"
+#include "budget/rates.h"
 #include "io/loop.h"
 #include "io/task.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <expected>
+#include <optional>
 #include <stop_token>
 #include <utility>
 
 namespace hangar::budget {
+
+namespace {
+
+constexpr std::chrono::seconds kBrakedLookMax{1};
+
+}  // namespace
 
 FairSlots::FairSlots(io::Loop& loop, Options options)
     : loop_(loop),
@@ -48,13 +58,26 @@ bool FairSlots::may_take(const Tenant& tenant, std::size_t freed) const {
   return !most_ || held < std::max<std::size_t>(most_(tenant), 1);
 }
 
+Duration FairSlots::braked(const Tenant& tenant) const {
+  return rates_ == nullptr ? Duration::zero() : rates_->wait_of(tenant, io::Loop::now());
+}
+
 bool FairSlots::is_ahead(const Tenant& tenant) const {
-  return queue_.is_ahead(tenant, [this](const Tenant& other) { return may_take(other, 1); });
+  return queue_.is_ahead(tenant, [this](const Tenant& other) {
+    return may_take(other, 1) && braked(other) == Duration::zero();
+  });
 }
 
 void FairSlots::serve() {
   while (true) {
-    const auto next = queue_.pop([this](const Tenant& tenant) { return may_take(tenant); });
+    std::optional<Duration> wait;  // The shortest of those that are braked.
+    const auto next = queue_.pop([&](const Tenant& tenant) {
+      if (!may_take(tenant)) return false;
+      const Duration own = braked(tenant);
+      if (own > Duration::zero()) wait = std::min(wait.value_or(own), own);
+      return own == Duration::zero();
+    });
+    if (!next && wait) serve_after(*wait);
     if (!next) return;
     const Tenant& tenant = next->consumer.tenant;
     if (tenant.is_host() && host_held_ < options_.host_slots) {
@@ -64,6 +87,15 @@ void FairSlots::serve() {
     }
     next->item.set(true);
   }
+}
+
+// Not much later, because the rate may have been raised by then.
+void FairSlots::serve_after(Duration delay) {
+  if (std::exchange(will_serve_, true)) return;
+  serve_timer_ = loop_.after(std::min<Duration>(delay, kBrakedLookMax), [this] {
+    will_serve_ = false;
+    serve();
+  });
 }
 
 void FairSlots::release(const Consumer& consumer) {

@@ -3,8 +3,10 @@
 #pragma once
 
 #include "base/result.h"
+#include "base/time.h"
 #include "budget/consumer.h"
 #include "budget/fair_queue.h"
+#include "budget/rates.h"
 #include "budget/shares.h"
 #include "io/event.h"
 #include "io/loop.h"
@@ -22,6 +24,7 @@ namespace hangar::budget {
 // Guarantees, beside the order (FairQueue):
 //   - A tenant holds no more slots than the rule of Shares lets it.
 //   - `host_slots` come on top, for the host's own work only.
+//   - A tenant that is braked keeps its place in the queue. A stop ends its wait.
 // Loop thread; outlives its slots and its waiters, except for tasks that are never resumed.
 class FairSlots {
  public:
@@ -44,6 +47,8 @@ class FairSlots {
       if (slots_ != nullptr) slots_->release(consumer_);
     }
 
+    // Who it was given to.
+    [[nodiscard]] const Consumer& consumer() const { return consumer_; }
     // Adds cost beyond the expected one: of a guest's turn, its processor time.
     void charge(std::uint64_t cost) { slots_->queue_.charge(consumer_, cost); }
     // True when another tenant waits that may take this slot, and has received less cost than what
@@ -70,6 +75,9 @@ class FairSlots {
   // that, and at least one. Called whenever a slot is given.
   void limit_tenants(std::function<std::size_t(const Tenant&)> most) { most_ = std::move(most); }
 
+  // From now on a tenant that `rates` lets wait gets no slot. It outlives this object.
+  void brake(Rates& rates) { rates_ = &rates; }
+
   [[nodiscard]] io::Loop& loop() const { return loop_; }
   [[nodiscard]] std::size_t waiting_count() const { return queue_.size(); }
   [[nodiscard]] std::size_t waiting_count(const Tenant& tenant) const {
@@ -80,8 +88,11 @@ class FairSlots {
  private:
   // `freed`: as if that many more slots were free.
   [[nodiscard]] bool may_take(const Tenant& tenant, std::size_t freed = 0) const;
+  // How long the tenant's next slot has to wait for its rate.
+  [[nodiscard]] Duration braked(const Tenant& tenant) const;
   [[nodiscard]] bool is_ahead(const Tenant& tenant) const;
   void serve();
+  void serve_after(Duration delay);
   void release(const Consumer& consumer);
 
   io::Loop& loop_;
@@ -89,6 +100,9 @@ class FairSlots {
   Shares shares_;
   std::size_t host_held_ = 0;  // Of host_slots.
   std::function<std::size_t(const Tenant&)> most_;
+  Rates* rates_ = nullptr;  // Null: nobody is braked.
+  bool will_serve_ = false;
+  io::Loop::Timer serve_timer_;         // Set while braked tenants wait.
   FairQueue<io::OneShot<bool>> queue_;  // Set to whether the waiter has a slot.
 };
 

@@ -2,6 +2,7 @@
 
 #include "base/result.h"
 #include "budget/consumer.h"
+#include "budget/rates.h"
 #include "io/event.h"
 #include "io/loop.h"
 #include "io/run.h"
@@ -12,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <list>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -75,6 +77,45 @@ class FairSlotsTest : public ::testing::Test {
     slot->charge(more_cost);
   }
 };
+
+TEST_F(FairSlotsTest, ABrakedTenantWaitsUntilItsRateAllowsItAndOthersGoOn) {
+  Rates rates;
+  std::optional<std::uint64_t> limit = 1;
+  rates.limit_tenants([&](const Tenant& tenant) {
+    return tenant == Tenant::of_namespace("a") ? limit : std::nullopt;
+  });
+  FairSlots slots(loop_, {.slots = 8});
+  slots.brake(rates);
+  rates.charge(Tenant::of_namespace("a"), 60'000'000'000, io::Loop::now());
+  begin(slots, "a");
+  begin(slots, "b");
+  run_ready();
+  EXPECT_EQ(began_, "b");
+  EXPECT_EQ(slots.waiting_count(), 1U);
+
+  limit.reset();
+  loop_.run_until([&] { return slots.waiting_count() == 0; });
+  run_ready();
+
+  EXPECT_EQ(end_all(), "ba");
+}
+
+TEST_F(FairSlotsTest, AStopEndsTheWaitOfABrakedTenant) {
+  Rates rates;
+  rates.limit_tenants([](const Tenant&) { return std::optional<std::uint64_t>(1); });
+  FairSlots slots(loop_, {.slots = 8});
+  slots.brake(rates);
+  rates.charge(Tenant::of_namespace("a"), 60'000'000'000, io::Loop::now());
+  Work& work = begin(slots, "a");
+  run_ready();
+  ASSERT_EQ(slots.waiting_count(), 1U);
+
+  work.stop.request_stop();
+  run_ready();
+
+  EXPECT_EQ(refused_, std::vector{ErrorKind::Cancelled});
+  EXPECT_EQ(slots.waiting_count(), 0U);
+}
 
 TEST_F(FairSlotsTest, ATenantWithABoundOfItsOwnHoldsNoMore) {
   FairSlots slots(loop_, {.slots = 8, .slots_per_tenant_max = 3});

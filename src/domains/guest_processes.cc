@@ -11,6 +11,7 @@
 #include "budget/accounts.h"
 #include "budget/consumer.h"
 #include "budget/fair_slots.h"
+#include "budget/rates.h"
 #include "domains/guest_process.h"
 #include "domains/process_table.h"
 #include "domains/zygote.h"
@@ -164,7 +165,9 @@ GuestProcesses::GuestProcesses(const Parts& parts, Options options,
       zygote_(loop_, options_.program, std::move(zygote),
               {.on_standing = [this](const protocol::Standing& standing) { on_standing(standing); },
                .on_ended = [this](ProcessId id, const Error& how) { on_ended(id, how); },
-               .on_gone = [this](const Error& how) { on_gone(how); }}) {}
+               .on_gone = [this](const Error& how) { on_gone(how); }}) {
+  if (budget::Rates* const rates = engine_.rates()) slots_.brake(*rates);
+}
 
 GuestProcesses::~GuestProcesses() {
   for (const auto& [id, process] : processes_)
@@ -247,9 +250,16 @@ io::Task<Result<flight::Output>> GuestProcesses::run(std::shared_ptr<const wasm:
     const Result<> ended = co_await run->looked_up.wait({});
     HANGAR_ASSERT(ended.has_value(), "nobody can stop this wait");
   }
+  const Instant ended = io::Loop::now();
+  if (budget::Rates* const rates = engine_.rates()) {
+    // A run that failed reports nothing; a run is on one thread at a time.
+    const Duration used = output ? std::clamp(output->cpu_time, Duration::zero(), ended - began)
+                                 : Duration(ended - began);
+    rates->charge(command.consumer.tenant, static_cast<std::uint64_t>(used.count()), ended);
+  }
   if (output) {
     // A process may report any value; these are added to sums.
-    const Duration most = (io::Loop::now() - began) * options_.thread_count;
+    const Duration most = (ended - began) * options_.thread_count;
     output->cpu_time = std::clamp(output->cpu_time, Duration::zero(), most);
     output->memory_bytes = std::min(output->memory_bytes, command.memory_bytes_max);
     learn_memory(id, module, output->memory_bytes + wasm::kInstanceBytes);

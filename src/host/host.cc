@@ -19,6 +19,7 @@
 #include "host/node_settings.h"
 #include "host/operator_parts.h"
 #include "host/output_logs.h"
+#include "host/rate_metrics.h"
 #include "host/recording.h"
 #include "host/registry_credentials.h"
 #include "host/seeing.h"
@@ -214,6 +215,7 @@ struct Host::Parts {
   workflows::WorkflowController workflows;
   nodes::NodeController nodes;
   tenants::UsageWriter usage;
+  const std::unique_ptr<Metrics::Collection> rate_metrics;
   const std::unique_ptr<Seeing> seeing;  // Null: records are not shown.
   Supervisor supervisor;
   StartupPages startup_pages{loop};
@@ -361,6 +363,7 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                        {.policies = policies,
                         .memory = supply.memory,
                         .disk = operator_parts.snapshots->accounts(),
+                        .rates = supply.rates,
                         .gateway = operator_parts.gateway,
                         .fetcher = supply.fetcher,
                         .operators = config.has(Feature::Operators) ? &operators : nullptr,
@@ -370,6 +373,7 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                                        : nullptr});
                  },
              .log = log.named("tenants")}),
+      rate_metrics(collect_rates(metrics, supply.rates)),
       seeing(Seeing::make(config, {.main = loop,
                                    .login = opened.login,
                                    .metrics = metrics,
@@ -398,6 +402,7 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
   if (verifier) verifier->on_change([this] { airways.on_verification_keys(); });
   apply_tenant_bounds(policies, {.memory = supply.memory,
                                  .disk = operator_parts.snapshots->accounts(),
+                                 .rates = supply.rates,
                                  .gateway = operator_parts.gateway,
                                  .fetcher = supply.fetcher});
 }

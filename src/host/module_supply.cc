@@ -95,7 +95,7 @@ ModuleSupply::ModuleSupply(ModuleFiles files, const Config& config, io::Loop& lo
     : log(log_in),
       store(std::move(files.store)),
       memory(memory_limits(config)),
-      engine(loop, workers, {.memory = &memory}),
+      engine(loop, workers, {.memory = &memory, .rates = &rates}),
       fetcher({.loop = loop,
                .workers = workers,
                .client = http,

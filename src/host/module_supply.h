@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "budget/accounts.h"
+#include "budget/rates.h"
 #include "host/config.h"
 #include "host/module_policy.h"
 #include "http/client.h"
@@ -53,6 +54,7 @@ struct ModuleSupply {
   const Log log;
   std::unique_ptr<modules::ModuleStore> store;
   budget::Accounts memory;  // For all guests, and for modules that are being fetched and compiled.
+  budget::Rates rates;      // Processor time of namespaces' guests.
   wasm::Engine engine;
   modules::Fetcher fetcher;
   const std::unique_ptr<modules::SignatureGate> gate;  // Null: there is no module policy.

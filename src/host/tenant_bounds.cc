@@ -9,6 +9,7 @@
 #include "tenants/rules.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -61,6 +62,13 @@ void apply_tenant_bounds(tenants::Policies& policies, const TenantBounded& bound
     memory.limit_tenants(limits_of(policies, &tenants::Rules::guest_memory_bytes));
     disk.limit_tenants(limits_of(policies, &tenants::Rules::guest_disk_bytes));
   });
+  bounded.rates.limit_tenants(
+      [&policies](const budget::Tenant& tenant) -> std::optional<std::uint64_t> {
+        if (tenant.namespace_name().empty()) return std::nullopt;
+        const std::optional<tenants::Bound> most =
+            policies.rules_of(tenant.namespace_name())->cpu_millicores();
+        return most ? std::optional(most->value) : std::nullopt;
+      });
   bounded.gateway.limit_tenants([&policies](const std::string& tenant) {
     return gateway_bounds(*policies.rules_of(tenant));
   });

@@ -1,8 +1,9 @@
-// Applies the limits of TenantPolicies to the parts that enforce them: memory, disk, watches,
-// fetches.
+// Applies the limits of TenantPolicies to the parts that enforce them: memory, disk, processor
+// time, watches, fetches.
 #pragma once
 
 #include "budget/accounts.h"
+#include "budget/rates.h"
 #include "gateway/gateway.h"
 #include "modules/fetcher.h"
 #include "tenants/policies.h"
@@ -12,6 +13,7 @@ namespace hangar::host {
 struct TenantBounded {
   budget::Accounts& memory;  // Memory of guests.
   budget::Accounts& disk;    // Disk space of sleeping guests.
+  budget::Rates& rates;      // Processor time.
   gateway::Gateway& gateway;
   modules::Fetcher& fetcher;
 };

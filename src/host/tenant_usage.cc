@@ -5,6 +5,7 @@
 #include "budget/consumer.h"
 #include "gateway/gateway.h"
 #include "gateway/tenant_bounds.h"
+#include "io/loop.h"
 #include "modules/fetcher.h"
 #include "operators/operator_controller.h"
 #include "tenants/policies.h"
@@ -47,6 +48,8 @@ void add_bounds(const UsageSources& sources, const std::string& namespace_name,
 
   usage.guest_memory = use_of(sources.memory, tenant, rules->guest_memory_bytes());
   usage.guest_disk = use_of(sources.disk, tenant, rules->guest_disk_bytes());
+  usage.cpu =
+      use_of(sources.rates.use_of(tenant, io::Loop::now()).millicores, {}, rules->cpu_millicores());
   usage.operators = use_of(usage.operators.used, {}, rules->operators());
   const gateway::Gateway::Use gateway = sources.gateway.use_of(namespace_name);
   usage.feeds = use_of(gateway.feeds, gateway::kFeedsPerTenantMax, rules->feeds());

@@ -3,6 +3,7 @@
 
 #include "airways/air_traffic_controller.h"
 #include "budget/accounts.h"
+#include "budget/rates.h"
 #include "gateway/gateway.h"
 #include "modules/fetcher.h"
 #include "operators/operator_controller.h"
@@ -20,6 +21,7 @@ struct UsageSources {
   const tenants::Policies& policies;
   const budget::Accounts& memory;
   const budget::Accounts& disk;  // Disk space of sleeping guests.
+  const budget::Rates& rates;    // Processor time.
   const gateway::Gateway& gateway;
   const modules::Fetcher& fetcher;
   const operators::OperatorController* operators = nullptr;  // Null: the feature is off.

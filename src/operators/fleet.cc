@@ -99,6 +99,7 @@ Fleet::Fleet(const Parts& parts, Listener listener)
                                bytes += static_cast<double>(running->disk_bytes());
                              return bytes;
                            });
+  if (budget::Rates* const rates = parts.runtime.engine().rates()) turns_.brake(*rates);
   if (budget::ReservationQueue* const memory = parts.runtime.engine().memory()) {
     memory->set_on_shortage(
         [this](const budget::Consumer& waiting, const budget::Shortage& shortage) {

@@ -121,6 +121,10 @@ std::optional<Bound> Rules::guest_disk_bytes() const {
   return least(&Budgets::guest_disk_bytes);
 }
 
+std::optional<Bound> Rules::cpu_millicores() const {
+  return least(&Budgets::cpu_millicores);
+}
+
 std::optional<Bound> Rules::operators() const {
   return least(&Budgets::operators);
 }

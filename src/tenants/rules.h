@@ -54,6 +54,7 @@ class Rules {
   // Nothing: the host's setting counts.
   [[nodiscard]] std::optional<Bound> guest_memory_bytes() const;
   [[nodiscard]] std::optional<Bound> guest_disk_bytes() const;
+  [[nodiscard]] std::optional<Bound> cpu_millicores() const;
   [[nodiscard]] std::optional<Bound> operators() const;
   [[nodiscard]] std::optional<Bound> feeds() const;
   [[nodiscard]] std::optional<Bound> own_watches() const;

@@ -81,10 +81,21 @@ Result<std::optional<std::uint64_t>> bytes_at(const Fields& fields, std::string_
   return *bytes;
 }
 
+// With none of it, a namespace could do nothing at all.
+Result<std::optional<std::uint64_t>> cores_at(const Fields& fields, std::string_view key) {
+  if (!fields.has(key)) return std::nullopt;
+  const Result<std::uint64_t> millicores = parse_millicores(HANGAR_TRY(fields.text(key)));
+  if (!millicores || *millicores == 0) {
+    return fields.wrong(key, "a number of cores, more than 0, such as 500m or 2");
+  }
+  return *millicores;
+}
+
 Result<Budgets> parse_budgets(const Fields& fields) {
   Budgets budgets;
   budgets.guest_memory_bytes = HANGAR_TRY(bytes_at(fields, "guestMemory"));
   budgets.guest_disk_bytes = HANGAR_TRY(bytes_at(fields, "guestDisk"));
+  budgets.cpu_millicores = HANGAR_TRY(cores_at(fields, "cpu"));
   budgets.operators = HANGAR_TRY(count_at(fields, "operators", 0));
   budgets.feeds = HANGAR_TRY(count_at(fields, "feeds", 0));
   budgets.own_watches = HANGAR_TRY(count_at(fields, "ownWatches", 0));

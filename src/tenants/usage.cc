@@ -54,6 +54,7 @@ json::Value usage_document(const std::string& namespace_name, const Usage& usage
       {"status", json::Object{{"policies", std::move(policies)},
                               {"guestMemory", object_of(usage.guest_memory)},
                               {"guestDisk", object_of(usage.guest_disk)},
+                              {"cpu", object_of(usage.cpu)},
                               {"operators", std::move(operators)},
                               {"workflows", json::Object{{"used", integer(usage.workflows)}}},
                               {"flights", json::Object{{"used", integer(usage.flights)}}},

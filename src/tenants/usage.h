@@ -28,6 +28,7 @@ struct Usage {
   std::vector<std::string> policies = {};
   Use guest_memory = {};  // Bytes.
   Use guest_disk = {};    // Bytes.
+  Use cpu = {};           // Thousandths of a core.
   Use operators = {};
   std::uint64_t operators_awake = 0;
   std::uint64_t operators_asleep = 0;

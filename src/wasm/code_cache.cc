@@ -69,12 +69,20 @@ Result<PrivateFile> checked_file(const std::filesystem::path& directory, const D
 // for memory. Both are charged to the namespace while they pass.
 class CodeCache::Turn {
  public:
+  // `rates`: null, or charged with what compiling takes.
   Turn(budget::FairSlots::Slot slot, std::chrono::nanoseconds processor_max,
-       std::chrono::nanoseconds memory_wait_max)
-      : slot_(std::move(slot)), processor_max_(processor_max), memory_wait_max_(memory_wait_max) {}
+       std::chrono::nanoseconds memory_wait_max, budget::Rates* rates)
+      : slot_(std::move(slot)),
+        processor_max_(processor_max),
+        memory_wait_max_(memory_wait_max),
+        rates_(rates) {}
 
   // `used`, `waited`: so far.
   bool may_compute(std::chrono::nanoseconds used) {
+    if (rates_ != nullptr && used > computed_) {
+      rates_->charge(slot_.consumer().tenant,
+                     static_cast<std::uint64_t>((used - computed_).count()), io::Loop::now());
+    }
     charge(used, computed_);
     return used < processor_max_ || !slot_.is_ahead();
   }
@@ -93,6 +101,7 @@ class CodeCache::Turn {
   budget::FairSlots::Slot slot_;
   const std::chrono::nanoseconds processor_max_;
   const std::chrono::nanoseconds memory_wait_max_;
+  budget::Rates* const rates_;
   std::chrono::nanoseconds computed_{0};
   std::chrono::nanoseconds waited_{0};
 };
@@ -220,7 +229,7 @@ io::Task<Result<>> CodeCache::compile_entry(Digest digest,
   budget::FairSlots::Slot slot = HANGAR_CO_TRY(co_await beneficiaries.acquire(
       slots, {.rank = static_cast<std::uint32_t>(std::bit_width(size))}, stop));
   Turn turn(std::move(slot), options_.turn_min + size / limits::kMiB * options_.turn_per_mib,
-            options_.memory_wait_max);
+            options_.memory_wait_max, engine_.rates());
   co_return co_await compile_in_turn(digest, std::move(input), turn, size, std::move(stop));
 }
 

@@ -164,6 +164,7 @@ void Ticker::work(const std::stop_token& stop) {
 
 Engine::Native::Native(io::Loop& loop, io::Workers& workers, const Options& options)
     : sleeping_code_kept(options.sleeping_code_kept),
+      rates(options.rates),
       code_loads(loop),
       written_pages(
           options.scans_page_entries ? WrittenPages::Method::Entries : WrittenPages::Method::Scan,
@@ -176,12 +177,13 @@ Engine::Native::Native(io::Loop& loop, io::Workers& workers, const Options& opti
         wasmtime_engine_increment_epoch(on_demand.get());
         wasmtime_engine_increment_epoch(sleepable.get());
       }),
-      ready(workers),
+      ready(workers, options.rates),
       // A single namespace may run half of what the pool has room for.
       slots(loop, {.slots = options.runs_max}),
       code(limits::kFilePagesBytesMax,
            [statm = options.proc_files.statm] { return internal::resident_file_bytes(statm); }) {
   if (options.memory != nullptr) memory.emplace(loop, *options.memory);
+  if (rates != nullptr) slots.brake(*rates);
 }
 
 Engine::Engine(io::Loop& loop, io::Workers& workers, Options options)
@@ -212,6 +214,10 @@ const budget::Accounts* Engine::accounts() const {
 
 budget::ReservationQueue* Engine::memory() const {
   return native_->memory ? &*native_->memory : nullptr;
+}
+
+budget::Rates* Engine::rates() const {
+  return native_->rates;
 }
 
 }  // namespace hangar::wasm

@@ -6,6 +6,7 @@
 #include "base/time.h"
 #include "budget/accounts.h"
 #include "budget/consumer.h"
+#include "budget/rates.h"
 #include "budget/reservation_queue.h"
 #include "io/event.h"
 #include "io/loop.h"
@@ -53,6 +54,9 @@ class Engine {
     // Counts the memory of all guests, by namespace. Outlives the engine, which listens to it.
     // Null: each guest is bounded only by itself.
     budget::Accounts* memory = nullptr;
+    // Is charged with the processor time of all guests, and of compiling modules; a namespace that
+    // has used its rate begins no run. Outlives the engine. Null: there are no rates.
+    budget::Rates* rates = nullptr;
   };
 
   Engine(io::Loop& loop, io::Workers& workers, Options options);
@@ -80,6 +84,9 @@ class Engine {
   [[nodiscard]] const budget::Accounts* accounts() const;
   // The same queue, for memory of anything other than guests. Null without accounts. Loop thread.
   [[nodiscard]] budget::ReservationQueue* memory() const;
+
+  // For those that let guests take turns. Null without rates.
+  [[nodiscard]] budget::Rates* rates() const;
 
   // For wasm/ only.
   struct Native;

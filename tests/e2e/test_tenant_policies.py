@@ -83,6 +83,24 @@ def large(tmp_path_factory):
     return str(directory / "large.wasm")
 
 
+@pytest.fixture(scope="session")
+def busy(tmp_path_factory):
+    """A guest that computes for some milliseconds, waits for five, and begins anew."""
+    directory = tmp_path_factory.mktemp("busy")
+    (directory / "busy.wat").write_text("""(module
+      (import "delay-abi" "delay" (func $delay (param i64) (result i64)))
+      (memory (export "memory") 1)
+      (func $work (local $left i32)
+        (local.set $left (i32.const 20000000))
+        (loop $again (br_if $again (local.tee $left (i32.sub (local.get $left) (i32.const 1)))))
+        (drop (call $delay (i64.const 5))))
+      (func (export "_start") (call $work))
+      (func (export "allocate") (param i32) (result i32) (i32.const 1024))
+      (func (export "wakeup") (param i64 i32 i32 i32) (call $work)))""")
+    subprocess.run(["wat2wasm", directory / "busy.wat", "-o", directory / "busy.wasm"], check=True)
+    return str(directory / "busy.wasm")
+
+
 def runs(cluster, name, namespace):
     one = cluster.get(*OPERATOR, name, namespace)
     return operators.phase(one) in RUNS and condition(one, "Stalled").get("status") == "False"
@@ -291,12 +309,54 @@ def test_a_namespace_with_a_flight_or_an_instance_has_a_usage_until_both_are_gon
     cluster.delete("yoke.cd/v1alpha1", "Airway", airway)
 
 
+def test_a_namespace_that_has_used_its_processor_time_is_braked_and_its_neighbour_is_not(cluster, host, namespace, policy, operator, busy, unique):
+    elsewhere = f"{unique}-elsewhere"
+    cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": elsewhere}})
+    name = policy("cpu", budgets={"cpu": "20m"})
+    policy("more", budgets={"cpu": "1.5"})
+    for where in (namespace, elsewhere):
+        operator("busy", where=where, module={"url": busy}, sleep={"policy": "Never"})
+
+    def counted(series, where):
+        return host.metrics().get(f'hangar_guest_cpu_{series}{{namespace="{where}"}}', 0)
+    eventually(lambda: counted("seconds_total", elsewhere) > 3, "the neighbour works", 240)
+    eventually(lambda: counted("braked_seconds_total", namespace) > 0, "the namespace is braked", 60)
+    assert counted("seconds_total", elsewhere) > 2 * counted("seconds_total", namespace)
+    assert counted("namespace_limit_cores", namespace) == 0.02
+    assert counted("braked_seconds_total", elsewhere) == 0 == counted("namespace_limit_cores", elsewhere)
+
+    def usage():
+        return (cluster.get(*USAGE, "hangar", namespace) or {}).get("status", {}).get("cpu", {})
+    eventually(lambda: usage().get("policy") == name and usage()["limit"] == 20, "its usage shows the bound", 90)
+    assert "limit" not in cluster.get(*USAGE, "hangar", elsewhere)["status"]["cpu"]
+
+    # Neither a deletion nor the rest of the host waits.
+    cluster.delete(*OPERATOR, "busy", namespace)
+    cluster.delete(*OPERATOR, "busy", elsewhere)
+    eventually(lambda: not any(f"{where}/busy" in series for series in host.metrics() for where in (namespace, elsewhere)), "both have ended", 60)
+    cluster.delete("v1", "Namespace", elsewhere)
+
+
+def test_a_braked_namespace_goes_on_when_its_policy_allows_more(cluster, host, namespace, policy, operator, busy):
+    policy("cpu", budgets={"cpu": "1m"})
+    operator("busy", module={"url": busy}, sleep={"policy": "Never"})
+    wakes = f'hangar_controller_wakes_total{{controller="{namespace}/busy"}}'
+    eventually(lambda: host.metrics().get(f'hangar_guest_cpu_braked_seconds_total{{namespace="{namespace}"}}', 0) > 0, "it is braked", 120)
+    seen = host.metrics().get(wakes, 0)
+
+    # What it owes at this rate takes minutes.
+    policy("cpu", budgets={"cpu": "2"})
+    eventually(lambda: host.metrics().get(wakes, 0) > seen + 20, "it works", 60)
+
+
 # What a policy may say ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("spec, complaint", [
     ({"budgets": {"guestMemory": "much"}}, "spec.budgets.guestMemory"),
     ({"budgets": {"guestDisk": "much"}}, "spec.budgets.guestDisk"),
+    ({"budgets": {"cpu": "much"}}, "spec.budgets.cpu"),
+    ({"budgets": {"cpu": "0"}}, "more than nothing"),
     ({"budgets": {"feeds": 65}}, "spec.budgets.feeds"),
     ({"budgets": {"fetches": 0}}, "spec.budgets.fetches"),
     ({"modules": {"urls": ["registry.example.com/*"]}}, "spec.modules.urls"),
@@ -312,7 +372,7 @@ def test_a_policy_that_makes_no_sense_is_refused_by_the_api_server(cluster, spec
 
 
 def test_kubectl_explains_every_field(cluster):
-    for field in ("spec", "spec.namespaceSelector", "spec.budgets.guestMemory", "spec.budgets.guestDisk", "spec.budgets.operators", "spec.budgets.feeds", "spec.budgets.ownWatches",
+    for field in ("spec", "spec.namespaceSelector", "spec.budgets.guestMemory", "spec.budgets.guestDisk", "spec.budgets.cpu", "spec.budgets.operators", "spec.budgets.feeds", "spec.budgets.ownWatches",
                   "spec.budgets.upstreamRequests", "spec.budgets.fetches", "spec.modules.urls", "spec.modules.http", "spec.modules.insecure", "spec.modules.privateAddresses",
                   "spec.serviceAccounts"):
         text = cluster.kubectl("explain", f"tenantpolicies.{field}")

@@ -6,6 +6,7 @@
 #include "abi/statemachine/machine.h"
 #include "base/result.h"
 #include "budget/consumer.h"
+#include "budget/fair_slots.h"
 #include "io/task.h"
 #include "wasm/guest_memory.h"
 #include "wasm/instance.h"
@@ -100,6 +101,8 @@ class BundleMachine final : public Machine {
          .texts = {std::move(first)},
          .more_arguments = {static_cast<std::uint64_t>(request), first_bytes, second_bytes}});
     CallState state;
+    const budget::FairSlots::Slot slot =
+        HANGAR_CO_TRY(co_await runtime_.turns.acquire(asker.consumer, {}, stop));
     const wasm::TurnReport report = co_await runtime_.instances.run(
         beginning_, limits_.memory_bytes_max, turn, state,
         {.cpu_time_max = limits_.cpu_time_max, .consumer = std::move(asker.consumer)},

@@ -6,6 +6,7 @@
 #include "base/result.h"
 #include "budget/beneficiaries.h"
 #include "budget/consumer.h"
+#include "budget/fair_slots.h"
 #include "io/task.h"
 #include "wasm/guest_memory.h"
 #include "wasm/instance.h"
@@ -186,6 +187,8 @@ class HandleEventMachine final : public Machine {
     calls.push_back(std::move(call));
     HandleEventTurn turn(entry_.allocator, std::move(calls), returns);
     CallState state;
+    const budget::FairSlots::Slot slot =
+        HANGAR_CO_TRY(co_await runtime_.turns.acquire(asker.consumer, {}, stop));
     const wasm::TurnReport report =
         co_await run(turn, state, std::move(asker.consumer), std::move(stop));
     if (asker.cost != nullptr) {

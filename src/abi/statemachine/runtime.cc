@@ -7,6 +7,8 @@
 #include "base/result.h"
 #include "base/utf8.h"
 #include "budget/beneficiaries.h"
+#include "budget/fair_slots.h"
+#include "budget/rates.h"
 #include "io/event.h"
 #include "io/task.h"
 #include "io/workers.h"
@@ -119,8 +121,10 @@ Runtime::Native::Native(wasm::CodeCache& cache_in, std::filesystem::path image_d
       image_directory(std::move(image_directory_in)),
       functions(cache.engine()),
       instances(cache.engine(), functions),
+      turns(cache.engine().loop(), {.slots = 2 * std::size_t{limits::kGuestRunsMax}}),
       starting_(cache.engine().loop(), 1) {
   wasm::wasi::add_preview1(functions);
+  if (budget::Rates* const rates = cache.engine().rates()) turns.brake(*rates);
 }
 
 io::Task<Result<std::shared_ptr<const wasm::Checkpoint>>> Runtime::Native::script_beginning(

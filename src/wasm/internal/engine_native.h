@@ -2,6 +2,7 @@
 #pragma once
 
 #include "budget/fair_slots.h"
+#include "budget/rates.h"
 #include "budget/reservation_queue.h"
 #include "io/event.h"
 #include "io/turns.h"
@@ -68,6 +69,7 @@ struct Engine::Native {
   }
 
   const Duration sleeping_code_kept;
+  budget::Rates* const rates;  // Null: there are none.
   // One load at a time of each module whose code was unloaded.
   io::Turns<const SleepableModule::Native*> code_loads;
   // Directories of images, each stored once for all modules; they last as long as the engine.

@@ -4,6 +4,7 @@
 #include "base/time.h"
 #include "budget/consumer.h"
 #include "budget/fair_queue.h"
+#include "io/loop.h"
 
 #include <chrono>
 #include <cstdint>
@@ -56,6 +57,7 @@ std::optional<Duration> ReadyQueue::slice(const budget::Tenant& tenant) const {
 void ReadyQueue::run_next() {
   Queue::Taken taken = take();
   const std::uint64_t cost = taken.item.step();
+  if (rates_ != nullptr) rates_->charge(taken.consumer.tenant, cost, io::Loop::now());
   {
     const std::scoped_lock lock(mutex_);
     queue_.done(taken.consumer, cost);

@@ -4,6 +4,7 @@
 #include "base/time.h"
 #include "budget/consumer.h"
 #include "budget/fair_queue.h"
+#include "budget/rates.h"
 #include "io/workers.h"
 
 #include <condition_variable>
@@ -31,7 +32,9 @@ class ReadyQueue {
   // How often a module may continue before others that have waited longer.
   static constexpr std::size_t kInARowMax = 8;
 
-  explicit ReadyQueue(io::Workers& workers) : workers_(workers) {}
+  // `rates` is charged with the time of each step; null: there are none. Both outlive this.
+  explicit ReadyQueue(io::Workers& workers, budget::Rates* rates = nullptr)
+      : workers_(workers), rates_(rates) {}
   ReadyQueue(const ReadyQueue&) = delete;
   ReadyQueue& operator=(const ReadyQueue&) = delete;
   // Must be called when no guest waits. Waits for workers that are still recording what the last
@@ -56,6 +59,7 @@ class ReadyQueue {
   [[nodiscard]] std::optional<Queue::Taken> take_same_module();
 
   io::Workers& workers_;
+  budget::Rates* const rates_;
   mutable std::mutex mutex_;
   std::condition_variable nobody_runs_;
   Queue queue_;

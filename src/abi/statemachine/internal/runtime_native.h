@@ -6,6 +6,7 @@
 #include "base/result.h"
 #include "budget/beneficiaries.h"
 #include "budget/consumer.h"
+#include "budget/fair_slots.h"
 #include "io/event.h"
 #include "io/task.h"
 #include "wasm/code_cache.h"
@@ -42,6 +43,9 @@ struct Runtime::Native {
   const std::filesystem::path image_directory;
   wasm::HostFunctions functions;
   wasm::WarmInstances instances;  // Shared by all machines.
+  // Slots for calls of machines, so that a namespace that has used its rate begins none. There are
+  // twice as many as guests run at a time: a namespace that waits for memory takes half at most.
+  budget::FairSlots turns;
 
  private:
   io::Semaphore starting_;

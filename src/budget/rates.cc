@@ -1,0 +1,121 @@
+#include "budget/rates.h"
+
+#include "base/time.h"
+#include "base/token_bucket.h"
+#include "budget/consumer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace hangar::budget {
+
+namespace {
+
+// Beyond that many, tenants that have done nothing for an hour are forgotten.
+constexpr std::size_t kAccountsMax = 10'000;
+constexpr std::chrono::hours kIdle{1};
+
+// A millicore is a millisecond of processor time a second.
+TokenBucket::Options bucket_of(std::uint64_t millicores) {
+  const auto per_second = static_cast<double>(millicores);
+  return {.per_second = per_second, .burst = per_second * static_cast<double>(kRateWindow.count())};
+}
+
+}  // namespace
+
+void Rates::charge(const Tenant& tenant, std::uint64_t nanoseconds, Instant now) {
+  if (tenant.is_host() || nanoseconds == 0) return;
+  const std::scoped_lock lock(mutex_);
+  if (accounts_.size() >= kAccountsMax && !accounts_.contains(tenant)) forget_idle(now);
+  Account& account = accounts_[tenant];
+  roll(account, now);
+  account.nanoseconds += nanoseconds;
+  account.window_nanoseconds += nanoseconds;
+  account.unpaid_milliseconds += static_cast<double>(nanoseconds) / 1e6;
+}
+
+Duration Rates::wait_of(const Tenant& tenant, Instant now) {
+  if (tenant.is_host()) return Duration::zero();
+  const std::optional<std::uint64_t> limit = limit_ ? limit_(tenant) : std::nullopt;
+  const std::scoped_lock lock(mutex_);
+  const auto found = accounts_.find(tenant);
+  // A tenant that was never charged has its whole burst.
+  if (found == accounts_.end()) return Duration::zero();
+  Account& account = found->second;
+  if (!limit) {
+    account.bucket.reset();
+  } else if (!account.bucket || account.millicores != *limit) {
+    account.millicores = *limit;
+    account.bucket.emplace(bucket_of(*limit));
+  }
+  const double unpaid = std::exchange(account.unpaid_milliseconds, 0);
+  Duration wait = Duration::zero();
+  if (account.bucket) {
+    account.bucket->take(now, unpaid);
+    wait = account.bucket->until_one(now);
+  }
+  const bool was_braked = account.braked_since != Instant();
+  if (wait > Duration::zero()) {
+    if (!was_braked) account.braked_since = now;
+    account.braked_until = now + wait;
+  } else if (was_braked) {
+    account.braked += braked_time(account, now);
+    account.braked_since = Instant();
+  }
+  return wait;
+}
+
+Rates::Use Rates::use_of(const Tenant& tenant, Instant now) const {
+  const std::scoped_lock lock(mutex_);
+  const auto found = accounts_.find(tenant);
+  return found == accounts_.end() ? Use() : use_of(found->second, now);
+}
+
+std::vector<Rates::TenantUse> Rates::uses(Instant now) const {
+  const std::scoped_lock lock(mutex_);
+  std::vector<TenantUse> uses;
+  uses.reserve(accounts_.size());
+  for (const auto& [tenant, account] : accounts_)
+    uses.push_back({.tenant = tenant, .use = use_of(account, now)});
+  return uses;
+}
+
+Rates::Use Rates::use_of(Account account, Instant now) {
+  roll(account, now);
+  Use use{.millicores = account.last_nanoseconds /
+                        static_cast<std::uint64_t>(Duration(kRateMeasured).count() / 1000),
+          .total = Duration(static_cast<Duration::rep>(account.nanoseconds)),
+          .braked = account.braked,
+          .limit_millicores = std::nullopt};
+  if (account.braked_since != Instant()) use.braked += braked_time(account, now);
+  if (account.bucket) use.limit_millicores = account.millicores;
+  return use;
+}
+
+// Nobody asks any more where the work that waited was given up.
+Duration Rates::braked_time(const Account& account, Instant now) {
+  return std::min(now, account.braked_until) - account.braked_since;
+}
+
+void Rates::roll(Account& account, Instant now) {
+  if (account.window_began == Instant()) account.window_began = now;
+  if (now < account.window_began + kRateMeasured) return;
+  const bool is_next = now < account.window_began + 2 * kRateMeasured;
+  account.last_nanoseconds = is_next ? account.window_nanoseconds : 0;
+  account.window_nanoseconds = 0;
+  account.window_began = is_next ? account.window_began + kRateMeasured : now;
+}
+
+void Rates::forget_idle(Instant now) {
+  for (auto at = accounts_.begin(); at != accounts_.end();)
+    at = at->second.window_began + kIdle < now ? accounts_.erase(at) : std::next(at);
+}
+
+}  // namespace hangar::budget

@@ -1,0 +1,132 @@
+#include "budget/rates.h"
+
+#include "base/time.h"
+#include "budget/consumer.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <thread>
+#include <vector>
+
+namespace hangar::budget {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+const Instant kNow = Instant() + std::chrono::hours(1);
+const Tenant kBounded = Tenant::of_namespace("bounded");
+const Tenant kFree = Tenant::of_namespace("free");
+
+std::uint64_t nanoseconds(Duration duration) {
+  return static_cast<std::uint64_t>(duration.count());
+}
+
+class RatesTest : public ::testing::Test {
+ protected:
+  RatesTest() {
+    rates_.limit_tenants(
+        [this](const Tenant& tenant) { return tenant == kBounded ? limit_ : std::nullopt; });
+  }
+
+  std::optional<std::uint64_t> limit_ = 100;
+  Rates rates_;
+};
+
+TEST_F(RatesTest, ATenantThatHasUsedMoreThanItsRateWaitsUntilTimeHasPaid) {
+  EXPECT_EQ(rates_.wait_of(kBounded, kNow), Duration::zero());
+  // A burst of 500 ms is free; 100 ms more take a second.
+  rates_.charge(kBounded, nanoseconds(milliseconds(600)), kNow);
+
+  const Duration wait = rates_.wait_of(kBounded, kNow);
+  EXPECT_GT(wait, seconds(1));
+  EXPECT_LT(wait, milliseconds(1100));
+  EXPECT_GT(rates_.wait_of(kBounded, kNow + seconds(1)), Duration::zero());
+  EXPECT_EQ(rates_.wait_of(kBounded, kNow + wait), Duration::zero());
+}
+
+TEST_F(RatesTest, OverALongTimeATenantUsesItsRate) {
+  Instant now = kNow;
+  Duration used{};
+  while (now < kNow + seconds(600)) {
+    const Duration wait = rates_.wait_of(kBounded, now);
+    if (wait > Duration::zero()) {
+      now += wait;
+      continue;
+    }
+    rates_.charge(kBounded, nanoseconds(milliseconds(250)), now);
+    used += milliseconds(250);
+    now += milliseconds(250);
+  }
+  // A tenth of ten minutes, the burst, and one turn.
+  EXPECT_LE(used, seconds(60) + milliseconds(750));
+  EXPECT_GE(used, seconds(59));
+}
+
+TEST_F(RatesTest, OthersAndTheHostDoNotWait) {
+  rates_.charge(kBounded, nanoseconds(seconds(60)), kNow);
+  rates_.charge(kFree, nanoseconds(seconds(60)), kNow);
+  rates_.charge(Tenant::host(), nanoseconds(seconds(60)), kNow);
+
+  EXPECT_GT(rates_.wait_of(kBounded, kNow), Duration::zero());
+  EXPECT_EQ(rates_.wait_of(kFree, kNow), Duration::zero());
+  EXPECT_EQ(rates_.wait_of(Tenant::host(), kNow), Duration::zero());
+  EXPECT_EQ(rates_.uses(kNow).size(), 2U) << "the host's work is not counted";
+}
+
+TEST_F(RatesTest, AnotherLimitBeginsAnewAndNoneFrees) {
+  rates_.charge(kBounded, nanoseconds(seconds(60)), kNow);
+  ASSERT_GT(rates_.wait_of(kBounded, kNow), Duration::zero());
+
+  limit_.reset();
+  EXPECT_EQ(rates_.wait_of(kBounded, kNow), Duration::zero());
+  EXPECT_FALSE(rates_.use_of(kBounded, kNow).limit_millicores.has_value());
+  limit_ = 50;
+  EXPECT_EQ(rates_.wait_of(kBounded, kNow), Duration::zero());
+  EXPECT_EQ(rates_.use_of(kBounded, kNow).limit_millicores, 50U);
+  rates_.charge(kBounded, nanoseconds(milliseconds(300)), kNow);
+  EXPECT_GT(rates_.wait_of(kBounded, kNow), milliseconds(900));
+}
+
+TEST_F(RatesTest, ShowsWhatIsUsedOverTime) {
+  for (int second = 0; second < 15; ++second)
+    rates_.charge(kFree, nanoseconds(milliseconds(300)), kNow + seconds(second));
+
+  EXPECT_EQ(rates_.use_of(kFree, kNow + seconds(14)).millicores, 0U) << "not measured yet";
+  const Rates::Use use = rates_.use_of(kFree, kNow + seconds(16));
+  EXPECT_EQ(use.millicores, 300U);
+  EXPECT_EQ(use.total, milliseconds(4500));
+  EXPECT_EQ(rates_.use_of(kFree, kNow + seconds(31)).millicores, 0U) << "it rests";
+}
+
+TEST_F(RatesTest, CountsHowLongATenantWasBraked) {
+  rates_.charge(kBounded, nanoseconds(milliseconds(600)), kNow);
+  ASSERT_GT(rates_.wait_of(kBounded, kNow), Duration::zero());
+
+  EXPECT_EQ(rates_.use_of(kBounded, kNow + seconds(1)).braked, seconds(1));
+  const Duration in_all = rates_.use_of(kBounded, kNow + seconds(9)).braked;
+  EXPECT_GT(in_all, seconds(1));
+  EXPECT_LT(in_all, milliseconds(1100)) << "although nobody asks again";
+  ASSERT_EQ(rates_.wait_of(kBounded, kNow + seconds(9)), Duration::zero());
+  EXPECT_EQ(rates_.use_of(kBounded, kNow + seconds(20)).braked, in_all);
+  EXPECT_EQ(rates_.use_of(kFree, kNow).braked, Duration::zero());
+}
+
+TEST_F(RatesTest, AreChargedByManyThreads) {
+  std::vector<std::jthread> threads;
+  for (int thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([this] {
+      for (int turn = 0; turn < 1000; ++turn)
+        rates_.charge(kFree, 1000, kNow);
+    });
+  }
+  threads.clear();
+
+  EXPECT_EQ(rates_.use_of(kFree, kNow).total, milliseconds(4));
+}
+
+}  // namespace
+}  // namespace hangar::budget
