@@ -288,7 +288,7 @@ def test_what_a_namespace_uses_can_be_read_by_who_may_read_that_namespace_only(c
 def test_a_namespace_with_a_flight_or_an_instance_has_a_usage_until_both_are_gone(cluster, host, namespace, unique):
     plural, kind = f"{unique}ones", f"{unique.capitalize()}one"
     airway = f"{plural}.e2e.hangar.dev"
-    cluster.apply(airways.airway(plural, kind, flight("behave")))
+    cluster.apply(airways.airway(plural, kind, flight("greeting_rust")))
     cluster.learn("e2e.hangar.dev/v1", kind, plural)
     eventually(lambda: condition(cluster.get("yoke.cd/v1alpha1", "Airway", airway)).get("status") == "True", "the Airway is ready", COMPILED)
 
@@ -297,9 +297,9 @@ def test_a_namespace_with_a_flight_or_an_instance_has_a_usage_until_both_are_gon
         return one and one["status"][what]["used"]
     assert used("flights") is None
     flights.allow(cluster, namespace)
-    cluster.create(flights.manifest("it", namespace, inputObject=flights.behaving("it", "basic")))
+    cluster.create(flights.manifest("it", namespace, wasm="greeting_rust", inputObject=flights.greeting("it", namespace)))
     eventually(lambda: used("flights") == 1 and used("instances") == 0, "the Flight is counted", 90)
-    cluster.create(airways.instance(kind, "one", {"behaviour": "basic"}, namespace))
+    cluster.create(airways.instance(kind, "one", {"text": "hi"}, namespace))
     eventually(lambda: used("instances") == 1, "the instance is counted", 90)
 
     cluster.delete(*flights.FLIGHT, "it", namespace)
