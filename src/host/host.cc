@@ -404,7 +404,8 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                                  .disk = operator_parts.snapshots->accounts(),
                                  .rates = supply.rates,
                                  .gateway = operator_parts.gateway,
-                                 .fetcher = supply.fetcher});
+                                 .fetcher = supply.fetcher,
+                                 .output = output.allowances()});
 }
 
 void Host::Parts::on_leading() {

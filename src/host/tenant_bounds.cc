@@ -5,6 +5,7 @@
 #include "gateway/gateway.h"
 #include "gateway/tenant_bounds.h"
 #include "modules/fetcher.h"
+#include "output/namespace_allowances.h"
 #include "tenants/policies.h"
 #include "tenants/rules.h"
 
@@ -72,6 +73,14 @@ void apply_tenant_bounds(tenants::Policies& policies, const TenantBounded& bound
   bounded.gateway.limit_tenants([&policies](const std::string& tenant) {
     return gateway_bounds(*policies.rules_of(tenant));
   });
+  bounded.output.limit_namespaces(
+      [&policies](const std::string& name) -> std::optional<output::NamespaceAllowances::Bound> {
+        const std::optional<tenants::Bound> most =
+            policies.rules_of(name)->output_bytes_per_second();
+        if (!most) return std::nullopt;
+        return output::NamespaceAllowances::Bound{.bytes_per_second = most->value,
+                                                  .set_by = who(*most)};
+      });
   bounded.fetcher.limit_tenants([&policies](const budget::Tenant& tenant) {
     // Modules of cluster-scoped objects belong to administrators.
     if (tenant.namespace_name().empty()) return modules::kFetchesPerTenantMax;

@@ -1,11 +1,12 @@
 // Applies the limits of TenantPolicies to the parts that enforce them: memory, disk, processor
-// time, watches, fetches.
+// time, watches, fetches, output.
 #pragma once
 
 #include "budget/accounts.h"
 #include "budget/rates.h"
 #include "gateway/gateway.h"
 #include "modules/fetcher.h"
+#include "output/namespace_allowances.h"
 #include "tenants/policies.h"
 
 namespace hangar::host {
@@ -16,6 +17,7 @@ struct TenantBounded {
   budget::Rates& rates;      // Processor time.
   gateway::Gateway& gateway;
   modules::Fetcher& fetcher;
+  output::NamespaceAllowances& output;
 };
 
 // Applies the limits now and whenever policies change. All of these objects must live as long as

@@ -10,4 +10,8 @@ namespace hangar::limits {
 // Kept of an operator's last lines, for `hangar logs`.
 inline constexpr std::uint64_t kOperatorLogBytesMax = 64 * kKiB;
 
+// Of all guests of one namespace: four guests at their default rate. A log of that much is 84 GiB
+// a day.
+inline constexpr std::uint64_t kNamespaceOutputBytesPerSecond = kMiB;
+
 }  // namespace hangar::limits

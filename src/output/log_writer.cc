@@ -21,6 +21,8 @@ namespace {
 // A thousand operators could print more in a second at the default rate; output that the disk does
 // not accept within seconds is not worth memory.
 constexpr std::uint64_t kWaitingBytesMax = 8 * limits::kMiB;
+// So that the output of one namespace does not cost that of the others.
+constexpr std::uint64_t kWaitingBytesOfOneMax = kWaitingBytesMax / 4;
 
 // A part of limits::kShutdownMax.
 constexpr std::chrono::seconds kFlushMax{2};
@@ -36,16 +38,19 @@ void LogWriter::begin(LogFiles::Owner owner) {
 
 void LogWriter::append(LogFiles::Owner owner, std::string text) {
   const std::uint64_t bytes = text.size();
-  if (waiting_bytes_ + bytes > kWaitingBytesMax) {
+  std::uint64_t& of_namespace = waiting_by_namespace_[owner.key.namespace_];
+  if (waiting_bytes_ + bytes > kWaitingBytesMax || of_namespace + bytes > kWaitingBytesOfOneMax) {
+    if (of_namespace == 0) waiting_by_namespace_.erase(owner.key.namespace_);
     if (dropped_bytes_ == 0) log_.warning("output is not kept: the disk does not keep up");
     dropped_bytes_ += bytes;
     return;
   }
   waiting_bytes_ += bytes;
+  of_namespace += bytes;
   thread_.submit([this, owner = std::move(owner), text = std::move(text)] {
-    loop_.post([this, bytes = text.size(), written = logs_.append(owner, text)] {
-      on_appended(bytes, written);
-    });
+    loop_.post(
+        [this, namespace_name = owner.key.namespace_, bytes = text.size(),
+         written = logs_.append(owner, text)] { on_appended(namespace_name, bytes, written); });
   });
 }
 
@@ -72,8 +77,11 @@ io::Task<void> LogWriter::flush() {
   }
 }
 
-void LogWriter::on_appended(std::uint64_t bytes, const Result<>& written) {
+void LogWriter::on_appended(const std::string& namespace_name, std::uint64_t bytes,
+                            const Result<>& written) {
   waiting_bytes_ -= bytes;
+  const auto of_namespace = waiting_by_namespace_.find(namespace_name);
+  if ((of_namespace->second -= bytes) == 0) waiting_by_namespace_.erase(of_namespace);
   if (!written) log_.warning("output is not kept", {{"error", written.error().message()}});
   if (dropped_bytes_ == 0 || waiting_bytes_ > 0) return;
   log_.warning("the disk keeps up again", {{"dropped_bytes", std::exchange(dropped_bytes_, 0)}});

@@ -1,7 +1,8 @@
 // Writes guests' output, on a thread of its own and in the order of the calls: a disk that is slow
 // or hangs blocks neither the loop nor guests.
 //
-// Output that waits for the disk is bounded; beyond that it is dropped, and the log says how much.
+// Output that waits for the disk is bounded, for each namespace and for all; beyond that it is
+// dropped, and the log says how much.
 #pragma once
 
 #include "base/log.h"
@@ -11,9 +12,11 @@
 #include "io/workers.h"
 #include "kube/object.h"
 #include "output/log_files.h"
+#include "output/namespace_allowances.h"
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -33,18 +36,23 @@ class LogWriter {
   void remove_others(std::vector<kube::ObjectKey> keys, std::string resource = {});
   void remove_other_resources(std::vector<std::string> resources);
 
+  // What namespaces may print. Who appends asks before.
+  [[nodiscard]] NamespaceAllowances& allowances() { return allowances_; }
+
   // Waits until everything is written, for some seconds at most.
   [[nodiscard]] io::Task<void> flush();
 
  private:
-  void on_appended(std::uint64_t bytes, const Result<>& written);
+  void on_appended(const std::string& namespace_name, std::uint64_t bytes, const Result<>& written);
 
   io::Loop& loop_;
   const LogFiles logs_;
   const Log log_;
+  NamespaceAllowances allowances_;
   std::uint64_t waiting_bytes_ = 0;
-  std::uint64_t dropped_bytes_ = 0;  // Since the disk was last in time.
-  io::Workers thread_;               // Ends before the members it uses.
+  std::map<std::string, std::uint64_t> waiting_by_namespace_;  // Those with any.
+  std::uint64_t dropped_bytes_ = 0;                            // Since the disk was last in time.
+  io::Workers thread_;                                         // Ends before the members it uses.
 };
 
 }  // namespace hangar::output

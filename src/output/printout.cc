@@ -43,15 +43,23 @@ void Printout::keep(std::span<const Line> lines, std::uint64_t dropped_bytes) {
   for (const Line& line : lines) {
     const std::string formatted =
         LogFiles::format({.time = time, .stream = line.stream, .text = line.text});
-    if (allowance_.take(formatted.size(), now)) {
-      write(line, formatted);
+    std::optional<std::string> refused;
+    if (!allowance_.take(formatted.size(), now)) {
+      refused = bound_;
     } else {
+      refused = sinks_.files.allowances().refuse(owner_.key.namespace_, formatted.size(), now);
+    }
+    if (refused) {
       allowance_.drop(line.text.size() + 1);
+      dropped_by_ = *std::move(refused);
+    } else {
+      write(line, formatted);
     }
   }
+  if (dropped_bytes > 0) dropped_by_ = bound_;
   allowance_.drop(dropped_bytes);
   if (const std::optional<std::uint64_t> dropped = allowance_.tell_dropped(now)) {
-    const std::string told = fmt::format("[{} more bytes were dropped: {}]", *dropped, bound_);
+    const std::string told = fmt::format("[{} more bytes were dropped: {}]", *dropped, dropped_by_);
     const Line line{.stream = "stderr", .text = told};
     write(line, LogFiles::format({.time = time, .stream = line.stream, .text = line.text}));
   }

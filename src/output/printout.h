@@ -48,7 +48,8 @@ class Printout {
   const LogFiles::Owner owner_;
   const std::string bound_;
   Allowance allowance_;
-  io::Loop::Timer timer_;  // Runs while there is something to report.
+  std::string dropped_by_;  // The bound that the last dropped line did not fit.
+  io::Loop::Timer timer_;   // Runs while there is something to report.
 };
 
 // The lines of a text, each of at most limits::kOperatorLineBytesMax.

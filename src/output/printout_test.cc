@@ -7,12 +7,14 @@
 #include "io/task.h"
 #include "output/log_files.h"
 #include "output/log_writer.h"
+#include "output/namespace_allowances.h"
 #include "wasm/test_guests.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -63,6 +65,36 @@ TEST(Printout, KeepsWhatIsPrintedAndSaysWhatIsNot) {
   EXPECT_THAT(text, HasSubstr("more bytes were dropped: the bound]"));
   EXPECT_LT(text.size(), flood.size() * 3 / 2);
   EXPECT_FALSE(printout.is_as_new());
+}
+
+TEST(Printout, GuestsOfOneNamespaceShareItsBound) {
+  const wasm::TemporaryDirectory directory;
+  io::Loop loop;
+  const LogFiles logs(directory.path());
+  LogWriter writer(loop, logs, Log());
+  writer.allowances().limit_namespaces(
+      [](const std::string& name) -> std::optional<NamespaceAllowances::Bound> {
+        if (name != "strangers") return std::nullopt;
+        return NamespaceAllowances::Bound{.bytes_per_second = 100, .set_by = "TenantPolicy p"};
+      });
+  const Log log;
+  const Printout::Sinks sinks{.loop = loop, .files = writer, .log = log};
+  const LogFiles::Owner first{.key = {"strangers", "first"}, .uid = "1"};
+  const LogFiles::Owner second{.key = {"strangers", "second"}, .uid = "2"};
+  const LogFiles::Owner other{.key = {"team", "other"}, .uid = "3"};
+  const std::string text(500, '.');
+
+  for (const LogFiles::Owner& owner : {first, second, other}) {
+    Printout printout(sinks, owner, limits::kMiB, "the guest's bound");
+    printout.keep(lines_of("stdout", text), 0);
+    EXPECT_TRUE(io::run_to_end(loop, flushed(writer)));
+  }
+
+  EXPECT_THAT(logs.read(first.key).value_or(""), HasSubstr(text));
+  EXPECT_THAT(logs.read(second.key).value_or(""),
+              HasSubstr("[501 more bytes were dropped: guests of namespace strangers may print 100 "
+                        "bytes a second together (TenantPolicy p)]"));
+  EXPECT_THAT(logs.read(other.key).value_or(""), HasSubstr(text));
 }
 
 }  // namespace

@@ -125,6 +125,10 @@ std::optional<Bound> Rules::cpu_millicores() const {
   return least(&Budgets::cpu_millicores);
 }
 
+std::optional<Bound> Rules::output_bytes_per_second() const {
+  return least(&Budgets::output_bytes_per_second);
+}
+
 std::optional<Bound> Rules::operators() const {
   return least(&Budgets::operators);
 }

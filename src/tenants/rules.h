@@ -55,6 +55,7 @@ class Rules {
   [[nodiscard]] std::optional<Bound> guest_memory_bytes() const;
   [[nodiscard]] std::optional<Bound> guest_disk_bytes() const;
   [[nodiscard]] std::optional<Bound> cpu_millicores() const;
+  [[nodiscard]] std::optional<Bound> output_bytes_per_second() const;
   [[nodiscard]] std::optional<Bound> operators() const;
   [[nodiscard]] std::optional<Bound> feeds() const;
   [[nodiscard]] std::optional<Bound> own_watches() const;

@@ -63,7 +63,7 @@ modules::Source source(std::string reference) {
 TEST(TenantPolicy, IsReadWithAllItsFields) {
   const TenantPolicy read = policy("strangers", R"({
     "namespaceSelector": {"matchLabels": {"team": "a"}},
-    "budgets": {"guestMemory": "256Mi", "guestDisk": "1Gi", "cpu": "1500m", "operators": 5, "feeds": 0, "ownWatches": 7,
+    "budgets": {"guestMemory": "256Mi", "guestDisk": "1Gi", "cpu": "1500m", "output": "64Ki", "operators": 5, "feeds": 0, "ownWatches": 7,
                 "upstreamRequests": 4, "fetches": 1},
     "modules": {"urls": ["oci://registry.example.com/*/*"], "http": false, "insecure": false,
                 "privateAddresses": false},
@@ -75,6 +75,7 @@ TEST(TenantPolicy, IsReadWithAllItsFields) {
   EXPECT_EQ(read.budgets, (Budgets{.guest_memory_bytes = 256 * limits::kMiB,
                                    .guest_disk_bytes = 1024 * limits::kMiB,
                                    .cpu_millicores = 1500,
+                                   .output_bytes_per_second = 64 * limits::kKiB,
                                    .operators = 5,
                                    .feeds = 0,
                                    .own_watches = 7,
@@ -119,6 +120,7 @@ TEST(TenantPolicy, SaysWhichFieldMakesNoSense) {
           {R"({"budgets":{"guestMemory":5}})", "spec.budgets.guestMemory"},
           {R"({"budgets":{"cpu":"much"}})", "spec.budgets.cpu"},
           {R"({"budgets":{"cpu":"0"}})", "spec.budgets.cpu"},
+          {R"({"budgets":{"output":"loud"}})", "spec.budgets.output"},
           {R"({"budgets":{"operators":-1}})", "spec.budgets.operators"},
           {R"({"budgets":{"fetches":0}})", "spec.budgets.fetches"},
           {R"({"modules":{"http":"no"}})", "spec.modules.http"},
@@ -199,8 +201,8 @@ TEST(Rules, WithoutPoliciesNarrowNothing) {
   EXPECT_TRUE(none.check_module({.reference = "http://example.com/a.wasm", .insecure = true}));
   EXPECT_TRUE(none.check_operator_count(1'000'000));
   EXPECT_FALSE(none.guest_memory_bytes() || none.guest_disk_bytes() || none.cpu_millicores() ||
-               none.operators() || none.feeds() || none.own_watches() || none.upstream_requests() ||
-               none.fetches());
+               none.output_bytes_per_second() || none.operators() || none.feeds() ||
+               none.own_watches() || none.upstream_requests() || none.fetches());
   EXPECT_EQ(none.requester("n").public_because(), "");
 }
 
@@ -257,13 +259,14 @@ TEST(Rules, AServiceAccountHasToBeInEachPolicysList) {
 
 TEST(Rules, OfNumbersTheLeastCountsAndNamesItsPolicy) {
   const Rules both = rules(
-      {R"({"budgets":{"guestMemory":"64Mi","guestDisk":"1Gi","cpu":"2","operators":9,"feeds":3}})",
+      {R"({"budgets":{"guestMemory":"64Mi","guestDisk":"1Gi","cpu":"2","output":"1k","operators":9,"feeds":3}})",
        R"({"budgets":{"guestMemory":"32Mi","cpu":"1.5","operators":9,"fetches":2}})",
        R"({"budgets":{"cpu":"1600m"}})"});
 
   EXPECT_EQ(both.guest_memory_bytes(), (Bound{.value = 32 * limits::kMiB, .policy = "b"}));
   EXPECT_EQ(both.guest_disk_bytes(), (Bound{.value = 1024 * limits::kMiB, .policy = "a"}));
   EXPECT_EQ(both.cpu_millicores(), (Bound{.value = 1500, .policy = "b"}));
+  EXPECT_EQ(both.output_bytes_per_second(), (Bound{.value = 1000, .policy = "a"}));
   EXPECT_EQ(both.operators(), (Bound{.value = 9, .policy = "a"})) << "the first of two equals";
   EXPECT_EQ(both.feeds(), (Bound{.value = 3, .policy = "a"}));
   EXPECT_EQ(both.fetches(), (Bound{.value = 2, .policy = "b"}));

@@ -96,6 +96,7 @@ Result<Budgets> parse_budgets(const Fields& fields) {
   budgets.guest_memory_bytes = HANGAR_TRY(bytes_at(fields, "guestMemory"));
   budgets.guest_disk_bytes = HANGAR_TRY(bytes_at(fields, "guestDisk"));
   budgets.cpu_millicores = HANGAR_TRY(cores_at(fields, "cpu"));
+  budgets.output_bytes_per_second = HANGAR_TRY(bytes_at(fields, "output"));
   budgets.operators = HANGAR_TRY(count_at(fields, "operators", 0));
   budgets.feeds = HANGAR_TRY(count_at(fields, "feeds", 0));
   budgets.own_watches = HANGAR_TRY(count_at(fields, "ownWatches", 0));

@@ -243,6 +243,23 @@ def test_sleepers_that_do_not_fit_a_policys_disk_stay_in_memory_and_name_it(clus
     cluster.delete("v1", "Namespace", elsewhere)
 
 
+def test_what_a_namespace_prints_beyond_a_policys_bound_is_dropped_and_names_it(cluster, host, namespace, policy, unique):
+    elsewhere = f"{unique}-elsewhere"
+    cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": elsewhere}})
+    name = policy("output", budgets={"output": "100"})
+    lines = [f"line-{index:02}-of-a-guest-that-has-much-to-say" for index in range(40)]
+    for where in (namespace, elsewhere):
+        cluster.create(operators.manifest("loud", where, *(f"print={line}" for line in lines), "sleep=600000"))
+
+    eventually(lambda: all(line in operators.logs(host, "loud", elsewhere) for line in lines), "the other namespace's output is whole", 60)
+    said = eventually(lambda: next((line for line in operators.logs(host, "loud", namespace).splitlines() if "dropped" in line), None), "output is dropped", 60)
+    assert f"guests of namespace {namespace} may print 100 bytes a second together (TenantPolicy {name})" in said, said
+    assert lines[0] in operators.logs(host, "loud", namespace)
+    for where in (namespace, elsewhere):
+        cluster.delete(*OPERATOR, "loud", where)
+    cluster.delete("v1", "Namespace", elsewhere)
+
+
 def test_as_many_operators_run_as_a_policy_allows_the_oldest_first(cluster, host, namespace, policy, operator):
     name = policy("few", budgets={"operators": 1})
     operator("a")
@@ -355,6 +372,7 @@ def test_a_braked_namespace_goes_on_when_its_policy_allows_more(cluster, host, n
 @pytest.mark.parametrize("spec, complaint", [
     ({"budgets": {"guestMemory": "much"}}, "spec.budgets.guestMemory"),
     ({"budgets": {"guestDisk": "much"}}, "spec.budgets.guestDisk"),
+    ({"budgets": {"output": "loud"}}, "spec.budgets.output"),
     ({"budgets": {"cpu": "much"}}, "spec.budgets.cpu"),
     ({"budgets": {"cpu": "0"}}, "more than nothing"),
     ({"budgets": {"feeds": 65}}, "spec.budgets.feeds"),
@@ -372,7 +390,7 @@ def test_a_policy_that_makes_no_sense_is_refused_by_the_api_server(cluster, spec
 
 
 def test_kubectl_explains_every_field(cluster):
-    for field in ("spec", "spec.namespaceSelector", "spec.budgets.guestMemory", "spec.budgets.guestDisk", "spec.budgets.cpu", "spec.budgets.operators", "spec.budgets.feeds", "spec.budgets.ownWatches",
+    for field in ("spec", "spec.namespaceSelector", "spec.budgets.guestMemory", "spec.budgets.guestDisk", "spec.budgets.cpu", "spec.budgets.output", "spec.budgets.operators", "spec.budgets.feeds", "spec.budgets.ownWatches",
                   "spec.budgets.upstreamRequests", "spec.budgets.fetches", "spec.modules.urls", "spec.modules.http", "spec.modules.insecure", "spec.modules.privateAddresses",
                   "spec.serviceAccounts"):
         text = cluster.kubectl("explain", f"tenantpolicies.{field}")
