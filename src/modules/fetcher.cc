@@ -528,8 +528,8 @@ io::Task<Result<CosignProof>> Fetcher::find_proof(Requester requester, Reference
                       {.transport = transport(requester, insecure),
                        .plain_http = insecure,
                        .requester = requester.tenant()});
-    proof = co_await modules::find_proof(registry, std::move(manifest), std::move(signers),
-                                         std::move(stop));
+    proof = co_await modules::find_proof(registry, workers_, std::move(manifest),
+                                         std::move(signers), std::move(stop));
   } else {
     proof = std::unexpected(std::move(credential).error());
   }

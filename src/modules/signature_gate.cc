@@ -127,8 +127,8 @@ io::Task<Result<>> SignatureGate::recall(Reference reference, std::string sha256
   if (rule.requirement != Requirement::Cosign || admitted_.contains({index, sha256})) {
     co_return Result<>();
   }
-  if (const std::optional<CosignProof> proof = co_await read_proof(rule, sha256)) {
-    Result<std::string> layer = verify_proof(*proof, *rule.signers);
+  if (std::optional<CosignProof> proof = co_await read_proof(rule, sha256)) {
+    Result<std::string> layer = co_await verify(rule, *std::move(proof));
     if (layer && HANGAR_CO_TRY(co_await is_layer(*std::move(layer), sha256, std::move(stop)))) {
       note(index, sha256);
       co_return Result<>();
@@ -157,7 +157,7 @@ io::Task<Result<>> SignatureGate::admit(Given given, std::stop_token stop) {
     co_return std::unexpected(
         Error(kind, proof.error().message()).in("module policy: " + describe(rule)));
   }
-  std::string layer = HANGAR_CO_TRY(verify_proof(*proof, *rule.signers));
+  std::string layer = HANGAR_CO_TRY(co_await verify(rule, *proof));
   if (!HANGAR_CO_TRY(co_await is_layer(std::move(layer), given.sha256, std::move(stop)))) {
     Result<> denied = refused(
         rule, fmt::format("the module is not the layer of the signed manifest {}", given.manifest));
@@ -206,6 +206,11 @@ io::Task<std::optional<CosignProof>> SignatureGate::read_proof(const PolicyRule&
         if (!proof) return std::nullopt;
         return *std::move(proof);
       });
+}
+
+io::Task<Result<std::string>> SignatureGate::verify(const PolicyRule& rule, CosignProof proof) {
+  co_return co_await parts_.workers.run(
+      [proof = std::move(proof), signers = rule.signers] { return verify_proof(proof, *signers); });
 }
 
 io::Task<void> SignatureGate::keep_proof(const PolicyRule& rule, const std::string& sha256,

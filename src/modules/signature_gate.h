@@ -92,6 +92,8 @@ class SignatureGate {
                                               const std::string& sha256) const;
   [[nodiscard]] io::Task<std::optional<CosignProof>> read_proof(const PolicyRule& rule,
                                                                 const std::string& sha256);
+  // As verify_proof().
+  [[nodiscard]] io::Task<Result<std::string>> verify(const PolicyRule& rule, CosignProof proof);
   [[nodiscard]] io::Task<void> keep_proof(const PolicyRule& rule, const std::string& sha256,
                                           CosignProof proof);
   // Whether the stored bytes of the module are those of that layer.

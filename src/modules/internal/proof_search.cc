@@ -3,6 +3,7 @@
 #include "base/digest.h"
 #include "base/result.h"
 #include "io/task.h"
+#include "io/workers.h"
 #include "modules/cosign.h"
 #include "modules/internal/registry.h"
 #include "modules/oci_manifest.h"
@@ -32,9 +33,10 @@ bool is_absent(const Error& error) {
 // One search. Used by one task.
 class ProofSearch {
  public:
-  ProofSearch(Registry& registry, std::string digest, std::shared_ptr<const Signers> signers,
-              std::stop_token stop)
+  ProofSearch(Registry& registry, io::Workers& workers, std::string digest,
+              std::shared_ptr<const Signers> signers, std::stop_token stop)
       : registry_(registry),
+        workers_(workers),
         digest_(std::move(digest)),
         signers_(std::move(signers)),
         stop_(std::move(stop)) {}
@@ -108,14 +110,19 @@ class ProofSearch {
       why_not_ = blob.error().message();
       co_return false;
     }
-    if ("sha256:" + sha256_hex(*blob) != listed.blob.digest) {
-      why_not_ = fmt::format("the registry's bytes are not those of blob {}", listed.blob.digest);
-      co_return false;
-    }
     proof_.form = listed.form;
     proof_.blob = *std::move(blob);
     proof_.signature = std::move(listed.signature);
-    const Result<std::string> layer = verify_proof(proof_, *signers_);
+    // A bundle may have many signatures, and a rule many keys.
+    const Result<std::string> layer =
+        co_await workers_.run([proof = proof_, digest = std::move(listed.blob.digest),
+                               signers = signers_]() -> Result<std::string> {
+          if ("sha256:" + sha256_hex(proof.blob) != digest) {
+            return fail(ErrorKind::InvalidInput,
+                        fmt::format("the registry's bytes are not those of blob {}", digest));
+          }
+          return verify_proof(proof, *signers);
+        });
     if (!layer) why_not_ = layer.error().message();
     co_return layer.has_value();
   }
@@ -135,6 +142,7 @@ class ProofSearch {
   }
 
   Registry& registry_;
+  io::Workers& workers_;
   const std::string digest_;
   const std::shared_ptr<const Signers> signers_;
   const std::stop_token stop_;
@@ -146,10 +154,10 @@ class ProofSearch {
 
 }  // namespace
 
-io::Task<Result<CosignProof>> find_proof(Registry& registry, std::string digest,
-                                         std::shared_ptr<const Signers> signers,
+io::Task<Result<CosignProof>> find_proof(Registry& registry, io::Workers& workers,
+                                         std::string digest, std::shared_ptr<const Signers> signers,
                                          std::stop_token stop) {
-  ProofSearch search(registry, std::move(digest), std::move(signers), std::move(stop));
+  ProofSearch search(registry, workers, std::move(digest), std::move(signers), std::move(stop));
   co_return co_await search.run();
 }
 

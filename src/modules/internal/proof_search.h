@@ -3,6 +3,7 @@
 
 #include "base/result.h"
 #include "io/task.h"
+#include "io/workers.h"
 #include "modules/cosign.h"
 #include "modules/internal/registry.h"
 
@@ -14,8 +15,10 @@ namespace hangar::modules {
 
 // A proof for the manifest with that digest. It asks for referrers first, then behind the tags that
 // cosign and registries without an API for referrers use. Errors: Denied when there is no signature
-// by one of the keys, with the reason; else as for Registry. `registry` outlives the task.
-[[nodiscard]] io::Task<Result<CosignProof>> find_proof(Registry& registry, std::string digest,
+// by one of the keys, with the reason; else as for Registry. Signatures are verified by `workers`.
+// Both outlive the task.
+[[nodiscard]] io::Task<Result<CosignProof>> find_proof(Registry& registry, io::Workers& workers,
+                                                       std::string digest,
                                                        std::shared_ptr<const Signers> signers,
                                                        std::stop_token stop);
 
