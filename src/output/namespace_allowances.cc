@@ -18,12 +18,12 @@ namespace hangar::output {
 
 namespace {
 
-constexpr double kBurstSeconds = 4;
+constexpr double kNamespaceBurstSeconds = 4;
 constexpr std::chrono::seconds kSweepInterval{60};
 
 TokenBucket::Options bucket_of(std::uint64_t bytes_per_second) {
   const auto per_second = static_cast<double>(bytes_per_second);
-  return {.per_second = per_second, .burst = kBurstSeconds * per_second};
+  return {.per_second = per_second, .burst = kNamespaceBurstSeconds * per_second};
 }
 
 }  // namespace
