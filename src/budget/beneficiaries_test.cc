@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <list>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -24,6 +25,8 @@ Consumer of(std::string namespace_name) {
 class BeneficiariesTest : public ::testing::Test {
  protected:
   using Slot = FairSlots::Slot;
+
+  FairSlots& make(FairSlots::Options options) { return made_.emplace_back(loop_, options); }
 
   void run_ready() {
     bool done = false;
@@ -51,12 +54,13 @@ class BeneficiariesTest : public ::testing::Test {
   [[nodiscard]] bool has_slot() const { return result_ && *result_; }
 
   io::Loop loop_;
+  std::list<FairSlots> made_;
   std::stop_source stop_;
   std::optional<Result<Slot>> result_;
 };
 
 TEST_F(BeneficiariesTest, TheFirstTurnOfAnyOfThemIsTheWorks) {
-  FairSlots slots(loop_, {.slots = 4, .slots_per_tenant_max = 1});
+  FairSlots& slots = make({.slots = 4, .slots_per_tenant_max = 1});
   const std::optional<Slot> busy = hold(slots, "busy");
   const Beneficiaries both(of("busy"));
 
@@ -71,7 +75,7 @@ TEST_F(BeneficiariesTest, TheFirstTurnOfAnyOfThemIsTheWorks) {
 }
 
 TEST_F(BeneficiariesTest, OneSlotIsTakenHoweverManyAreFree) {
-  FairSlots slots(loop_, {.slots = 8});
+  FairSlots& slots = make({.slots = 8});
   const Beneficiaries both(of("a"));
   both.add(of("b"));
   both.add(of("b"));
@@ -86,7 +90,7 @@ TEST_F(BeneficiariesTest, OneSlotIsTakenHoweverManyAreFree) {
 }
 
 TEST_F(BeneficiariesTest, AFullLineOfOneIsNotTheEndOfTheOthers) {
-  FairSlots slots(loop_, {.slots = 2, .slots_per_tenant_max = 1, .waiting_per_tenant_max = 1});
+  FairSlots& slots = make({.slots = 2, .slots_per_tenant_max = 1, .waiting_per_tenant_max = 1});
   const std::optional<Slot> one = hold(slots, "full");
   std::optional<Slot> other = hold(slots, "other");
   ASSERT_TRUE(other);
@@ -107,7 +111,7 @@ TEST_F(BeneficiariesTest, AFullLineOfOneIsNotTheEndOfTheOthers) {
 }
 
 TEST_F(BeneficiariesTest, IfAllLinesAreFullItSaysSo) {
-  FairSlots slots(loop_, {.slots = 1, .waiting_per_tenant_max = 0});
+  FairSlots& slots = make({.slots = 1, .waiting_per_tenant_max = 0});
   const std::optional<Slot> busy = hold(slots, "busy");
   const Beneficiaries both(of("a"));
   both.add(of("b"));
@@ -119,7 +123,7 @@ TEST_F(BeneficiariesTest, IfAllLinesAreFullItSaysSo) {
 }
 
 TEST_F(BeneficiariesTest, StoppingEndsTheWaitOfAll) {
-  FairSlots slots(loop_, {.slots = 1});
+  FairSlots& slots = make({.slots = 1});
   const std::optional<Slot> busy = hold(slots, "busy");
   const Beneficiaries both(of("a"));
   both.add(of("b"));

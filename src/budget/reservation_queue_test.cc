@@ -99,12 +99,12 @@ TEST_F(ReservationQueueTest, SaysWhoLacksMemoryUnlessTheWaiterIsToldItself) {
   std::vector<Consumer> lacking;
   queue_.set_on_shortage(
       [&](const Consumer& waiting, const Shortage& /*why*/) { lacking.push_back(waiting); });
+  std::stop_source stop;
   reserve("a", 80);
-  reserve("b", 30);
+  reserve("b", 30, stop.get_token());
   run_ready();
   EXPECT_TRUE(lacking.empty());
 
-  std::stop_source stop;
   const auto plain = [&]() -> io::Task<void> {
     (void)co_await queue_.reserve(consumer("c"), 40, stop.get_token());
   };
