@@ -12,9 +12,12 @@ constexpr double kBurstSeconds = 4;
 
 }  // namespace
 
-Allowance::Allowance(std::uint64_t bytes_per_second)
-    : bytes_({.per_second = static_cast<double>(bytes_per_second),
-              .burst = kBurstSeconds * static_cast<double>(bytes_per_second)}) {}
+TokenBucket::Options output_rate(std::uint64_t bytes_per_second) {
+  const auto per_second = static_cast<double>(bytes_per_second);
+  return {.per_second = per_second, .burst = kBurstSeconds * per_second};
+}
+
+Allowance::Allowance(std::uint64_t bytes_per_second) : bytes_(output_rate(bytes_per_second)) {}
 
 bool Allowance::take(std::size_t line_bytes, Instant now) {
   return bytes_.try_take(now, static_cast<double>(line_bytes));

@@ -11,9 +11,12 @@
 
 namespace hangar::output {
 
+// This rate on average, and bursts of four times that.
+[[nodiscard]] TokenBucket::Options output_rate(std::uint64_t bytes_per_second);
+
 class Allowance {
  public:
-  // Allows this rate on average, and bursts of four times that.
+  // Allows output_rate().
   explicit Allowance(std::uint64_t bytes_per_second);
 
   // Whether a line is kept. `line_bytes` is its length as `hangar logs` prints it, prefix included,

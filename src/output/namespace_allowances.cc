@@ -2,13 +2,13 @@
 
 #include "base/time.h"
 #include "base/token_bucket.h"
+#include "output/allowance.h"
 #include "output/limits.h"
 
 #include <fmt/format.h>
 
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -18,13 +18,7 @@ namespace hangar::output {
 
 namespace {
 
-constexpr double kNamespaceBurstSeconds = 4;
 constexpr std::chrono::seconds kSweepInterval{60};
-
-TokenBucket::Options bucket_of(std::uint64_t bytes_per_second) {
-  const auto per_second = static_cast<double>(bytes_per_second);
-  return {.per_second = per_second, .burst = kNamespaceBurstSeconds * per_second};
-}
 
 }  // namespace
 
@@ -40,7 +34,7 @@ std::optional<std::string> NamespaceAllowances::refuse(const std::string& namesp
   if (namespace_name.empty()) return std::nullopt;
   forget_full(now);
   const Bound bound = bound_of(namespace_name);
-  const TokenBucket::Options wanted = bucket_of(bound.bytes_per_second);
+  const TokenBucket::Options wanted = output_rate(bound.bytes_per_second);
   const auto [found, is_new] = buckets_.try_emplace(namespace_name, wanted);
   TokenBucket& bucket = found->second;
   if (!is_new && bucket.options().per_second != wanted.per_second) bucket = TokenBucket(wanted);

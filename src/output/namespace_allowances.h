@@ -19,7 +19,7 @@ namespace hangar::output {
 class NamespaceAllowances {
  public:
   struct Bound {
-    std::uint64_t bytes_per_second = 0;  // On average; bursts may be four times that.
+    std::uint64_t bytes_per_second = 0;  // As output_rate() has it.
     std::string set_by;                  // "TenantPolicy strangers"; empty: the host.
   };
   // A namespace may print no more than the host's bound, kNamespaceOutputBytesPerSecond, and no
