@@ -35,7 +35,6 @@ using reconcile::Outcome;
 constexpr std::string_view kFieldManager = "hangar-operators";
 constexpr std::string_view kStalled = "Stalled";
 constexpr std::string_view kCanSleep = "CanSleep";
-constexpr std::string_view kConsumerPrefix = "operator/";  // See RunningOperator::consumer().
 
 // Figures in the status are for people. A host writes at most this many of them a second, however
 // many operators it has.
@@ -275,10 +274,12 @@ OperatorController::~OperatorController() = default;
 void OperatorController::start() {
   parts_.policies.listen([this](const std::string& namespace_name) { look_again(namespace_name); });
   if (platform_.waits != nullptr) {
-    platform_.waits->listen(std::string(kConsumerPrefix), [this](const budget::Consumer& consumer) {
-      operators_.enqueue({.namespace_ = consumer.tenant.namespace_name(),
-                          .name = consumer.name.substr(kConsumerPrefix.size())});
-    });
+    constexpr std::string_view kPrefix = RunningOperator::kConsumerPrefix;
+    platform_.waits->listen(std::string(kPrefix),
+                            [this, kPrefix](const budget::Consumer& consumer) {
+                              operators_.enqueue({.namespace_ = consumer.tenant.namespace_name(),
+                                                  .name = consumer.name.substr(kPrefix.size())});
+                            });
   }
   operators_.start();
 }

@@ -86,10 +86,12 @@ class RunningOperator final : public std::enable_shared_from_this<RunningOperato
   void press();
 
   [[nodiscard]] const kube::ObjectKey& key() const { return key_; }
+  // Of the names of these consumers; the operator's follows.
+  static constexpr std::string_view kConsumerPrefix = "operator/";
   // The consumer that its turns are accounted to.
   [[nodiscard]] budget::Consumer consumer() const override {
     return {.tenant = budget::Tenant::of_namespace(key_.namespace_),
-            .name = "operator/" + key_.name};
+            .name = std::string(kConsumerPrefix) + key_.name};
   }
   // The spec and the module's source, except for the parts that only a start needs.
   [[nodiscard]] PackedOperator::Parts outline() const { return packed_.outline(key_); }
