@@ -79,23 +79,23 @@ class CodeCache::Turn {
 
   // `used`, `waited`: so far.
   bool may_compute(std::chrono::nanoseconds used) {
-    if (rates_ != nullptr && used > computed_) {
-      rates_->charge(slot_.consumer().tenant,
-                     static_cast<std::uint64_t>((used - computed_).count()), io::Loop::now());
-    }
-    charge(used, computed_);
+    const std::uint64_t more = charge(used, computed_);
+    if (rates_ != nullptr) rates_->charge(slot_.consumer().tenant, more, io::Loop::now());
     return used < processor_max_ || !slot_.is_ahead();
   }
   bool may_wait(std::chrono::nanoseconds waited) {
-    charge(waited, waited_);
+    (void)charge(waited, waited_);
     return waited < memory_wait_max_ || !slot_.is_ahead();
   }
 
  private:
-  void charge(std::chrono::nanoseconds now, std::chrono::nanoseconds& before) {
-    if (now <= before) return;
-    slot_.charge(static_cast<std::uint64_t>((now - before).count()));
+  // Returns what was charged.
+  std::uint64_t charge(std::chrono::nanoseconds now, std::chrono::nanoseconds& before) {
+    if (now <= before) return 0;
+    const auto more = static_cast<std::uint64_t>((now - before).count());
+    slot_.charge(more);
     before = now;
+    return more;
   }
 
   budget::FairSlots::Slot slot_;
