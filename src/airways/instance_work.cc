@@ -525,14 +525,11 @@ void InstanceWork::take_answer(json::Value answer) {
 // Only for users: the flight goes on whether or not this is written. A schema without conditions
 // drops it.
 io::Task<void> InstanceWork::tell_wait(std::optional<budget::Shortage> shortage) {
-  const json::Value before = reconcile::status_of(value_);
-  json::Value status = before;
-  reconcile::put_memory_wait(status, shortage ? &*shortage : nullptr, {},
-                             json::int_at(value_, {"metadata", "generation"}),
-                             io::Loop::wall_now());
-  if (json::equal(status, before) || is_overtaken()) co_return;
+  std::optional<json::Value> status = reconcile::status_with_memory_wait(
+      value_, shortage, json::int_at(value_, {"metadata", "generation"}), io::Loop::wall_now());
+  if (!status || is_overtaken()) co_return;
   Result<json::Value> answer = co_await subject_.shell.write_status(
-      value_, std::move(status), reconcile::StatusOf::Spec, stop_);
+      value_, *std::move(status), reconcile::StatusOf::Spec, stop_);
   if (answer) take_answer(*std::move(answer));
 }
 

@@ -53,6 +53,16 @@ void put_memory_wait(json::Value& status, const budget::Shortage* shortage, std:
   set_condition(status, condition, now);
 }
 
+std::optional<json::Value> status_with_memory_wait(const json::Value& manifest,
+                                                   const std::optional<budget::Shortage>& shortage,
+                                                   std::int64_t generation, WallTime now) {
+  const json::Value before = status_of(manifest);
+  json::Value status = before;
+  put_memory_wait(status, shortage ? &*shortage : nullptr, {}, generation, now);
+  if (json::equal(status, before)) return std::nullopt;
+  return status;
+}
+
 GuestWaits::GuestWaits(io::Loop& loop, budget::ReservationQueue* memory, Duration told_after)
     : loop_(loop), memory_(memory), told_after_(told_after), plan_(told_after) {
   if (memory_ == nullptr) return;

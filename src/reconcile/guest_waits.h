@@ -39,6 +39,11 @@ inline constexpr std::string_view kWaitingForMemory = "WaitingForMemory";
 void put_memory_wait(json::Value& status, const budget::Shortage* shortage, std::string_view advice,
                      std::int64_t generation, WallTime now);
 
+// The status of `manifest` with the condition; nothing when that is the status that it has.
+[[nodiscard]] std::optional<json::Value> status_with_memory_wait(
+    const json::Value& manifest, const std::optional<budget::Shortage>& shortage,
+    std::int64_t generation, WallTime now);
+
 class GuestWaits {
  public:
   // Null: there are no common accounts, so no guest waits. Both outlive this, which is the only

@@ -261,13 +261,11 @@ io::Task<Result<Reconciliation::Step>> Reconciliation::answer_of(io::Task<Result
 
 // Only for users. Nothing but the condition is written: the ledger waits for the machine's answer.
 io::Task<void> Reconciliation::tell_wait(std::optional<budget::Shortage> shortage) {
-  const json::Value before = reconcile::status_of(manifest_);
-  json::Value status = before;
-  reconcile::put_memory_wait(status, shortage ? &*shortage : nullptr, {}, workflow_.generation,
-                             io::Loop::wall_now());
-  if (json::equal(status, before)) co_return;
+  std::optional<json::Value> status = reconcile::status_with_memory_wait(
+      manifest_, shortage, workflow_.generation, io::Loop::wall_now());
+  if (!status) co_return;
   Result<json::Value> answer = co_await parts_.shell.write_status(
-      manifest_, std::move(status), reconcile::StatusOf::Version, stop_);
+      manifest_, *std::move(status), reconcile::StatusOf::Version, stop_);
   if (answer) manifest_ = *std::move(answer);
 }
 
