@@ -80,6 +80,12 @@ struct CosignProof {
   bool operator==(const CosignProof&) const = default;
 };
 
+// A proof, and what verify_proof() says of it.
+struct VerifiedProof {
+  CosignProof proof;
+  std::string layer;
+};
+
 // The digest of the layer that is the module. Denied when the signature is by none of the keys, or
 // for something else; InvalidInput for what is not a signature or a manifest.
 [[nodiscard]] Result<std::string> verify_proof(const CosignProof& proof, const Signers& signers);

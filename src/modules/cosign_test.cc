@@ -3,6 +3,7 @@
 #include "base/base64.h"
 #include "base/digest.h"
 #include "base/result.h"
+#include "modules/test_signers.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -24,20 +25,6 @@ constexpr std::string_view kWasm = "application/wasm";
 constexpr std::string_view kSimple = "application/vnd.dev.cosign.simplesigning.v1+json";
 constexpr std::string_view kSigstore = "application/vnd.dev.sigstore.bundle.v0.3+json";
 constexpr std::string_view kPredicate = "https://sigstore.dev/cosign/sign/v1";
-
-// Signs by writing its name before the bytes.
-class Names final : public Signers {
- public:
-  explicit Names(std::string name) : name_(std::move(name)) {}
-  [[nodiscard]] std::string id() const override { return name_; }
-  [[nodiscard]] bool have_signed(std::string_view bytes,
-                                 std::string_view signature) const override {
-    return signature == name_ + std::string(bytes);
-  }
-
- private:
-  const std::string name_;
-};
 
 std::string sha(std::string_view bytes) {
   return "sha256:" + sha256_hex(bytes);
@@ -92,19 +79,19 @@ CosignProof bundle_proof(const std::string& manifest, const std::string& stateme
 }
 
 std::string refusal_of(const CosignProof& proof) {
-  const Result<std::string> verified = verify_proof(proof, Names("team"));
+  const Result<std::string> verified = verify_proof(proof, NamedSigner("team"));
   return verified ? "verified" : verified.error().message();
 }
 
 const std::string kManifest = image(layer(kWasm, "a module"));
 
 TEST(Cosign, LeadsFromASignatureToTheLayerThatIsTheModule) {
-  EXPECT_EQ(
-      verify_proof(simple_proof(kManifest, payload_for(sha(kManifest)), "team"), Names("team"))
-          .value(),
-      sha("a module"));
+  EXPECT_EQ(verify_proof(simple_proof(kManifest, payload_for(sha(kManifest)), "team"),
+                         NamedSigner("team"))
+                .value(),
+            sha("a module"));
   EXPECT_EQ(verify_proof(bundle_proof(kManifest, statement_for(sha256_hex(kManifest)), "team"),
-                         Names("team"))
+                         NamedSigner("team"))
                 .value(),
             sha("a module"));
 }
@@ -116,7 +103,7 @@ TEST(Cosign, LeadsThroughTheIndexThatIsSigned) {
   CosignProof proof = simple_proof(index, payload_for(sha(index)), "team");
   EXPECT_THAT(refusal_of(proof), HasSubstr("leads to another manifest"));
   proof.manifests.push_back(kManifest);
-  EXPECT_EQ(verify_proof(proof, Names("team")).value(), sha("a module"));
+  EXPECT_EQ(verify_proof(proof, NamedSigner("team")).value(), sha("a module"));
   proof.manifests.back() = image(layer(kWasm, "another module"));
   EXPECT_THAT(refusal_of(proof), HasSubstr("leads to another manifest"));
 }

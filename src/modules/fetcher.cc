@@ -509,10 +509,10 @@ io::Task<Result<Fetched>> Fetcher::accept(Download download, std::optional<std::
   co_return fetched;
 }
 
-io::Task<Result<CosignProof>> Fetcher::find_proof(Requester requester, Reference reference,
-                                                  bool insecure, std::string manifest,
-                                                  std::shared_ptr<const Signers> signers,
-                                                  std::stop_token stop) {
+io::Task<Result<VerifiedProof>> Fetcher::find_proof(Requester requester, Reference reference,
+                                                    bool insecure, std::string manifest,
+                                                    std::shared_ptr<const Signers> signers,
+                                                    std::stop_token stop) {
   const std::string module = reference.display();
   const OciSource source = std::get<OciSource>(reference.source());
   const Result<budget::FairSlots::Slot> slot =
@@ -522,7 +522,7 @@ io::Task<Result<CosignProof>> Fetcher::find_proof(Requester requester, Reference
     co_return fail(is_full ? ErrorKind::Unavailable : slot.error().kind(),
                    fmt::format("module {}: its signature: {}", module, slot.error().message()));
   }
-  Result<CosignProof> proof = fail(ErrorKind::Denied, "");
+  Result<VerifiedProof> proof = fail(ErrorKind::Denied, "");
   if (Result<Credential> credential = credentials_.find(source.registry, source.repository)) {
     Registry registry(client_, source, *std::move(credential),
                       {.transport = transport(requester, insecure),

@@ -165,10 +165,10 @@ class Fetcher {
   // Finds a signature by cosign for the manifest with that digest, in the repository of the
   // reference, which is of an OCI source. Errors, each naming the reference: Denied when there is
   // no signature by one of the keys; else as for fetch().
-  [[nodiscard]] io::Task<Result<CosignProof>> find_proof(Requester requester, Reference reference,
-                                                         bool insecure, std::string manifest,
-                                                         std::shared_ptr<const Signers> signers,
-                                                         std::stop_token stop);
+  [[nodiscard]] io::Task<Result<VerifiedProof>> find_proof(Requester requester, Reference reference,
+                                                           bool insecure, std::string manifest,
+                                                           std::shared_ptr<const Signers> signers,
+                                                           std::stop_token stop);
   // True when this process has unpacked a blob with that digest to that module.
   [[nodiscard]] bool has_unpacked(const std::string& blob_digest, const std::string& sha256) const;
 

@@ -70,7 +70,14 @@ std::unexpected<Error> SignatureGate::refused(const PolicyRule& rule, std::strin
 }
 
 Result<> SignatureGate::check(const Reference& reference) const {
-  const PolicyRule& rule = policy_.rule(HANGAR_TRY(policy_.find(reference)));
+  const Result<std::size_t> rule = find(reference);
+  if (!rule) return std::unexpected(rule.error());
+  return {};
+}
+
+Result<std::size_t> SignatureGate::find(const Reference& reference) const {
+  const std::size_t index = HANGAR_TRY(policy_.find(reference));
+  const PolicyRule& rule = policy_.rule(index);
   if (rule.requirement == Requirement::Deny) {
     return fail(ErrorKind::Denied,
                 fmt::format("module {}: module policy: {}", reference.display(), describe(rule)));
@@ -82,7 +89,7 @@ Result<> SignatureGate::check(const Reference& reference) const {
                               "it as oci://");
     return std::unexpected(std::move(denied).error().in("module " + reference.display()));
   }
-  return {};
+  return index;
 }
 
 bool SignatureGate::requires_nothing(const Reference& reference) const {
@@ -101,14 +108,14 @@ Verifier* SignatureGate::verifier_for(const Reference& reference) const {
 }
 
 bool SignatureGate::is_admitted(const Reference& reference, const std::string& sha256) const {
-  if (!check(reference)) return false;
-  const std::size_t index = policy_.find(reference).value();
-  const PolicyRule& rule = policy_.rule(index);
+  const Result<std::size_t> index = find(reference);
+  if (!index) return false;
+  const PolicyRule& rule = policy_.rule(*index);
   switch (rule.requirement) {
     case Requirement::Nothing:
       return true;
     case Requirement::Cosign:
-      return admitted_.contains({index, sha256});
+      return admitted_.contains({*index, sha256});
     case Requirement::Yoke: {
       const std::optional<Result<>> verdict = rule.verifier->verdict(sha256);
       return verdict && *verdict;
@@ -121,14 +128,16 @@ bool SignatureGate::is_admitted(const Reference& reference, const std::string& s
 
 io::Task<Result<>> SignatureGate::recall(Reference reference, std::string sha256,
                                          std::stop_token stop) {
-  HANGAR_CO_TRY(check(reference));
-  const std::size_t index = HANGAR_CO_TRY(policy_.find(reference));
+  const std::size_t index = HANGAR_CO_TRY(find(reference));
   const PolicyRule& rule = policy_.rule(index);
   if (rule.requirement != Requirement::Cosign || admitted_.contains({index, sha256})) {
     co_return Result<>();
   }
   if (std::optional<CosignProof> proof = co_await read_proof(rule, sha256)) {
-    Result<std::string> layer = co_await verify(rule, *std::move(proof));
+    Result<std::string> layer =
+        co_await parts_.workers.run([proof = *std::move(proof), signers = rule.signers] {
+          return verify_proof(proof, *signers);
+        });
     if (layer && HANGAR_CO_TRY(co_await is_layer(*std::move(layer), sha256, std::move(stop)))) {
       note(index, sha256);
       co_return Result<>();
@@ -140,8 +149,7 @@ io::Task<Result<>> SignatureGate::recall(Reference reference, std::string sha256
 io::Task<Result<>> SignatureGate::admit(Given given, std::stop_token stop) {
   const Result<> known = co_await recall(given.reference, given.sha256, stop);
   if (known) co_return known;
-  HANGAR_CO_TRY(check(given.reference));
-  const std::size_t index = HANGAR_CO_TRY(policy_.find(given.reference));
+  const std::size_t index = HANGAR_CO_TRY(find(given.reference));
   const PolicyRule& rule = policy_.rule(index);
   constexpr std::string_view kPrefix = "sha256:";
   // What the store remembers is only as good as its disk.
@@ -150,21 +158,20 @@ io::Task<Result<>> SignatureGate::admit(Given given, std::stop_token stop) {
     Result<> denied = refused(rule, "the digest of the module's manifest is not known");
     co_return std::unexpected(std::move(denied).error().with_reason(std::string(kNeedsDownload)));
   }
-  Result<CosignProof> proof = co_await parts_.fetcher.find_proof(
+  Result<VerifiedProof> found = co_await parts_.fetcher.find_proof(
       given.requester, given.reference, given.insecure, given.manifest, rule.signers, stop);
-  if (!proof) {
-    const ErrorKind kind = proof.error().kind();
+  if (!found) {
+    const ErrorKind kind = found.error().kind();
     co_return std::unexpected(
-        Error(kind, proof.error().message()).in("module policy: " + describe(rule)));
+        Error(kind, found.error().message()).in("module policy: " + describe(rule)));
   }
-  std::string layer = HANGAR_CO_TRY(co_await verify(rule, *proof));
-  if (!HANGAR_CO_TRY(co_await is_layer(std::move(layer), given.sha256, std::move(stop)))) {
+  if (!HANGAR_CO_TRY(co_await is_layer(std::move(found->layer), given.sha256, std::move(stop)))) {
     Result<> denied = refused(
         rule, fmt::format("the module is not the layer of the signed manifest {}", given.manifest));
     co_return std::unexpected(std::move(denied).error().with_reason(std::string(kNeedsDownload)));
   }
   note(index, given.sha256);
-  co_await keep_proof(rule, given.sha256, *std::move(proof));
+  co_await keep_proof(rule, given.sha256, std::move(found->proof));
   co_return Result<>();
 }
 
@@ -206,11 +213,6 @@ io::Task<std::optional<CosignProof>> SignatureGate::read_proof(const PolicyRule&
         if (!proof) return std::nullopt;
         return *std::move(proof);
       });
-}
-
-io::Task<Result<std::string>> SignatureGate::verify(const PolicyRule& rule, CosignProof proof) {
-  co_return co_await parts_.workers.run(
-      [proof = std::move(proof), signers = rule.signers] { return verify_proof(proof, *signers); });
 }
 
 io::Task<void> SignatureGate::keep_proof(const PolicyRule& rule, const std::string& sha256,

@@ -88,12 +88,12 @@ class SignatureGate {
                                const std::string& sha256) const;
 
  private:
+  // The rule, if it lets any module from there run; else as check().
+  [[nodiscard]] Result<std::size_t> find(const Reference& reference) const;
   [[nodiscard]] std::filesystem::path path_of(const PolicyRule& rule,
                                               const std::string& sha256) const;
   [[nodiscard]] io::Task<std::optional<CosignProof>> read_proof(const PolicyRule& rule,
                                                                 const std::string& sha256);
-  // As verify_proof().
-  [[nodiscard]] io::Task<Result<std::string>> verify(const PolicyRule& rule, CosignProof proof);
   [[nodiscard]] io::Task<void> keep_proof(const PolicyRule& rule, const std::string& sha256,
                                           CosignProof proof);
   // Whether the stored bytes of the module are those of that layer.

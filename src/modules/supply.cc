@@ -213,10 +213,11 @@ bool Supply::is_verified(const std::string& sha256) const {
 bool Supply::is_admitted(const Wish& wish, const std::string& sha256) const {
   if (sources_.gate == nullptr) return true;
   const Result<Reference> module = Reference::parse(wish.module.reference);
-  if (!module || !sources_.gate->check(*module)) return false;
+  if (!module) return false;
   if (!wish.plugin) return sources_.gate->is_admitted(*module, sha256);
   const Result<Reference> plugin = Reference::parse(wish.plugin->reference);
-  return plugin && sources_.gate->is_joined(*module, *plugin, sha256);
+  return plugin && sources_.gate->check(*module) &&
+         sources_.gate->is_joined(*module, *plugin, sha256);
 }
 
 io::Task<Result<>> Supply::recall_admission(std::shared_ptr<Entry> entry, std::string sha256) {

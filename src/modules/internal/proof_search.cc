@@ -41,7 +41,7 @@ class ProofSearch {
         signers_(std::move(signers)),
         stop_(std::move(stop)) {}
 
-  io::Task<Result<CosignProof>> run() {
+  io::Task<Result<VerifiedProof>> run() {
     HANGAR_CO_TRY(co_await read_manifests());
     std::optional<std::string> index;
     Result<std::string> referrers = co_await registry_.referrers(digest_, stop_);
@@ -61,9 +61,9 @@ class ProofSearch {
       const Result<std::vector<Descriptor>> listed = read_referrers(*index);
       if (!listed) why_not_ = listed.error().message();
       for (const Descriptor& one : listed ? *listed : std::vector<Descriptor>())
-        if (HANGAR_CO_TRY(co_await look_behind(one.digest))) co_return std::move(proof_);
+        if (HANGAR_CO_TRY(co_await look_behind(one.digest))) co_return std::move(found_);
     }
-    if (HANGAR_CO_TRY(co_await look_behind(signature_tag(digest_)))) co_return std::move(proof_);
+    if (HANGAR_CO_TRY(co_await look_behind(signature_tag(digest_)))) co_return std::move(found_);
     co_return std::unexpected(not_found());
   }
 
@@ -71,10 +71,10 @@ class ProofSearch {
   io::Task<Result<>> read_manifests() {
     Registry::Manifest manifest = HANGAR_CO_TRY(co_await registry_.manifest(digest_, stop_));
     auto content = HANGAR_CO_TRY(read_manifest(manifest.bytes));
-    proof_.manifests.push_back(std::move(manifest.bytes));
+    found_.proof.manifests.push_back(std::move(manifest.bytes));
     if (const auto* const inner = std::get_if<ModuleManifest>(&content)) {
       manifest = HANGAR_CO_TRY(co_await registry_.manifest(inner->manifest.digest, stop_));
-      proof_.manifests.push_back(std::move(manifest.bytes));
+      found_.proof.manifests.push_back(std::move(manifest.bytes));
     }
     co_return Result<>();
   }
@@ -110,12 +110,12 @@ class ProofSearch {
       why_not_ = blob.error().message();
       co_return false;
     }
-    proof_.form = listed.form;
-    proof_.blob = *std::move(blob);
-    proof_.signature = std::move(listed.signature);
+    found_.proof.form = listed.form;
+    found_.proof.blob = *std::move(blob);
+    found_.proof.signature = std::move(listed.signature);
     // A bundle may have many signatures, and a rule many keys.
     const Result<std::string> layer =
-        co_await workers_.run([proof = proof_, digest = std::move(listed.blob.digest),
+        co_await workers_.run([proof = found_.proof, digest = std::move(listed.blob.digest),
                                signers = signers_]() -> Result<std::string> {
           if ("sha256:" + sha256_hex(proof.blob) != digest) {
             return fail(ErrorKind::InvalidInput,
@@ -123,8 +123,12 @@ class ProofSearch {
           }
           return verify_proof(proof, *signers);
         });
-    if (!layer) why_not_ = layer.error().message();
-    co_return layer.has_value();
+    if (!layer) {
+      why_not_ = layer.error().message();
+      co_return false;
+    }
+    found_.layer = *std::move(layer);
+    co_return true;
   }
 
   [[nodiscard]] Error not_found() const {
@@ -146,7 +150,7 @@ class ProofSearch {
   const std::string digest_;
   const std::shared_ptr<const Signers> signers_;
   const std::stop_token stop_;
-  CosignProof proof_;
+  VerifiedProof found_;
   std::set<std::string> seen_;  // Digests of manifests.
   std::size_t signature_count_ = 0;
   std::string why_not_;
@@ -154,9 +158,10 @@ class ProofSearch {
 
 }  // namespace
 
-io::Task<Result<CosignProof>> find_proof(Registry& registry, io::Workers& workers,
-                                         std::string digest, std::shared_ptr<const Signers> signers,
-                                         std::stop_token stop) {
+io::Task<Result<VerifiedProof>> find_proof(Registry& registry, io::Workers& workers,
+                                           std::string digest,
+                                           std::shared_ptr<const Signers> signers,
+                                           std::stop_token stop) {
   ProofSearch search(registry, workers, std::move(digest), std::move(signers), std::move(stop));
   co_return co_await search.run();
 }

@@ -17,9 +17,9 @@ namespace hangar::modules {
 // cosign and registries without an API for referrers use. Errors: Denied when there is no signature
 // by one of the keys, with the reason; else as for Registry. Signatures are verified by `workers`.
 // Both outlive the task.
-[[nodiscard]] io::Task<Result<CosignProof>> find_proof(Registry& registry, io::Workers& workers,
-                                                       std::string digest,
-                                                       std::shared_ptr<const Signers> signers,
-                                                       std::stop_token stop);
+[[nodiscard]] io::Task<Result<VerifiedProof>> find_proof(Registry& registry, io::Workers& workers,
+                                                         std::string digest,
+                                                         std::shared_ptr<const Signers> signers,
+                                                         std::stop_token stop);
 
 }  // namespace hangar::modules

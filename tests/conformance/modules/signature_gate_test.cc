@@ -12,6 +12,7 @@
 #include "modules/module_policy.h"
 #include "modules/reference.h"
 #include "modules/requester.h"
+#include "modules/test_signers.h"
 #include "raw_server.h"
 
 #include <fmt/core.h>
@@ -35,19 +36,7 @@ namespace {
 constexpr std::string_view kSimpleSigning = "application/vnd.dev.cosign.simplesigning.v1+json";
 constexpr std::string_view kArtifact = "application/vnd.dev.cosign.artifact.sig.v1+json";
 
-// Signs by writing its name before the bytes.
-class NamedSigner final : public modules::Signers {
- public:
-  explicit NamedSigner(std::string name) : name_(std::move(name)) {}
-  [[nodiscard]] std::string id() const override { return name_; }
-  [[nodiscard]] bool have_signed(std::string_view bytes,
-                                 std::string_view signature) const override {
-    return signature == name_ + std::string(bytes);
-  }
-
- private:
-  const std::string name_;
-};
+using modules::NamedSigner;
 
 std::string sha(std::string_view bytes) {
   return "sha256:" + sha256_of(bytes);
