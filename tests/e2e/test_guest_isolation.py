@@ -73,6 +73,12 @@ def other_namespace(cluster, unique):
     cluster.delete("v1", "Namespace", name)
 
 
+@pytest.fixture
+def idle(host):
+    """No guest process is left of an earlier test: one that has nothing to do lives a little longer than its namespace."""
+    eventually(lambda: not children(zygote(host)), "no guest process is left of before", COMPILED)
+
+
 def test_readiness_rules_in_lua_run_there_too(cluster, host, airway, namespace, unique):
     rules = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "rules", "namespace": "default", "labels": {"resource.yoke.cd/readiness": "lua"}},
              "data": {"ConfigMap": "return function(it)\n  if it.data.a ~= 'b' then error('no b') end\n  return true\nend"}}
@@ -88,7 +94,7 @@ def test_readiness_rules_in_lua_run_there_too(cluster, host, airway, namespace, 
     cluster.delete("v1", "ConfigMap", "rules", "default")
 
 
-def test_flights_of_two_namespaces_run_in_two_processes_that_have_nothing(cluster, host, airway, namespace, other_namespace, unique):
+def test_flights_of_two_namespaces_run_in_two_processes_that_have_nothing(cluster, host, idle, airway, namespace, other_namespace, unique):
     kind = Kind(cluster, airway, unique)
     for number in range(3):
         kind.create(f"slow-{number}", namespace, "sleep", milliseconds=1500)
@@ -108,7 +114,7 @@ def test_flights_of_two_namespaces_run_in_two_processes_that_have_nothing(cluste
     for number in range(3):
         kind.ready(f"slow-{number}", namespace)
         kind.ready(f"slow-{number}", other_namespace)
-    eventually(lambda: not children(zygote(host)), "idle processes end", 30)
+    eventually(lambda: not children(zygote(host)), "idle processes end", COMPILED)
 
 
 def test_lookups_and_failures_are_what_they_are_in_the_host(cluster, host, airway, namespace, unique):
@@ -123,11 +129,11 @@ def test_lookups_and_failures_are_what_they_are_in_the_host(cluster, host, airwa
     eventually(lambda: "this is why" in condition(kind.get("fails", namespace)).get("message", ""), "it says what the flight said")
 
 
-def test_a_guest_process_that_is_killed_costs_its_namespace_an_evaluation(cluster, host, airway, namespace, other_namespace, unique):
+def test_a_guest_process_that_is_killed_costs_its_namespace_an_evaluation(cluster, host, idle, airway, namespace, other_namespace, unique):
     kind = Kind(cluster, airway, unique)
     kind.create("first", namespace)
     kind.ready("first", namespace)
-    eventually(lambda: not children(zygote(host)), "no process is left of before", 30)
+    eventually(lambda: not children(zygote(host)), "no process is left of the first", COMPILED)
     kind.create("slow", namespace, "sleep", milliseconds=3000)
     victim = eventually(lambda: children(zygote(host)), "it runs")[0]
 
@@ -142,7 +148,7 @@ def test_a_guest_process_that_is_killed_costs_its_namespace_an_evaluation(cluste
     kind.ready("slow", namespace)  # It was evaluated again.
 
 
-def test_guests_end_with_a_host_that_is_killed(own_cluster, host, airway, namespace, unique):
+def test_guests_end_with_a_host_that_is_killed(own_cluster, host, idle, airway, namespace, unique):
     kind = Kind(own_cluster, airway, unique)
     kind.create("endless", namespace, "endless")
     first = zygote(host)

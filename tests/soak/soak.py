@@ -146,6 +146,7 @@ class Soak:
             time.sleep(1)
         seen = {key: min(one[key] for one in samples) for key in ("rss", "anonymous", "descriptors")}
         seen["held"] = descriptors_by_kind(self.stage.pid)
+        seen["mapped"] = memory_by_mapping(self.stage.pid)
         seen["disk"] = self.stage.host.metrics()["hangar_operator_disk_bytes"] / harness.MIB
         self.cycles.append(seen)
         progress(f"cycle {len(self.cycles)} at rest: RSS {seen['rss']:.1f} MiB, {seen['anonymous']:.1f} anonymous; "
@@ -219,9 +220,10 @@ class Soak:
         yield "unexpected exceptions", str(exceptions), "0", exceptions == 0
         yield "host alive, Lease never lost", str(self.stage.is_alive()), "True", self.stage.is_alive() and not self.trouble
         if self.cycles:
-            first, last = self.cycles[min(WARM_UP, len(self.cycles) - 1)]["held"], self.cycles[-1]["held"]
-            grown = {kind: f"{first.get(kind, 0)} -> {count}" for kind, count in last.items() if count > first.get(kind, 0)}
-            progress(f"  descriptors that became more: {grown or 'none'}")
+            first, last = self.cycles[min(WARM_UP, len(self.cycles) - 1)], self.cycles[-1]
+            for what, key in (("descriptors", "held"), ("MiB of mappings", "mapped")):
+                grown = {kind: f"{first[key].get(kind, 0):.3g} -> {count:.3g}" for kind, count in last[key].items() if count > first[key].get(kind, 0)}
+                progress(f"  {what} that became more: {grown or 'none'}")
         for text in (*self.lost, *self.orphans, *self.trouble, *self.churn.trouble, *(f"{one.namespace}/{one.name}: {one.error}" for one in unexplained)):
             progress(f"  {text}")
         yield "what went wrong besides", str(len(self.trouble) + len(self.churn.trouble)), "0", not self.trouble and not self.churn.trouble
@@ -267,6 +269,20 @@ def descriptors_by_kind(pid):
         else:
             kinds[str(pathlib.Path(target).parent) if target.startswith("/") else target.partition("[")[0]] += 1
     return dict(kinds)
+
+
+def memory_by_mapping(pid):
+    """Resident MiB: of anonymous memory, and of mapped files by their directory."""
+    sizes = collections.Counter()
+    kind = ""
+    for line in pathlib.Path(f"/proc/{pid}/smaps").read_text().splitlines():
+        first, *fields = line.split(maxsplit=5)
+        if not first.endswith(":"):
+            path = fields[4] if len(fields) > 4 else ""
+            kind = str(pathlib.Path(path).parent) if path.startswith("/") else "anonymous"
+        elif first == "Rss:":
+            sizes[kind] += int(fields[0]) / 1024
+    return dict(sizes)
 
 
 def main():
