@@ -58,8 +58,7 @@ Condition module_condition(const ModuleRole& role, const ModuleFacts& facts) {
         fmt::format("the {} says which module it means: sha256 {}", role.of, facts.sha256);
   } else if (facts.upgrade == modules::Upgrade::Followed) {
     condition.reason = "Followed";
-    condition.message =
-        fmt::format("what {} leads to is taken up whenever it changes", facts.reference);
+    condition.message = fmt::format("a new module behind {} is applied at once", facts.reference);
   } else if (!facts.offered_sha256.empty()) {
     condition.status = ConditionStatus::False;
     condition.reason = kReasonSourceChanged;

@@ -453,7 +453,7 @@ io::Task<bool> InstanceWork::goes_with_its_namespace() {
 io::Task<void> InstanceWork::say_stuck(Error error) {
   Verdict verdict = being_removed();
   verdict.message = fmt::format(
-      "what the flight has made cannot be removed: {}. It is tried again "
+      "the resources of the flight cannot be removed: {}. It is tried again "
       "from time to time",
       error.message());
   if (std::exchange(memory_.stuck, verdict.message) != verdict.message) {

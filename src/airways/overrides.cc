@@ -88,7 +88,7 @@ Terms overridden(Terms terms, const Overrides& overrides) {
 
 std::string not_approved(const Airway& airway) {
   return fmt::format(
-      "the annotations {} and {} are ignored: no admission webhook has seen them set by somebody "
+      "the annotations {} and {} are ignored: no admission webhook has seen them set by a user "
       "who may update the Airway {}. Let such a user remove them and set them again",
       kOverrideFlight, kOverrideMode, airway.name);
 }

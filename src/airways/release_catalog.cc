@@ -42,7 +42,7 @@ io::Task<Result<>> read_namespace(const kube::Client& client, std::string namesp
   HANGAR_CO_TRY(co_await client.list(kube::secret_resource(), std::move(options), std::move(stop)));
   if (count > limits::kCatalogRevisionsMax) {
     co_return fail(ErrorKind::LimitExceeded,
-                   fmt::format("there are {} revisions of releases, and {} are read: name a "
+                   fmt::format("there are {} revisions of releases, and the limit is {}: name a "
                                "namespace",
                                count, limits::kCatalogRevisionsMax));
   }

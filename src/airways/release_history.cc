@@ -123,8 +123,8 @@ io::Task<Result<History>> ReleaseHistory::read_revisions(std::stop_token stop) {
     if (count > limits::kHistoryRevisionsMax) {
       co_return fail(
           ErrorKind::LimitExceeded,
-          fmt::format("namespace {} has {} Secrets with the label {}, and {} may have it: "
-                      "delete old revisions, and what is none",
+          fmt::format("namespace {} has {} Secrets with the label {}, and the limit is {}: "
+                      "delete old revisions, and Secrets that are not revisions",
                       namespace_, count, selector, limits::kHistoryRevisionsMax));
     }
     for (const kube::ObjectPtr& object : list.items) {

@@ -245,9 +245,10 @@ Result<std::unique_ptr<Records>> host_records(const host::Config& config,
                                               host::ClusterSession& session,
                                               const HostPlace& place) {
   if (!session.credentials->impersonation().empty()) {
-    return fail(ErrorKind::InvalidInput,
-                "the kubeconfig acts as another user, and the host shows records to who logs in "
-                "as himself");
+    return fail(
+        ErrorKind::InvalidInput,
+        "the kubeconfig impersonates another user, and the host shows records only to users "
+        "who authenticate as themselves: use a context without `as`");
   }
   std::string authority;
   if (!place.authority.empty()) {

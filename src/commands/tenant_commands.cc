@@ -54,11 +54,11 @@ Error explain(const Error& error) {
   constexpr std::string_view kEscalation =
       "attempting to grant RBAC permissions not currently held";
   if (error.kind() != ErrorKind::Denied || !error.message().contains(kEscalation)) return error;
-  return {
-      ErrorKind::Denied,
-      fmt::format("{}: it takes who has these rights, or the verb escalate on roles and bind on "
-                  "rolebindings, to give them: a cluster administrator",
-                  error.message())};
+  return {ErrorKind::Denied,
+          fmt::format(
+              "{}: only a user who has these rights, or the verbs escalate on roles and bind on "
+              "rolebindings, can grant them: ask a cluster administrator",
+              error.message())};
 }
 
 io::Task<Result<TenantOutput>> allow(const kube::Client& client, AllowTenantOptions options) {

@@ -85,7 +85,7 @@ std::string outside_text(const WhyAnswer& answer, const Story& story, const Caus
     return fmt::format("by {}{}", by(managers),
                        is_same ? "" : ", as far as its managedFields still tell");
   }
-  return fmt::format("not known by whom; records go back to {}",
+  return fmt::format("the writer is not known; records go back to {}",
                      answer.read.since ? to_rfc3339(*answer.read.since) : "nothing");
 }
 

@@ -50,10 +50,12 @@ Result<std::shared_ptr<const wasm::CodeCache::Seal>> read_code_seal(const Config
                             what, key.size(), kCodeKeyBytesMin));
   }
   if (is_below(config.code_cache_key_file, config.module_cache_dir)) {
-    return fail(ErrorKind::InvalidInput,
-                fmt::format("{}: lies in {}: who can write the code there could sign it. Keep it "
-                            "elsewhere",
-                            what, config.module_cache_dir.string()));
+    return fail(
+        ErrorKind::InvalidInput,
+        fmt::format(
+            "{}: is inside {}, so that a user who can write code there could sign it. Keep it "
+            "elsewhere",
+            what, config.module_cache_dir.string()));
   }
   return std::make_shared<const wasm::CodeCache::Seal>(wasm::CodeCache::Seal{
       .key = std::move(key),

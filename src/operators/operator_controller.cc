@@ -371,7 +371,8 @@ io::Task<Result<>> OperatorController::establish(const json::Value& manifest, Me
     co_return std::unexpected(std::move(parsed).error());
   }
   Operator spec = *std::move(parsed);
-  HANGAR_ASSERT(!spec.service_account.empty(), "only who runs a directory acts as the host itself");
+  HANGAR_ASSERT(!spec.service_account.empty(),
+                "only operators of a directory act as the host itself");
   const std::shared_ptr<const tenants::Rules> rules = parts_.policies.rules_of(spec.key.namespace_);
   HANGAR_CO_TRY(co_await check_policies(spec, *rules, memory));
   HANGAR_CO_TRY(co_await check_rights(spec, memory, std::move(stop)));

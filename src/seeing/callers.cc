@@ -64,7 +64,8 @@ io::Task<Result<kube::Identity>> Callers::identify(const http::ServerRequest& re
   std::optional<std::string> token = bearer_token(request.headers);
   if (!token) {
     co_return fail(ErrorKind::Denied,
-                   "show who you are: a client certificate of the cluster, or its bearer token");
+                   "the request has no credential: send a client certificate of the cluster, or a "
+                   "bearer token");
   }
   if (token->size() > kTokenBytesMax) co_return fail(ErrorKind::Denied, "the token is too long");
   if (waiting_ >= kTokenReviewsWaitingMax) {

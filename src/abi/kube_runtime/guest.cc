@@ -424,7 +424,8 @@ io::Task<Result<>> Guest::sleep(wasm::SnapshotStore& store, budget::Tenant tenan
   const std::unique_ptr<Awake>& guest = *awake;
   HANGAR_CO_TRY(co_await guest->instance.sleep(store, std::move(tenant)));
   std::optional<wasm::SleepingInstance> instance = guest->instance.take_asleep();
-  HANGAR_ASSERT(instance.has_value(), "who has had a turn and is not gone has something to save");
+  HANGAR_ASSERT(instance.has_value(),
+                "a guest that has had a turn and has not ended has memory to save");
   Asleep asleep{.instance = *std::move(instance), .process = guest->state.take_state()};
   state_.emplace<Asleep>(std::move(asleep));
   pending_.shrink();

@@ -119,7 +119,7 @@ wasmtime_error_t* MemorySlots::new_memory(void* self, const wasm_memorytype_t* /
                                           wasmtime_linear_memory_t* memory) {
   auto& slots = *static_cast<MemorySlots*>(self);
   Next* const next = next_memory;
-  if (next == nullptr) return wasmtime_error_new("nobody has said what lies in this memory");
+  if (next == nullptr) return wasmtime_error_new("the contents of this memory were not given");
   const auto refuse = [next](Error error) {
     next->error_ = std::move(error);
     return wasmtime_error_new("the system has no memory for a guest");
