@@ -5,11 +5,11 @@ import random
 import signal
 import socket
 import subprocess
-import time
 import urllib.error
 import urllib.request
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+from cluster import ROOT, eventually
+
 BINARY = pathlib.Path(os.environ.get("HANGAR_BIN_DIR", ROOT / "build/bin")) / "hangar"
 
 
@@ -34,15 +34,15 @@ def free_port():
 
 def wait_until_free(port):
     """A program that the host was just starting keeps the host's sockets until its own exec."""
-    deadline = time.monotonic() + 30
-    while True:
+    def is_free():
         with socket.socket() as listener:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
-                return listener.bind(("127.0.0.1", port))
+                listener.bind(("127.0.0.1", port))
             except OSError:
-                assert time.monotonic() < deadline, f"port {port} is somebody else's"
-                time.sleep(0.02)
+                return False
+            return True
+    eventually(is_free, f"port {port} is free again")
 
 
 def _link_all(source, target):
@@ -90,15 +90,17 @@ class Host:
             self.wait_ready()
 
     def wait_ready(self, seconds=60):
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
+        def is_ready():
             assert self.process.poll() is None, f"hangar host ended with {self.process.returncode}:\n{self.tail()}"
             try:
                 with urllib.request.urlopen(f"{self.url}/readyz", timeout=2):
-                    return
+                    return True
             except OSError:
-                time.sleep(0.05)
-        raise AssertionError(f"hangar host is not ready:\n{self.tail()}")
+                return False
+        try:
+            eventually(is_ready, "hangar host is ready", seconds)
+        except AssertionError as error:
+            raise AssertionError(f"{error}:\n{self.tail()}") from None
 
     def metrics(self):
         """name{labels} -> value."""
