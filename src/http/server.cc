@@ -138,6 +138,18 @@ ClientSubject client_of(TlsStream& stream) {
           .organizations = texts_of(subject, NID_organizationName)};
 }
 
+bool is_loopback(const tcp::socket& socket) {
+  error_code error;
+  const tcp::endpoint peer = socket.remote_endpoint(error);
+  if (error) return false;
+  asio::ip::address address = peer.address();
+  if (address.is_v6() && address.to_v6().is_v4_mapped()) {
+    address = asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
+  }
+  return address == asio::ip::address(asio::ip::address_v4::loopback()) ||
+         address == asio::ip::address(asio::ip::address_v6::loopback());
+}
+
 std::string_view view(beast::string_view text) {
   return {text.data(), text.size()};
 }
@@ -458,6 +470,7 @@ io::Task<> Server::Impl::serve_requests(std::shared_ptr<Impl> self, Stream& stre
     ServerRequest request = to_request(parser.release());
     request.client_name = client.name;
     request.client_organizations = client.organizations;
+    request.is_from_loopback = is_loopback(plain.socket());
     auto message = to_message(co_await self->handler_(std::move(request)), version, is_head);
     connection.enter(Phase::Writing);
     message.keep_alive(keep_alive && !self->stopping_);

@@ -34,6 +34,9 @@ struct ServerRequest {
   // several. std::nullopt: the client presented no certificate.
   std::optional<std::string> client_name = {};
   std::vector<std::string> client_organizations = {};  // From the certificate, in its order.
+  // The other end of the connection is 127.0.0.1 or ::1: the usual loopback addresses, without the
+  // rest of 127.0.0.0/8, from which proxies of service meshes forward requests of other machines.
+  bool is_from_loopback = false;
 };
 
 struct ServerOptions {

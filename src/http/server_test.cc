@@ -48,7 +48,13 @@ class ServerTest : public ::testing::Test {
   // A client that sends exactly what a test wants.
   class Peer {
    public:
-    explicit Peer(std::uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    // `from`: its own address; zero: the kernel's choice.
+    explicit Peer(std::uint16_t port, std::uint32_t from = 0)
+        : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+      sockaddr_in own{};
+      own.sin_family = AF_INET;
+      own.sin_addr.s_addr = htonl(from);
+      EXPECT_EQ(::bind(socket_, reinterpret_cast<const sockaddr*>(&own), sizeof own), 0);
       sockaddr_in address{};
       address.sin_family = AF_INET;
       address.sin_port = htons(port);
@@ -99,10 +105,10 @@ class ServerTest : public ::testing::Test {
     thread.join();
   }
   // Sends `bytes` and returns everything until the server closes the connection.
-  std::string talk(std::string_view bytes) {
+  std::string talk(std::string_view bytes, std::uint32_t from = 0) {
     std::string answer;
     with_thread([&, port = server_->port()] {
-      const Peer peer(port);
+      const Peer peer(port, from);
       peer.send(bytes);
       answer = peer.read_all();
     });
@@ -133,6 +139,18 @@ TEST_F(ServerTest, AnswersOneRequestAfterTheOther) {
       "GET /a b=c "
       "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nX-Extra: 1\r\nContent-Length: 11\r\n"
       "Connection: close\r\n\r\nPOST /d  hi");
+}
+
+TEST_F(ServerTest, TellsProgramsOfThisMachineFromForwardedRequests) {
+  constexpr std::uint32_t kProxy = 0x7f000006;  // 127.0.0.6
+  constexpr std::string_view kRequest = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+  const auto handler = [](ServerRequest request) -> io::Task<Response> {
+    co_return Response{.status = 200, .body = request.is_from_loopback ? "here" : "elsewhere"};
+  };
+
+  serve(handler);
+  EXPECT_THAT(talk(kRequest), HasSubstr("\r\n\r\nhere"));
+  EXPECT_THAT(talk(kRequest, kProxy), HasSubstr("\r\n\r\nelsewhere"));
 }
 
 TEST_F(ServerTest, TakesRequestsInSmallPieces) {
