@@ -148,8 +148,24 @@ TEST_P(FlightTest, SeesExactlyTheArgumentsAndEnvironmentOfTheContract) {
             "NAMESPACE=ns\0YOKE_VERSION=v0.20.12\0HANGAR_VERSION=0.1.0\0"s);
 }
 
+TEST_P(FlightTest, SeesFurtherVariablesButNoneInPlaceOfTheContracts) {
+  const Result<Output> output =
+      run("arguments", {.release = "web",
+                        .namespace_ = "ns",
+                        .host_version = "0.1.0",
+                        .environment = {"COLOR=blue", "NAMESPACE=other", "YOKE=", "NAMESPACES=a"}});
+
+  ASSERT_TRUE(output.has_value()) << output.error().message();
+  using namespace std::string_literals;
+  EXPECT_EQ(output->stdout_bytes,
+            "web\0YOKE_RELEASE=web\0YOKE_NAMESPACE=ns\0NAMESPACE=ns\0YOKE_VERSION=v0.20.12\0"
+            "HANGAR_VERSION=0.1.0\0COLOR=blue\0YOKE=\0NAMESPACES=a\0"s);
+}
+
 TEST_P(FlightTest, RefusesArgumentsThatTheGuestWouldReadCut) {
   expect_error("echo", ErrorKind::InvalidInput, "null byte", {.release = std::string("a\0b", 3)});
+  expect_error("echo", ErrorKind::InvalidInput, "null byte",
+               {.environment = {std::string("A=a\0b", 5)}});
 }
 
 TEST_P(FlightTest, ExitCodesAreOutputs) {

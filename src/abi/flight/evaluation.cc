@@ -139,6 +139,17 @@ Result<> check_strings(const Command& command) {
   return {};
 }
 
+// Adds the variables whose names `environment` does not have.
+void add_environment(std::vector<std::string>& environment, std::vector<std::string> more) {
+  const std::vector<std::string> own = environment;
+  for (std::string& variable : more) {
+    const std::string name = variable.substr(0, variable.find('=')) + "=";
+    const bool is_own =
+        std::ranges::any_of(own, [&name](const std::string& one) { return one.starts_with(name); });
+    if (!is_own) environment.push_back(std::move(variable));
+  }
+}
+
 Result<> check_entry(const wasm::Module& module) {
   const wasm::Export* const entry = module.find_export(kEntry);
   if (entry == nullptr || entry->signature != "() -> ()") {
@@ -237,6 +248,7 @@ io::Task<Result<Output>> evaluate(const Runtime& runtime,
                   .timeout = timeout_of(evaluation.timeout),
                   .memory_bytes_max = evaluation.memory_bytes_max,
                   .consumer = std::move(evaluation.consumer)};
+  add_environment(command.environment, std::move(evaluation.environment));
   command.arguments = std::move(evaluation.args);
   command.arguments.insert(command.arguments.begin(), std::move(evaluation.release));
   HANGAR_CO_TRY(check_strings(command));

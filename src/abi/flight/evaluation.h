@@ -44,6 +44,8 @@ struct Evaluation {
   std::vector<std::string> args;  // After the release's name.
   std::string stdin_bytes;
   std::string host_version;  // HANGAR_VERSION: the version of the host itself.
+  // Further variables, as "NAME=value". One with a name of the contract is ignored.
+  std::vector<std::string> environment = {};
   // Zero: the contract's default of 10 s. Negative: no limit.
   std::chrono::nanoseconds timeout{0};
   // The bound of linear memory; growth is in whole pages, so it is rounded down to these.
