@@ -87,8 +87,8 @@ def host_tree(root, arguments):
     for program in programs:
         install(program, root, f"/usr/bin/{program.name}", 0o755)
         needed |= libraries(program)
-    # The host under the name of yoke's controller, and its commands under that of yoke's program.
-    for name in ("atc", "yoke"):
+    # The host under the name of yoke's controller, and its commands under those of yoke's programs.
+    for name in ("atc", "yoke", "yokecd"):
         (root / "usr/bin" / name).symlink_to("hangar")
     for path in sorted(needed):
         install(path, root, path, 0o755)

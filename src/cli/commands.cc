@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "cli/argocd_command.h"
 #include "cli/atc_program.h"
 #include "cli/build_commands.h"
 #include "cli/completion.h"
@@ -458,6 +459,7 @@ ProgramName program_name(std::string_view argv0) {
   const std::string_view name = argv0.substr(argv0.rfind('/') + 1);
   if (name == "yoke") return ProgramName::Yoke;
   if (name == "atc") return ProgramName::Atc;
+  if (name == "yokecd") return ProgramName::Yokecd;
   return ProgramName::Hangar;
 }
 
@@ -466,6 +468,7 @@ int run(int argc, char** argv) {
   const ProgramName name = argc > 0 ? program_name(argv[0]) : ProgramName::Hangar;
   if (name == ProgramName::Yoke) return run_yoke(given);
   if (name == ProgramName::Atc) return run_atc(given);
+  if (name == ProgramName::Yokecd) return run_yokecd(given);
   auto parser =
       std::make_unique<CLI::App>("hangar runs a cluster's operators as WebAssembly modules");
   CLI::App& app = *parser;
@@ -592,6 +595,11 @@ int run(int argc, char** argv) {
 
   ReleaseCommands release_commands(app);
   const ModuleCommands module_commands(app);
+  CLI::App* const argocd_command = app.add_subcommand(
+      "argocd",
+      "print the resources of an Argo CD Application, as its config management plugin; or serve "
+      "the plugin");
+  const ArgocdCommand argocd(*argocd_command);
 
   const CompletionCommand completion(app, "hangar");
 
@@ -612,20 +620,23 @@ int run(int argc, char** argv) {
     return kDone;
   }
   try {
-    std::vector<std::string> arguments = module_commands.read(release_commands.read(given));
+    std::vector<std::string> arguments =
+        argocd.read(module_commands.read(release_commands.read(given)));
     std::ranges::reverse(arguments);  // CLI11 takes them from the last to the first.
     app.parse(std::move(arguments));
   } catch (const CLI::ParseError& error) {
     const int code = app.exit(error);
     return code == 0 ? kDone : kWrongUsage;
   }
-  // These two commands run for long: they free the parser, which has every setting once per
+  // These commands may run for long: they free the parser, which has every setting once per
   // command.
   const bool is_host = host_command->parsed();
   const bool is_run = run_command->parsed();
-  if (is_host || is_run) parser.reset();
+  const bool is_argocd = argocd_command->parsed();
+  if (is_host || is_run || is_argocd) parser.reset();
   if (is_host) return run_host(host_flags);
   if (is_run) return run_directory(run_settings, run_flags);
+  if (is_argocd) return argocd.run();
   if (flight_command->parsed()) return run_flight(flight_settings, std::move(flight_flags));
   if (logs_command->parsed()) return print_logs(logs_settings, logs_flags);
   if (timeline_command->parsed()) return timeline.run();

@@ -7,8 +7,8 @@
 namespace hangar::cli {
 
 // The program that this one was started as, by the last segment of argv[0]. Under the other names
-// it replaces the original (yoke_program.h, atc_program.h).
-enum class ProgramName : std::uint8_t { Hangar, Yoke, Atc };
+// it replaces the original (yoke_program.h, atc_program.h, argocd_command.h).
+enum class ProgramName : std::uint8_t { Hangar, Yoke, Atc, Yokecd };
 [[nodiscard]] ProgramName program_name(std::string_view argv0);
 
 // Returns the exit code: 0 success; 1 failure; 2 wrong command line. Errors go to stderr.

@@ -63,7 +63,7 @@ USES = {
     "logs": CLUSTER | MODULES | {"pod"}, "timeline": CLUSTER | MODULES | {"recorder-directory"}, "why": CLUSTER | MODULES | {"recorder-directory"}, "nodes": CLUSTER | PLACE, "machine build": MODULES, "machine run": MODULES,
     **{command: CLUSTER | REQUESTS for command in ("blackbox", "descent", "mayday", "turbulence", "unlatch")},
     "stow": MODULES, "schematics": MODULES | WALLS, "sign": set(), "verify": set(),
-    "takeoff": CLUSTER | REQUESTS | MODULES | WALLS,
+    "takeoff": CLUSTER | REQUESTS | MODULES | WALLS, "argocd": CLUSTER | REQUESTS | MODULES | WALLS,
     "workflow show": CLUSTER | MODULES, "workflow signal": CLUSTER, "tenant allow": CLUSTER | {"features"}, "tenant list": CLUSTER | {"features"},
     "tenant remove": CLUSTER | {"features"}, "flight from-chart": None, "ready": None, "completion": None, "version": None}
 
