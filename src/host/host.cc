@@ -366,6 +366,7 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                         .rates = supply.rates,
                         .gateway = operator_parts.gateway,
                         .fetcher = supply.fetcher,
+                        .output = output.allowances(),
                         .operators = config.has(Feature::Operators) ? &operators : nullptr,
                         .workflows = config.has(Feature::Workflows) ? &workflows : nullptr,
                         .airways = config.has(Feature::Airways) || config.has(Feature::Flights)

@@ -8,6 +8,8 @@
 #include "io/loop.h"
 #include "modules/fetcher.h"
 #include "operators/operator_controller.h"
+#include "output/limits.h"
+#include "output/namespace_allowances.h"
 #include "tenants/policies.h"
 #include "tenants/rules.h"
 #include "tenants/usage.h"
@@ -50,6 +52,8 @@ void add_bounds(const UsageSources& sources, const std::string& namespace_name,
   usage.guest_disk = use_of(sources.disk, tenant, rules->guest_disk_bytes());
   usage.cpu =
       use_of(sources.rates.use_of(tenant, io::Loop::now()).millicores, {}, rules->cpu_millicores());
+  usage.output = use_of(sources.output.bytes_per_second(namespace_name, io::Loop::now()),
+                        limits::kNamespaceOutputBytesPerSecond, rules->output_bytes_per_second());
   usage.operators = use_of(usage.operators.used, {}, rules->operators());
   const gateway::Gateway::Use gateway = sources.gateway.use_of(namespace_name);
   usage.feeds = use_of(gateway.feeds, gateway::kFeedsPerTenantMax, rules->feeds());

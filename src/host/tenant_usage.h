@@ -7,6 +7,7 @@
 #include "gateway/gateway.h"
 #include "modules/fetcher.h"
 #include "operators/operator_controller.h"
+#include "output/namespace_allowances.h"
 #include "tenants/policies.h"
 #include "tenants/usage.h"
 #include "workflows/workflow_controller.h"
@@ -24,6 +25,7 @@ struct UsageSources {
   const budget::Rates& rates;    // Processor time.
   const gateway::Gateway& gateway;
   const modules::Fetcher& fetcher;
+  const output::NamespaceAllowances& output;
   const operators::OperatorController* operators = nullptr;  // Null: the feature is off.
   const workflows::WorkflowController* workflows = nullptr;
   const airways::AirTrafficController* airways = nullptr;

@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -32,23 +33,52 @@ NamespaceAllowances::Bound NamespaceAllowances::bound_of(const std::string& name
 std::optional<std::string> NamespaceAllowances::refuse(const std::string& namespace_name,
                                                        std::size_t line_bytes, Instant now) {
   if (namespace_name.empty()) return std::nullopt;
-  forget_full(now);
+  forget_idle(now);
   const Bound bound = bound_of(namespace_name);
   const TokenBucket::Options wanted = output_rate(bound.bytes_per_second);
-  const auto [found, is_new] = buckets_.try_emplace(namespace_name, wanted);
-  TokenBucket& bucket = found->second;
-  if (!is_new && bucket.options().per_second != wanted.per_second) bucket = TokenBucket(wanted);
-  if (bucket.try_take(now, static_cast<double>(line_bytes))) return std::nullopt;
+  const auto [found, is_new] = accounts_.try_emplace(
+      namespace_name, Account{.bucket = TokenBucket(wanted), .window_began = now});
+  Account& account = found->second;
+  if (!is_new && account.bucket.options().per_second != wanted.per_second) {
+    account.bucket = TokenBucket(wanted);
+  }
+  if (account.bucket.try_take(now, static_cast<double>(line_bytes))) {
+    roll(account, now);
+    account.window_bytes += line_bytes;
+    return std::nullopt;
+  }
   return fmt::format("guests of namespace {} may print {} bytes a second together{}",
                      namespace_name, bound.bytes_per_second,
                      bound.set_by.empty() ? std::string() : fmt::format(" ({})", bound.set_by));
 }
 
-void NamespaceAllowances::forget_full(Instant now) {
+std::uint64_t NamespaceAllowances::bytes_per_second(const std::string& namespace_name,
+                                                    Instant now) const {
+  const auto found = accounts_.find(namespace_name);
+  if (found == accounts_.end()) return 0;
+  Account account = found->second;
+  roll(account, now);
+  return account.last_bytes / static_cast<std::uint64_t>(kOutputMeasured.count());
+}
+
+void NamespaceAllowances::roll(Account& account, Instant now) {
+  if (now < account.window_began + kOutputMeasured) return;
+  const bool is_next = now < account.window_began + 2 * kOutputMeasured;
+  account.last_bytes = is_next ? account.window_bytes : 0;
+  account.window_bytes = 0;
+  account.window_began = is_next ? account.window_began + kOutputMeasured : now;
+}
+
+void NamespaceAllowances::forget_idle(Instant now) {
   if (now < swept_ + kSweepInterval) return;
   swept_ = now;
-  for (auto at = buckets_.begin(); at != buckets_.end();)
-    at = at->second.is_full(now) ? buckets_.erase(at) : std::next(at);
+  for (auto at = accounts_.begin(); at != accounts_.end();) {
+    Account& account = at->second;
+    roll(account, now);
+    const bool is_idle =
+        account.bucket.is_full(now) && account.window_bytes == 0 && account.last_bytes == 0;
+    at = is_idle ? accounts_.erase(at) : std::next(at);
+  }
 }
 
 }  // namespace hangar::output

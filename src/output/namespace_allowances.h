@@ -5,6 +5,7 @@
 #include "base/time.h"
 #include "base/token_bucket.h"
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -14,6 +15,8 @@
 #include <utility>
 
 namespace hangar::output {
+
+inline constexpr std::chrono::seconds kOutputMeasured{15};
 
 // Loop thread.
 class NamespaceAllowances {
@@ -33,15 +36,29 @@ class NamespaceAllowances {
   [[nodiscard]] std::optional<std::string> refuse(const std::string& namespace_name,
                                                   std::size_t line_bytes, Instant now);
 
+  // Bytes a second that were kept of the namespace's guests, as `hangar logs` prints them: the
+  // average of the last whole period of kOutputMeasured.
+  [[nodiscard]] std::uint64_t bytes_per_second(const std::string& namespace_name,
+                                               Instant now) const;
+
   // Namespaces that have printed lately.
-  [[nodiscard]] std::size_t size() const { return buckets_.size(); }
+  [[nodiscard]] std::size_t size() const { return accounts_.size(); }
 
  private:
+  struct Account {
+    TokenBucket bucket;
+    // Since then `window_bytes` were kept, and `last_bytes` in the window before.
+    Instant window_began;
+    std::uint64_t window_bytes = 0;
+    std::uint64_t last_bytes = 0;
+  };
+
+  static void roll(Account& account, Instant now);
   [[nodiscard]] Bound bound_of(const std::string& namespace_name) const;
-  void forget_full(Instant now);
+  void forget_idle(Instant now);
 
   std::function<std::optional<Bound>(const std::string&)> bound_;
-  std::map<std::string, TokenBucket> buckets_;  // Those that may not be full.
+  std::map<std::string, Account> accounts_;  // Of those that have printed lately.
   Instant swept_;
 };
 

@@ -58,5 +58,20 @@ TEST(NamespaceAllowances, ForgetNamespacesThatPrintNoMore) {
   EXPECT_EQ(allowances.size(), 1U);
 }
 
+TEST(NamespaceAllowances, MeasureWhatWasKeptOverTheLastPeriod) {
+  NamespaceAllowances allowances;
+  allowances.limit_namespaces([](const std::string&) {
+    return std::optional(NamespaceAllowances::Bound{.bytes_per_second = 1000, .set_by = {}});
+  });
+  const Instant now = Instant() + seconds(100);
+  EXPECT_FALSE(allowances.refuse("a", 3000, now));
+  EXPECT_TRUE(allowances.refuse("a", 2000, now)) << "is dropped, and counts for nothing";
+
+  EXPECT_EQ(allowances.bytes_per_second("a", now), 0U) << "the period is not over";
+  EXPECT_EQ(allowances.bytes_per_second("a", now + kOutputMeasured), 200U);
+  EXPECT_EQ(allowances.bytes_per_second("a", now + 3 * kOutputMeasured), 0U);
+  EXPECT_EQ(allowances.bytes_per_second("b", now + kOutputMeasured), 0U);
+}
+
 }  // namespace
 }  // namespace hangar::output

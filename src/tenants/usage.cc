@@ -55,6 +55,7 @@ json::Value usage_document(const std::string& namespace_name, const Usage& usage
                               {"guestMemory", object_of(usage.guest_memory)},
                               {"guestDisk", object_of(usage.guest_disk)},
                               {"cpu", object_of(usage.cpu)},
+                              {"output", object_of(usage.output)},
                               {"operators", std::move(operators)},
                               {"workflows", json::Object{{"used", integer(usage.workflows)}}},
                               {"flights", json::Object{{"used", integer(usage.flights)}}},

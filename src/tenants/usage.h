@@ -29,6 +29,7 @@ struct Usage {
   Use guest_memory = {};  // Bytes.
   Use guest_disk = {};    // Bytes.
   Use cpu = {};           // Thousandths of a core.
+  Use output = {};        // Bytes a second.
   Use operators = {};
   std::uint64_t operators_awake = 0;
   std::uint64_t operators_asleep = 0;

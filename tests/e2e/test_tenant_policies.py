@@ -287,6 +287,7 @@ def test_what_a_namespace_uses_can_be_read_by_who_may_read_that_namespace_only(c
     assert seen["guestMemory"]["limit"] == 40 * MIB and seen["guestMemory"]["policy"] == name
     assert (seen["operators"]["used"], seen["operators"]["limit"], seen["operators"]["awake"]) == (2, 5, 1), seen
     assert seen["feeds"] == {"used": 0, "limit": 7, "policy": name}
+    assert seen["output"] == {"used": 0, "limit": MIB}, "they print nothing, and the bound is the host's own"
     assert seen["fetches"]["limit"] == 3 and "policy" not in seen["fetches"], "the host's own bound"
 
     member = {"Impersonate-User": "member"}
