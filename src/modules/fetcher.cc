@@ -332,6 +332,7 @@ io::Task<Result<Fetched>> Fetcher::fetch(Requester requester, Reference referenc
     }
     if (!slot) co_return std::unexpected(slot.error());
     say("fetching");
+    if (options.on_turn) options.on_turn();
     fetched = co_await fetch_in_turn(requester, reference, options, memory, stop);
     if (fetched || !memory.is_short()) break;
   }

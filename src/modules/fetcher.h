@@ -65,6 +65,9 @@ struct FetchOptions {
   bool afresh = false;
   // Called with the current activity, for people: "fetching, 3.1 of 16.0 MiB".
   std::function<void(std::string doing)> on_progress = {};
+  // Called when nothing of this host is awaited any more: from then on it is the source that has
+  // not answered.
+  std::function<void()> on_turn = {};
 };
 
 struct Fetched {

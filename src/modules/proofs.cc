@@ -19,6 +19,10 @@ namespace {
 
 constexpr std::string_view kGrant = "sha256:";
 
+// A proof is Old after that many times the period in which it is fresh. The line of a namespace
+// moves within minutes, unless it is kept busy.
+constexpr int kUnaskedPeriods = 2;
+
 // A grant's entry is under a reference of its own, which no source has.
 std::string grant_key(const Access& access, std::string_view sha256) {
   return proof_key(access.requester, fmt::format("{}{} {}", kGrant, sha256, access.scope));
@@ -34,10 +38,11 @@ std::uint64_t Proofs::seconds_of(WallTime now) {
 Standing Proofs::standing(const Access& access, const Resolution& resolution, WallTime now) const {
   if (resolution.credential != access.credential) return Standing::None;
   const std::uint64_t seconds = seconds_of(now);
-  // A clock that was set back makes no proof fresh.
-  if (resolution.proven_at > seconds) return Standing::Stale;
+  // The age is unknown where the clock was set back.
+  if (resolution.proven_at > seconds) return Standing::Old;
   const std::chrono::seconds age(seconds - resolution.proven_at);
-  return age < kept_ ? Standing::Fresh : Standing::Stale;
+  if (age < kept_) return Standing::Fresh;
+  return age < kUnaskedPeriods * kept_ ? Standing::Stale : Standing::Old;
 }
 
 Standing Proofs::standing(const Access& access, const std::string& sha256, WallTime now) const {

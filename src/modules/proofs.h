@@ -8,6 +8,9 @@
 //      are dropped: only what this process has given the requester already, and is pinned, goes on.
 //   4. When the source says nothing (no connection, 5xx, silence, other bytes), a proof that is not
 //      fresh still counts: a registry that is away stops nothing.
+//      When the source was not asked, because the requester's other fetches or its memory are in
+//      the way, it counts for another hour only: a requester that was refused must not be able to
+//      keep its proof by keeping its own line busy.
 //   5. A copy of the module in the requester's own namespace is a proof, too: it has the bytes.
 #pragma once
 
@@ -32,7 +35,8 @@ struct Access {
 
 enum class Standing : std::uint8_t {
   None,   // There is no proof.
-  Stale,  // It counts only while the source says nothing.
+  Old,    // It counts only if the source was asked, and says nothing.
+  Stale,  // It counts while the source says nothing, or was not asked yet.
   Fresh,
 };
 

@@ -76,6 +76,10 @@ TEST_F(ProofsTest, AProofIsFreshForAnHour) {
   EXPECT_EQ(standing(team_), Standing::Fresh);
   now_ += seconds(1);
   EXPECT_EQ(standing(team_), Standing::Stale);
+  now_ += hours(1) - seconds(1);
+  EXPECT_EQ(standing(team_), Standing::Stale);
+  now_ += seconds(1);
+  EXPECT_EQ(standing(team_), Standing::Old) << "whoever has not asked by then has to";
   prove(team_);
   EXPECT_EQ(standing(team_), Standing::Fresh) << "the source has confirmed it";
 }
@@ -83,7 +87,7 @@ TEST_F(ProofsTest, AProofIsFreshForAnHour) {
 TEST_F(ProofsTest, AClockThatWasSetBackMakesNoProofFresh) {
   prove(team_);
   now_ -= hours(24);
-  EXPECT_EQ(standing(team_), Standing::Stale);
+  EXPECT_EQ(standing(team_), Standing::Old);
 }
 
 TEST_F(ProofsTest, AGrantOutlivesWhatTheReferenceMeantAndTheProcess) {

@@ -113,7 +113,9 @@ struct Supply::Entry {
   Instant told;
   std::stop_source stop;
   io::Loop::Timer patience;
+  bool is_patience_over = false;
   bool is_overdue = false;  // What was last supplied is an answer although the look continues.
+  bool is_asked = false;    // The source was asked: it is not this host that is waited for.
 
   // The last look.
   std::optional<Instant> looked;
@@ -154,7 +156,10 @@ Supply::Answer Supply::ask(const Wish& wish, Instant since, Listener listener) {
   Answer answer;
   if (entry->is_working) {
     answer.waits_for = entry->doing;
-    if (entry->is_overdue) answer.supplied = entry->supplied;
+    // A proof ages while its entry waits in line.
+    if (entry->is_overdue && may_go_on(*entry, entry->supplied->sha256)) {
+      answer.supplied = entry->supplied;
+    }
     waiting_[listener.name] = entry;
     entry->listeners.insert_or_assign(std::move(listener.name), std::move(listener.changed));
   } else {
@@ -186,10 +191,20 @@ std::optional<Supplied> Supply::find_pinned(const Wish& wish) {
 }
 
 Standing Supply::standing(const Wish& wish) const {
+  return standing(wish, wish.pinned_sha256);
+}
+
+Standing Supply::standing(const Wish& wish, const std::string& sha256) const {
   const Result<Reference> reference = Reference::parse(wish.module.reference);
   if (!reference) return Standing::None;
-  return sources_.fetcher.standing(wish.requester, *reference, wish.module.insecure,
-                                   wish.pinned_sha256);
+  return sources_.fetcher.standing(wish.requester, *reference, wish.module.insecure, sha256);
+}
+
+bool Supply::may_go_on(const Entry& entry, const std::string& sha256) const {
+  if (entry.is_asked) return true;
+  const bool is_pinned = !entry.wish.pinned_sha256.empty();
+  if (is_pinned && given_.contains({entry.wish.requester.id(), sha256})) return true;
+  return standing(entry.wish, sha256) >= Standing::Stale;
 }
 
 void Supply::trust(const Wish& wish, Duration for_long) {
@@ -318,6 +333,8 @@ io::Task<void> Supply::stop() {
 void Supply::begin(const std::shared_ptr<Entry>& entry) {
   entry->is_working = true;
   entry->is_overdue = false;
+  entry->is_asked = false;
+  entry->is_patience_over = false;
   entry->doing = "asking for the module";
   entry->looked = entry->told = io::Loop::now();
   entry->stop = std::stop_source();
@@ -326,14 +343,19 @@ void Supply::begin(const std::shared_ptr<Entry>& entry) {
   if (entry->supplied && !entry->wish.is_look && !is_verified(entry->supplied->sha256)) {
     entry->supplied.reset();
   }
+  await_source(entry);
+  if (++working_ == 1) sweep_timer_ = sources_.loop.after(kAnswerKept, [this] { sweep(); });
+  sources_.loop.spawn(work(entry));
+}
+
+void Supply::await_source(const std::shared_ptr<Entry>& entry) {
   entry->patience =
       sources_.loop.after(sources_.patience, [this, weak = std::weak_ptr<Entry>(entry)] {
         if (std::shared_ptr<Entry> waiting = weak.lock()) {
+          waiting->is_patience_over = true;
           sources_.loop.spawn(work_without_source(std::move(waiting)));
         }
       });
-  if (++working_ == 1) sweep_timer_ = sources_.loop.after(kAnswerKept, [this] { sweep(); });
-  sources_.loop.spawn(work(entry));
 }
 
 io::Task<void> Supply::work(std::shared_ptr<Entry> entry) {
@@ -364,7 +386,8 @@ io::Task<void> Supply::work_without_source(std::shared_ptr<Entry> entry) {
                given_.contains({wish.requester.id(), wish.pinned_sha256})) {
       known = {.sha256 = wish.pinned_sha256};
     }
-    const bool may_run = known && sources_.allow_list.check(*reference) &&
+    const bool may_run = known && may_go_on(*entry, known->sha256) &&
+                         sources_.allow_list.check(*reference) &&
                          co_await recall_admission(entry, known->sha256);
     if (may_run) {
       Result<Product> product = co_await make(entry, known->sha256, nullptr);
@@ -374,7 +397,7 @@ io::Task<void> Supply::work_without_source(std::shared_ptr<Entry> entry) {
       }
     }
   }
-  if (entry->supplied && is_still_overdue()) {
+  if (entry->supplied && is_still_overdue() && may_go_on(*entry, entry->supplied->sha256)) {
     entry->is_overdue = true;
     tell(*entry);
   }
@@ -487,7 +510,8 @@ io::Task<Result<Product>> Supply::make_unconfirmed(std::shared_ptr<Entry> entry,
                                    wish.module.insecure);
   }
   const bool runs = given_.contains({wish.requester.id(), wish.pinned_sha256});
-  if (!runs && (is_refused || standing(wish) == Standing::None)) {
+  const Standing needed = entry->is_asked ? Standing::Old : Standing::Stale;
+  if (!runs && (is_refused || standing(wish) < needed)) {
     co_return fail(ErrorKind::NotFound, "no proof");
   }
   const Result<> admitted = co_await recall_admission(entry, wish.pinned_sha256);
@@ -558,13 +582,20 @@ io::Task<Result<Supply::Bytes>> Supply::fetch(std::shared_ptr<Entry> entry, Sour
   Reference reference = HANGAR_CO_TRY(Reference::parse(source.reference));
   HANGAR_CO_TRY(sources_.allow_list.check(reference));
   if (sources_.gate != nullptr) HANGAR_CO_TRY(sources_.gate->check(reference));
+  entry->is_asked = false;
   FetchOptions options{
       .expected_sha256 = std::move(source.sha256),
       .insecure = source.insecure,
       .content = content,
       .leave_in_store = true,
       .may_be_stale = may_be_stale,
-      .on_progress = [this, entry](std::string doing) { say(*entry, std::move(doing)); }};
+      .on_progress = [this, entry](std::string doing) { say(*entry, std::move(doing)); },
+      .on_turn =
+          [this, entry] {
+            entry->is_asked = true;
+            // What was too old in line counts if the source is silent.
+            if (entry->is_patience_over && !entry->is_overdue) await_source(entry);
+          }};
   // Holds the product until we know whether it is the right one.
   Product present;
   const std::string likely =

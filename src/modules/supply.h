@@ -206,6 +206,10 @@ class Supply {
   [[nodiscard]] std::optional<Supplied> find_pinned(const Wish& wish);
   // As Fetcher::standing(), for what is pinned.
   [[nodiscard]] Standing standing(const Wish& wish) const;
+  [[nodiscard]] Standing standing(const Wish& wish, const std::string& sha256) const;
+  // Whether the requester may have the module although the source has not confirmed it, by whether
+  // the source was asked (proofs.h).
+  [[nodiscard]] bool may_go_on(const Entry& entry, const std::string& sha256) const;
   // Keeps the answer that the pinned module may be supplied.
   void trust(const Wish& wish, Duration for_long);
   void note_given(const Wish& wish, const std::string& sha256);
@@ -221,6 +225,7 @@ class Supply {
                                          bool insecure, std::string manifest, std::string sha256,
                                          std::shared_ptr<const std::string> bytes);
   void begin(const std::shared_ptr<Entry>& entry);
+  void await_source(const std::shared_ptr<Entry>& entry);
   [[nodiscard]] io::Task<void> work(std::shared_ptr<Entry> entry);
   // Takes what the requester was last given when the source does not answer in time.
   [[nodiscard]] io::Task<void> work_without_source(std::shared_ptr<Entry> entry);

@@ -555,6 +555,30 @@ TEST_F(UnprovenTest, WhatIsPinnedGoesOnWhileItsSourceIsSilent) {
   EXPECT_THAT(text_of(ask(pinned_)), HasSubstr("the source says so"));
 }
 
+TEST_F(UnprovenTest, AnOldProofCountsOnlyOnceItsSourceWasAsked) {
+  restart(/*patience=*/std::chrono::milliseconds(1));
+  EXPECT_EQ(text_of(wait(wish_of("other", "m"))), "f()") << "it is in memory";
+  config_maps_.silent = {"team"};
+  for (std::size_t number = 0; number < kFetchesPerTenantMax; ++number) {
+    (void)ask(wish_of("team", fmt::format("busy{}", number)), Instant::min(),
+              fmt::format("busy {}", number));
+  }
+  (void)ask(pinned_);
+  bool is_overdue = false;
+  const io::Loop::Timer later =
+      loop_.after(std::chrono::milliseconds(20), [&is_overdue] { is_overdue = true; });
+  loop_.run_until([&] { return is_overdue; });
+
+  const Supply::Answer in_line = ask(pinned_);
+  EXPECT_EQ(text_of(in_line), "nothing") << "its own namespace keeps the source from being asked";
+  EXPECT_THAT(in_line.waits_for, HasSubstr("before it in line"));
+  EXPECT_EQ(config_maps_.reads["team"], static_cast<int>(kFetchesPerTenantMax));
+
+  supply_->leave("busy 0");
+  EXPECT_EQ(text_of(wait(pinned_)), "f()") << "the source was asked, and is silent";
+  EXPECT_EQ(config_maps_.reads["team"], static_cast<int>(kFetchesPerTenantMax) + 1);
+}
+
 TEST_F(UnprovenTest, ACopyOfItsOwnIsAProof) {
   config_maps_.error = ErrorKind::Denied;
   texts_.copy = gzip("f()");
