@@ -343,7 +343,7 @@ io::Task<Result<Stages>> InstanceWork::run_flight() {
   const reconcile::CustomResource::WhileItLives living(subject_.shell, key_, stop_);
   Result<abi::flight::Output> output = co_await reconcile::tell_waits(
       platform_.shared.waits, consumer(),
-      [this](std::optional<budget::Shortage> shortage) { return tell_wait(std::move(shortage)); },
+      [this](reconcile::GuestWait wait) { return tell_wait(std::move(wait)); },
       airways::run_flight({.platform = platform_,
                            .binding = binding_,
                            .release = release_,
@@ -490,9 +490,8 @@ io::Task<Result<>> InstanceWork::write_status(std::optional<Verdict> verdict) {
   if (!update.outdated) {
     if (subject_.add_to_status) subject_.add_to_status(update.status);
     // No flight runs now. A host that was killed may have left the condition.
-    reconcile::put_memory_wait(update.status, nullptr, {},
-                               json::int_at(value_, {"metadata", "generation"}),
-                               io::Loop::wall_now());
+    reconcile::put_no_wait(update.status, json::int_at(value_, {"metadata", "generation"}),
+                           io::Loop::wall_now());
     update.changed = !json::equal(update.status, reconcile::status_of(value_));
   }
   if (!update.changed || update.outdated || is_overtaken()) co_return Result<>();
@@ -524,9 +523,9 @@ void InstanceWork::take_answer(json::Value answer) {
 
 // Only for users: the flight goes on whether or not this is written. A schema without conditions
 // drops it.
-io::Task<void> InstanceWork::tell_wait(std::optional<budget::Shortage> shortage) {
-  std::optional<json::Value> status = reconcile::status_with_memory_wait(
-      value_, shortage, json::int_at(value_, {"metadata", "generation"}), io::Loop::wall_now());
+io::Task<void> InstanceWork::tell_wait(reconcile::GuestWait wait) {
+  std::optional<json::Value> status = reconcile::status_with_wait(
+      value_, wait, json::int_at(value_, {"metadata", "generation"}), io::Loop::wall_now());
   if (!status || is_overtaken()) co_return;
   Result<json::Value> answer = co_await subject_.shell.write_status(
       value_, *std::move(status), reconcile::StatusOf::Spec, stop_);

@@ -32,6 +32,7 @@
 #include "kube/object.h"
 #include "reconcile/controller.h"
 #include "reconcile/custom_resource.h"
+#include "reconcile/guest_waits.h"
 
 #include <functional>
 #include <memory>
@@ -102,7 +103,7 @@ class InstanceWork {
   // The answer to a write of the status is the newest state of the instance.
   void take_answer(json::Value answer);
   // While the flight waits for memory; nothing: it does no longer.
-  [[nodiscard]] io::Task<void> tell_wait(std::optional<budget::Shortage> shortage);
+  [[nodiscard]] io::Task<void> tell_wait(reconcile::GuestWait wait);
   void announce(const Verdict& verdict);
   void warn_of(std::vector<std::string> sentences);
 

@@ -43,7 +43,14 @@ io::Task<Result<FairSlots::Slot>> FairSlots::acquire(Consumer consumer, Demand d
     // A waiter that got its slot is not in the queue any more: it keeps the slot.
     if (queue_.remove(consumer, ticket)) has_slot.set(false);
   });
-  if (!co_await has_slot.wait()) co_return fail(ErrorKind::Cancelled, "stopping");
+  Rates* const waits_at = has_slot.is_set() ? nullptr : rates_;
+  if (waits_at != nullptr) {
+    waits_at->begin_wait(consumer);
+    (void)braked(consumer.tenant);  // Tells that it is braked, if it is.
+  }
+  const bool got = co_await has_slot.wait();
+  if (waits_at != nullptr) waits_at->end_wait(consumer);
+  if (!got) co_return fail(ErrorKind::Cancelled, "stopping");
   co_return Slot(*this, std::move(consumer));
 }
 

@@ -1,5 +1,6 @@
 #include "budget/rates.h"
 
+#include "base/assert.h"
 #include "base/time.h"
 #include "base/token_bucket.h"
 #include "budget/consumer.h"
@@ -43,7 +44,13 @@ void Rates::charge(const Tenant& tenant, std::uint64_t nanoseconds, Instant now)
 
 Duration Rates::wait_of(const Tenant& tenant, Instant now) {
   if (tenant.is_host()) return Duration::zero();
-  const std::optional<std::uint64_t> limit = limit_ ? limit_(tenant) : std::nullopt;
+  const std::optional<Limit> limit = limit_ ? limit_(tenant) : std::nullopt;
+  const Duration wait = limited_wait(tenant, limit, now);
+  if (wait > Duration::zero()) brake_waits(tenant, *limit);
+  return wait;
+}
+
+Duration Rates::limited_wait(const Tenant& tenant, const std::optional<Limit>& limit, Instant now) {
   const std::scoped_lock lock(mutex_);
   const auto found = accounts_.find(tenant);
   // A tenant that was never charged has its whole burst.
@@ -51,9 +58,9 @@ Duration Rates::wait_of(const Tenant& tenant, Instant now) {
   Account& account = found->second;
   if (!limit) {
     account.bucket.reset();
-  } else if (!account.bucket || account.millicores != *limit) {
-    account.millicores = *limit;
-    account.bucket.emplace(bucket_of(*limit));
+  } else if (!account.bucket || account.millicores != limit->millicores) {
+    account.millicores = limit->millicores;
+    account.bucket.emplace(bucket_of(limit->millicores));
   }
   const double unpaid = std::exchange(account.unpaid_milliseconds, 0);
   Duration wait = Duration::zero();
@@ -70,6 +77,37 @@ Duration Rates::wait_of(const Tenant& tenant, Instant now) {
     account.braked_since = Instant();
   }
   return wait;
+}
+
+void Rates::brake_waits(const Tenant& tenant, const Limit& limit) {
+  auto at = unbraked_.lower_bound({.tenant = tenant, .name = {}});
+  while (at != unbraked_.end() && at->tenant == tenant) {
+    const Consumer consumer = *at;
+    at = unbraked_.erase(at);
+    waits_[consumer].brake = Brake{.millicores = limit.millicores, .set_by = limit.set_by};
+    if (on_brake_) on_brake_(consumer);
+  }
+}
+
+void Rates::begin_wait(const Consumer& consumer) {
+  Wait& wait = waits_[consumer];
+  ++wait.count;
+  if (!wait.brake) unbraked_.insert(consumer);
+}
+
+void Rates::end_wait(const Consumer& consumer) {
+  const auto found = waits_.find(consumer);
+  HANGAR_ASSERT(found != waits_.end(), "a wait that ends has begun");
+  if (--found->second.count > 0) return;
+  const bool was_braked = found->second.brake.has_value();
+  waits_.erase(found);
+  unbraked_.erase(consumer);
+  if (was_braked && on_brake_) on_brake_(consumer);
+}
+
+std::optional<Brake> Rates::brake_of(const Consumer& consumer) const {
+  const auto found = waits_.find(consumer);
+  return found == waits_.end() ? std::nullopt : found->second.brake;
 }
 
 Rates::Use Rates::use_of(const Tenant& tenant, Instant now) const {

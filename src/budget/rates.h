@@ -16,6 +16,9 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace hangar::budget {
@@ -24,16 +27,30 @@ inline constexpr std::chrono::seconds kRateWindow{5};
 // What a tenant is shown to use is the average of the last whole period of this length.
 inline constexpr std::chrono::seconds kRateMeasured{15};
 
+// Why work could not begin.
+struct Brake {
+  std::uint64_t millicores = 0;  // The rate of its tenant.
+  std::string set_by;            // "TenantPolicy strangers".
+
+  bool operator==(const Brake&) const = default;
+};
+
 class Rates {
  public:
   Rates() = default;
   Rates(const Rates&) = delete;
   Rates& operator=(const Rates&) = delete;
 
-  // The rate of a tenant in thousandths of a core; nothing: it has no bound. Called within
-  // wait_of().
-  void limit_tenants(std::function<std::optional<std::uint64_t>(const Tenant&)> millicores) {
-    limit_ = std::move(millicores);
+  struct Limit {
+    // NOLINTNEXTLINE(google-explicit-constructor): a rate that nobody in particular has set.
+    Limit(std::uint64_t millicores_in, std::string set_by_in = {})
+        : millicores(millicores_in), set_by(std::move(set_by_in)) {}
+    std::uint64_t millicores;  // Thousandths of a core.
+    std::string set_by;        // As in Brake.
+  };
+  // The rate of a tenant; nothing: it has no bound. Called within wait_of().
+  void limit_tenants(std::function<std::optional<Limit>(const Tenant&)> limit) {
+    limit_ = std::move(limit);
   }
 
   // The tenant has used that much more. The host's own work is not counted. Any thread.
@@ -41,6 +58,18 @@ class Rates {
 
   // How long the tenant's next work has to wait; zero: it may begin. Loop thread.
   [[nodiscard]] Duration wait_of(const Tenant& tenant, Instant now);
+
+  // Work of the consumer waits for a slot that its tenant's rate may withhold, or waits no longer;
+  // each begin has an end. Loop thread.
+  void begin_wait(const Consumer& consumer);
+  void end_wait(const Consumer& consumer);
+  // Set while work of the consumer waits, and its tenant has been braked meanwhile. Loop thread.
+  [[nodiscard]] std::optional<Brake> brake_of(const Consumer& consumer) const;
+  // Called when brake_of() a consumer is set or no longer. It must not call this object but for
+  // brake_of(). Unset it before what it refers to is destroyed.
+  void set_on_brake(std::function<void(const Consumer&)> on_brake) {
+    on_brake_ = std::move(on_brake);
+  }
 
   struct Use {
     std::uint64_t millicores = 0;  // On average.
@@ -76,8 +105,19 @@ class Rates {
   [[nodiscard]] static Duration braked_time(const Account& account, Instant now);
   [[nodiscard]] static Use use_of(Account account, Instant now);
   void forget_idle(Instant now);
+  [[nodiscard]] Duration limited_wait(const Tenant& tenant, const std::optional<Limit>& limit,
+                                      Instant now);
+  void brake_waits(const Tenant& tenant, const Limit& limit);
 
-  std::function<std::optional<std::uint64_t>(const Tenant&)> limit_;
+  struct Wait {
+    std::size_t count = 0;  // Of the consumer's work.
+    std::optional<Brake> brake;
+  };
+
+  std::function<std::optional<Limit>(const Tenant&)> limit_;
+  std::function<void(const Consumer&)> on_brake_;
+  std::map<Consumer, Wait> waits_;
+  std::set<Consumer> unbraked_;  // Those of `waits_` without a brake.
   mutable std::mutex mutex_;
   std::map<Tenant, Account> accounts_;
 };

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -126,6 +127,33 @@ TEST_F(RatesTest, AreChargedByManyThreads) {
   threads.clear();
 
   EXPECT_EQ(rates_.use_of(kFree, kNow).total, milliseconds(4));
+}
+
+TEST_F(RatesTest, TellsOfEachWaitOfABrakedTenantOnceAndOfItsEnd) {
+  std::vector<std::string> told;
+  rates_.set_on_brake([&](const Consumer& consumer) {
+    told.push_back(consumer.name + (rates_.brake_of(consumer) ? " waits" : " is done"));
+  });
+  const Consumer bounded{.tenant = kBounded, .name = "a"};
+  const Consumer free{.tenant = kFree, .name = "b"};
+  rates_.begin_wait(bounded);
+  rates_.begin_wait(free);
+  EXPECT_EQ(rates_.wait_of(kBounded, kNow), Duration::zero());
+  EXPECT_TRUE(told.empty()) << "it waits for something else";
+
+  rates_.charge(kBounded, nanoseconds(seconds(60)), kNow);
+  rates_.charge(kFree, nanoseconds(seconds(60)), kNow);
+  for (int look = 0; look < 3; ++look) {
+    EXPECT_GT(rates_.wait_of(kBounded, kNow), Duration::zero());
+    EXPECT_EQ(rates_.wait_of(kFree, kNow), Duration::zero());
+  }
+  EXPECT_EQ(told, std::vector<std::string>{"a waits"});
+  EXPECT_EQ(rates_.brake_of(bounded), Brake{.millicores = 100});
+
+  rates_.end_wait(free);
+  rates_.end_wait(bounded);
+  EXPECT_EQ(told, (std::vector<std::string>{"a waits", "a is done"}));
+  EXPECT_FALSE(rates_.brake_of(bounded).has_value());
 }
 
 }  // namespace

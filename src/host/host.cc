@@ -262,7 +262,7 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
       acting(client),
       replica_acting(replica_client),
       events(loop, client, log.named("events"), std::string(kComponent), identity()),
-      waits(loop, supply.engine.memory()),
+      waits(loop, supply.engine.memory(), &supply.rates),
       heap(loop, kHeapQuiet, wasm::trim_heaps),
       turnstile(loop, config.max_concurrent_reconciles, [this] { heap.used(); }),
       platform{.loop = loop,

@@ -2,6 +2,7 @@
 
 #include "budget/accounts.h"
 #include "budget/consumer.h"
+#include "budget/rates.h"
 #include "gateway/gateway.h"
 #include "gateway/tenant_bounds.h"
 #include "modules/fetcher.h"
@@ -64,11 +65,12 @@ void apply_tenant_bounds(tenants::Policies& policies, const TenantBounded& bound
     disk.limit_tenants(limits_of(policies, &tenants::Rules::guest_disk_bytes));
   });
   bounded.rates.limit_tenants(
-      [&policies](const budget::Tenant& tenant) -> std::optional<std::uint64_t> {
+      [&policies](const budget::Tenant& tenant) -> std::optional<budget::Rates::Limit> {
         if (tenant.namespace_name().empty()) return std::nullopt;
         const std::optional<tenants::Bound> most =
             policies.rules_of(tenant.namespace_name())->cpu_millicores();
-        return most ? std::optional(most->value) : std::nullopt;
+        if (!most) return std::nullopt;
+        return budget::Rates::Limit(most->value, who(*most));
       });
   bounded.gateway.limit_tenants([&policies](const std::string& tenant) {
     return gateway_bounds(*policies.rules_of(tenant));

@@ -515,6 +515,9 @@ io::Task<Result<>> OperatorController::write_status(const json::Value& manifest,
   reconcile::put_memory_wait(
       status, may_wait ? platform_.waits->told(running->consumer()) : nullptr,
       ". Set limits.memory to what it needs, or give the host more", generation, now);
+  reconcile::put_processor_wait(
+      status, may_wait ? platform_.waits->told_brake(running->consumer()) : nullptr, generation,
+      now);
   reconcile::set_condition(status,
                            {.type = std::string(kStalled),
                             .status = error ? ConditionStatus::True : ConditionStatus::False,

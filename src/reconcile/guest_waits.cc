@@ -4,12 +4,15 @@
 #include "base/time.h"
 #include "budget/accounts.h"
 #include "budget/consumer.h"
+#include "budget/rates.h"
 #include "budget/reservation_queue.h"
 #include "io/exception.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "json/value.h"
 #include "reconcile/conditions.h"
+#include "reconcile/custom_resource.h"
+#include "reconcile/limits.h"
 
 #include <fmt/format.h>
 
@@ -53,24 +56,60 @@ void put_memory_wait(json::Value& status, const budget::Shortage* shortage, std:
   set_condition(status, condition, now);
 }
 
-std::optional<json::Value> status_with_memory_wait(const json::Value& manifest,
-                                                   const std::optional<budget::Shortage>& shortage,
-                                                   std::int64_t generation, WallTime now) {
+void put_processor_wait(json::Value& status, const budget::Brake* brake, std::int64_t generation,
+                        WallTime now) {
+  Condition condition{.type = std::string(kWaitingForProcessorTime),
+                      .status = ConditionStatus::False,
+                      .reason = "WithinBudget",
+                      .message = "the guest does not wait for processor time",
+                      .observed_generation = generation};
+  if (brake == nullptr) {
+    if (find_condition(status, kWaitingForProcessorTime) == nullptr) return;
+  } else {
+    condition.status = ConditionStatus::True;
+    condition.reason = "NamespaceProcessorTime";
+    condition.message = fmt::format(
+        "the guests of its namespace have used more than the {}m of a core that they may use on "
+        "average (budgets.cpu of {}); the guest goes on by itself when the average is below it",
+        brake->millicores, brake->set_by.empty() ? "the host" : brake->set_by);
+  }
+  set_condition(status, condition, now);
+}
+
+void put_no_wait(json::Value& status, std::int64_t generation, WallTime now) {
+  put_memory_wait(status, nullptr, {}, generation, now);
+  put_processor_wait(status, nullptr, generation, now);
+}
+
+std::optional<json::Value> status_with_wait(const json::Value& manifest, const GuestWait& wait,
+                                            std::int64_t generation, WallTime now) {
   const json::Value before = status_of(manifest);
   json::Value status = before;
-  put_memory_wait(status, shortage ? &*shortage : nullptr, {}, generation, now);
+  put_memory_wait(status, wait.shortage ? &*wait.shortage : nullptr, {}, generation, now);
+  put_processor_wait(status, wait.brake ? &*wait.brake : nullptr, generation, now);
   if (json::equal(status, before)) return std::nullopt;
   return status;
 }
 
-GuestWaits::GuestWaits(io::Loop& loop, budget::ReservationQueue* memory, Duration told_after)
-    : loop_(loop), memory_(memory), told_after_(told_after), plan_(told_after) {
-  if (memory_ == nullptr) return;
-  memory_->set_on_wait([this](const budget::Consumer& consumer) { on_wait(consumer); });
+GuestWaits::GuestWaits(io::Loop& loop, budget::ReservationQueue* memory, budget::Rates* rates,
+                       ToldAfter told_after)
+    : loop_(loop),
+      memory_(memory),
+      rates_(rates),
+      told_after_(told_after),
+      plan_(told_after.memory),
+      processor_plan_(told_after.processor, limits::kProcessorWaitsJoined) {
+  if (memory_ != nullptr) {
+    memory_->set_on_wait([this](const budget::Consumer& consumer) { on_wait(consumer); });
+  }
+  if (rates_ != nullptr) {
+    rates_->set_on_brake([this](const budget::Consumer& consumer) { on_brake(consumer); });
+  }
 }
 
 GuestWaits::~GuestWaits() {
   if (memory_ != nullptr) memory_->set_on_wait({});
+  if (rates_ != nullptr) rates_->set_on_brake({});
 }
 
 void GuestWaits::listen(std::string prefix,
@@ -96,20 +135,39 @@ void GuestWaits::on_wait(const budget::Consumer& consumer) {
   const auto waiting = memory_->waits().find(consumer);
   plan_.update(consumer, waiting == memory_->waits().end() ? nullptr : &waiting->second,
                io::Loop::now());
-  look_later(told_after_);
+  look_later(told_after_.memory);
+}
+
+void GuestWaits::on_brake(const budget::Consumer& consumer) {
+  if (!is_watched(consumer)) return;
+  const std::optional<budget::Brake> brake = rates_->brake_of(consumer);
+  processor_plan_.update(consumer, brake ? &*brake : nullptr, io::Loop::now());
+  look_later(told_after_.processor);
+}
+
+GuestWait GuestWaits::told_wait(const budget::Consumer& consumer) const {
+  GuestWait wait;
+  if (const budget::Shortage* const shortage = told(consumer)) wait.shortage = *shortage;
+  if (const budget::Brake* const brake = told_brake(consumer)) wait.brake = *brake;
+  return wait;
 }
 
 void GuestWaits::look_later(Duration delay) {
-  if (std::exchange(will_look_, true)) return;
-  timer_ = loop_.after(std::max<Duration>(delay, kLookInterval), [this] {
-    will_look_ = false;
+  const Instant at = io::Loop::now() + std::max<Duration>(delay, kLookInterval);
+  if (look_at_ && *look_at_ <= at) return;
+  look_at_ = at;
+  timer_ = loop_.after(at - io::Loop::now(), [this] {
+    look_at_.reset();
     look();
   });
 }
 
 void GuestWaits::look() {
   const Instant now = io::Loop::now();
-  for (const budget::Consumer& consumer : plan_.look(now)) {
+  std::vector<budget::Consumer> changed = plan_.look(now);
+  for (budget::Consumer& consumer : processor_plan_.look(now))
+    changed.push_back(std::move(consumer));
+  for (const budget::Consumer& consumer : changed) {
     for (const Listener& listener : listeners_) {
       if (consumer.name.starts_with(listener.prefix)) listener.on_change(consumer);
     }
@@ -120,7 +178,9 @@ void GuestWaits::look() {
     for (const std::shared_ptr<Telling>& telling : tellings)
       telling->look();
   }
-  if (const std::optional<Instant> next = plan_.next_look()) look_later(*next - now);
+  for (const std::optional<Instant> next : {plan_.next_look(), processor_plan_.next_look()}) {
+    if (next) look_later(*next - now);
+  }
 }
 
 void GuestWaits::remove(const Telling& telling) {
@@ -129,7 +189,9 @@ void GuestWaits::remove(const Telling& telling) {
       first, last, [&telling](const auto& entry) { return entry.second.get() == &telling; });
   if (found != last) tellings_.erase(found);
   // The next Telling has not written anything yet.
-  if (!is_watched(telling.consumer_)) plan_.forget(telling.consumer_);
+  if (is_watched(telling.consumer_)) return;
+  plan_.forget(telling.consumer_);
+  processor_plan_.forget(telling.consumer_);
 }
 
 GuestWaits::Telling::Telling(GuestWaits& waits, budget::Consumer consumer, Write write)
@@ -140,19 +202,16 @@ GuestWaits::Telling::Telling(GuestWaits& waits, budget::Consumer consumer, Write
 
 void GuestWaits::Telling::look() {
   if (has_ended_ || is_writing_) return;
-  const budget::Shortage* const shortage = waits_.told(consumer_);
-  if (is_told_ == (shortage != nullptr)) return;
+  GuestWait wait = waits_.told_wait(consumer_);
+  if (told_.is_like(wait)) return;
   is_writing_ = true;
-  waits_.loop_.spawn(
-      carry_out(shared_from_this(), shortage == nullptr ? std::nullopt : std::optional(*shortage)));
+  waits_.loop_.spawn(carry_out(shared_from_this(), std::move(wait)));
 }
 
-io::Task<void> GuestWaits::Telling::carry_out(std::shared_ptr<Telling> self,
-                                              std::optional<budget::Shortage> shortage) {
-  const bool is_wait = shortage.has_value();
+io::Task<void> GuestWaits::Telling::carry_out(std::shared_ptr<Telling> self, GuestWait wait) {
+  self->told_ = wait;
   // A status that could not be written is not worth another try: the wait may be over soon.
-  std::ignore = co_await io::contained(self->write_(std::move(shortage)));
-  self->is_told_ = is_wait;
+  std::ignore = co_await io::contained(self->write_(std::move(wait)));
   self->is_writing_ = false;
   self->written_.notify_all();
   self->look();

@@ -1,5 +1,6 @@
-// Tells users which guests wait for memory: the condition WaitingForMemory of Operators, Flights,
-// instances of Airways and workflows.
+// Tells users which guests wait for memory, and which for the processor time of their namespace:
+// the conditions WaitingForMemory and WaitingForProcessorTime of Operators, Flights, instances of
+// Airways and workflows.
 //
 // A guest is known by its budget::Consumer. How its object learns of a wait depends on what the
 // object's controller does meanwhile:
@@ -12,11 +13,13 @@
 #include "base/time.h"
 #include "budget/accounts.h"
 #include "budget/consumer.h"
+#include "budget/rates.h"
 #include "budget/reservation_queue.h"
 #include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "json/value.h"
+#include "reconcile/limits.h"
 #include "reconcile/wait_plan.h"
 
 #include <cstdint>
@@ -32,6 +35,21 @@
 namespace hangar::reconcile {
 
 inline constexpr std::string_view kWaitingForMemory = "WaitingForMemory";
+inline constexpr std::string_view kWaitingForProcessorTime = "WaitingForProcessorTime";
+
+// What a guest waits for. It has its memory before it waits for processor time, but an object may
+// have several guests.
+struct GuestWait {
+  std::optional<budget::Shortage> shortage = {};
+  std::optional<budget::Brake> brake = {};
+
+  [[nodiscard]] bool is_none() const { return !shortage && !brake; }
+  // Both wait for the same, whatever is short of it.
+  [[nodiscard]] bool is_like(const GuestWait& other) const {
+    return shortage.has_value() == other.shortage.has_value() &&
+           brake.has_value() == other.brake.has_value();
+  }
+};
 
 // Puts the condition into `status`. Null: the guest does not wait; then the condition becomes False
 // if there is one, also one that an earlier host has left, and none is added. `advice` follows in
@@ -39,23 +57,36 @@ inline constexpr std::string_view kWaitingForMemory = "WaitingForMemory";
 void put_memory_wait(json::Value& status, const budget::Shortage* shortage, std::string_view advice,
                      std::int64_t generation, WallTime now);
 
-// The status of `manifest` with the condition; nothing when that is the status that it has.
-[[nodiscard]] std::optional<json::Value> status_with_memory_wait(
-    const json::Value& manifest, const std::optional<budget::Shortage>& shortage,
-    std::int64_t generation, WallTime now);
+// The same for WaitingForProcessorTime.
+void put_processor_wait(json::Value& status, const budget::Brake* brake, std::int64_t generation,
+                        WallTime now);
+
+// Both conditions, for a guest that does not wait.
+void put_no_wait(json::Value& status, std::int64_t generation, WallTime now);
+
+// The status of `manifest` with both conditions; nothing when that is the status that it has.
+[[nodiscard]] std::optional<json::Value> status_with_wait(const json::Value& manifest,
+                                                          const GuestWait& wait,
+                                                          std::int64_t generation, WallTime now);
 
 class GuestWaits {
  public:
-  // Null: there are no common accounts, so no guest waits. Both outlive this, which is the only
-  // listener of the queue's waits.
-  GuestWaits(io::Loop& loop, budget::ReservationQueue* memory,
-             Duration told_after = kWaitToldAfter);
+  struct ToldAfter {
+    Duration memory = kWaitToldAfter;
+    Duration processor = limits::kProcessorWaitToldAfter;
+  };
+  // Null: there are no common accounts, or no rates, so no guest waits for that. All outlive this,
+  // which is the only listener of these waits.
+  GuestWaits(io::Loop& loop, budget::ReservationQueue* memory, budget::Rates* rates)
+      : GuestWaits(loop, memory, rates, ToldAfter()) {}
+  GuestWaits(io::Loop& loop, budget::ReservationQueue* memory, budget::Rates* rates,
+             ToldAfter told_after);
   GuestWaits(const GuestWaits&) = delete;
   GuestWaits& operator=(const GuestWaits&) = delete;
   ~GuestWaits();
 
-  // Called whenever told() of a consumer whose name begins with `prefix` is another. Stays for as
-  // long as this object.
+  // Called whenever told() or told_brake() of a consumer whose name begins with `prefix` is
+  // another. Stays for as long as this object.
   void listen(std::string prefix, std::function<void(const budget::Consumer&)> on_change);
 
   // What the status of the consumer's object should say that it waits for; null: nothing. Only
@@ -63,10 +94,13 @@ class GuestWaits {
   [[nodiscard]] const budget::Shortage* told(const budget::Consumer& consumer) const {
     return plan_.told(consumer);
   }
+  [[nodiscard]] const budget::Brake* told_brake(const budget::Consumer& consumer) const {
+    return processor_plan_.told(consumer);
+  }
 
-  // Writes a status: the shortage, or nothing when the wait is over.
-  using Write = std::function<io::Task<void>(std::optional<budget::Shortage> shortage)>;
-  // Calls `write` when told() is another, one call at a time, until end().
+  // Writes a status: what is waited for, if anything.
+  using Write = std::function<io::Task<void>(GuestWait wait)>;
+  // Calls `write` when what is told is another, one call at a time, until end().
   class Telling : public std::enable_shared_from_this<Telling> {
    public:
     Telling(GuestWaits& waits, budget::Consumer consumer, Write write);
@@ -80,13 +114,12 @@ class GuestWaits {
    private:
     friend class GuestWaits;
     void look();
-    static io::Task<void> carry_out(std::shared_ptr<Telling> self,
-                                    std::optional<budget::Shortage> shortage);
+    static io::Task<void> carry_out(std::shared_ptr<Telling> self, GuestWait wait);
 
     GuestWaits& waits_;
     const budget::Consumer consumer_;
     const Write write_;
-    bool is_told_ = false;
+    GuestWait told_;
     bool is_writing_ = false;
     bool has_ended_ = false;
     io::Event written_;
@@ -101,22 +134,26 @@ class GuestWaits {
 
   [[nodiscard]] bool is_watched(const budget::Consumer& consumer) const;
   void on_wait(const budget::Consumer& consumer);
+  void on_brake(const budget::Consumer& consumer);
+  [[nodiscard]] GuestWait told_wait(const budget::Consumer& consumer) const;
   void look_later(Duration delay);
   void look();
   void remove(const Telling& telling);
 
   io::Loop& loop_;
   budget::ReservationQueue* const memory_;
-  const Duration told_after_;
-  WaitPlan plan_;
+  budget::Rates* const rates_;
+  const ToldAfter told_after_;
+  WaitPlan<budget::Shortage> plan_;
+  WaitPlan<budget::Brake> processor_plan_;
   std::vector<Listener> listeners_;
   std::multimap<budget::Consumer, std::shared_ptr<Telling>> tellings_;
   io::Loop::Timer timer_;
-  bool will_look_ = false;
+  std::optional<Instant> look_at_;
 };
 
-// The value of `guest`, a task that waits for memory as `consumer`; meanwhile `write` is called.
-// Without `waits` (null) it never is. What `write` refers to outlives this task.
+// The value of `guest`, a task that waits for memory or processor time as `consumer`; meanwhile
+// `write` is called. Without `waits` (null) it never is. What `write` refers to outlives this task.
 template <class T>
 [[nodiscard]] io::Task<Result<T>> tell_waits(GuestWaits* waits, budget::Consumer consumer,
                                              GuestWaits::Write write, io::Task<Result<T>> guest) {

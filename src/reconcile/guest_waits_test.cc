@@ -4,6 +4,8 @@
 #include "base/time.h"
 #include "budget/accounts.h"
 #include "budget/consumer.h"
+#include "budget/fair_slots.h"
+#include "budget/rates.h"
 #include "budget/reservation_queue.h"
 #include "io/event.h"
 #include "io/loop.h"
@@ -43,23 +45,29 @@ class GuestWaitsTest : public ::testing::Test {
   }
   io::Task<void> told(std::string name, std::uint64_t bytes, std::stop_token stop = {}) {
     const Result<bool> ended = co_await tell_waits(
-        &waits_, consumer(name),
-        [this](std::optional<budget::Shortage> shortage) { return write(std::move(shortage)); },
+        &waits_, consumer(name), [this](GuestWait wait) { return write(std::move(wait)); },
         guest(name, bytes, std::move(stop)));
     has_ended_ = true;
     kind_ = ended ? std::nullopt : std::optional(ended.error().kind());
   }
-  io::Task<void> write(std::optional<budget::Shortage> shortage) {
-    writes_.push_back(std::move(shortage));
+  io::Task<void> write(GuestWait wait) {
+    brakes_.push_back(wait.brake);
+    writes_.push_back(std::move(wait.shortage));
     co_return;
   }
 
   io::Loop loop_;
   budget::Accounts accounts_{{.host_bytes_max = 100, .tenant_bytes_max = 80}};
   budget::ReservationQueue queue_{loop_, accounts_};
-  GuestWaits waits_{loop_, &queue_, std::chrono::milliseconds(10)};
+  budget::Rates rates_;
+  GuestWaits waits_{
+      loop_,
+      &queue_,
+      &rates_,
+      {.memory = std::chrono::milliseconds(10), .processor = std::chrono::milliseconds(10)}};
   io::OneShot<bool> let_go_{loop_};
   std::vector<std::optional<budget::Shortage>> writes_;
+  std::vector<std::optional<budget::Brake>> brakes_;
   bool has_memory_ = false;
   bool has_ended_ = false;
   std::optional<ErrorKind> kind_;
@@ -127,6 +135,58 @@ TEST_F(GuestWaitsTest, ListenersHearOfTheirOwnConsumers) {
   EXPECT_EQ(waits_.told(consumer("workflow/c")), nullptr);
   stop.request_stop();
   loop_.run_until([&] { return loop_.spawned_count() == 0; });
+}
+
+TEST_F(GuestWaitsTest, WritesThatAGuestIsBrakedAndThatItIsNoLonger) {
+  std::optional<budget::Rates::Limit> limit = budget::Rates::Limit(1, "TenantPolicy p");
+  rates_.limit_tenants([&limit](const budget::Tenant&) { return limit; });
+  budget::FairSlots slots(loop_, {.slots = 8});
+  slots.brake(rates_);
+  rates_.charge(consumer("instance/b").tenant, 3'600'000'000'000, io::Loop::now());
+  const auto braked = [&]() -> io::Task<Result<bool>> {
+    const auto slot = co_await slots.acquire(consumer("instance/b"), {}, {});
+    has_memory_ = slot.has_value();
+    co_return co_await let_go_.wait();
+  };
+  const auto telling = [&]() -> io::Task<void> {
+    (void)co_await tell_waits(
+        &waits_, consumer("instance/b"), [this](GuestWait wait) { return write(std::move(wait)); },
+        braked());
+    has_ended_ = true;
+  };
+  loop_.spawn(telling());
+  loop_.run_until([&] { return brakes_.size() == 1; });
+  EXPECT_EQ(brakes_[0], (budget::Brake{.millicores = 1, .set_by = "TenantPolicy p"}));
+  EXPECT_FALSE(writes_[0].has_value()) << "it has its memory";
+  EXPECT_FALSE(has_memory_);
+
+  limit.reset();
+  loop_.run_until([&] { return brakes_.size() == 2; });
+
+  EXPECT_TRUE(has_memory_);
+  EXPECT_FALSE(brakes_[1].has_value());
+  let_go_.set(true);
+  loop_.run_until([&] { return has_ended_; });
+}
+
+TEST(ProcessorWait, IsSaidWithItsBudgetAndPolicyAndBecomesFalse) {
+  json::Value status = json::Object();
+  put_processor_wait(status, nullptr, 1, kWall);
+  EXPECT_EQ(find_condition(status, kWaitingForProcessorTime), nullptr);
+
+  const budget::Brake brake{.millicores = 100, .set_by = "TenantPolicy p"};
+  put_processor_wait(status, &brake, 3, kWall);
+  const json::Value* const condition = find_condition(status, kWaitingForProcessorTime);
+  ASSERT_NE(condition, nullptr);
+  EXPECT_EQ(json::string_at(*condition, {"status"}), "True");
+  EXPECT_EQ(json::string_at(*condition, {"reason"}), "NamespaceProcessorTime");
+  EXPECT_EQ(json::string_at(*condition, {"message"}),
+            "the guests of its namespace have used more than the 100m of a core that they may use "
+            "on average (budgets.cpu of TenantPolicy p); the guest goes on by itself when the "
+            "average is below it");
+  put_no_wait(status, 3, kWall);
+  EXPECT_EQ(json::string_at(*find_condition(status, kWaitingForProcessorTime), {"status"}),
+            "False");
 }
 
 TEST(MemoryWait, IsSaidWithWhatIsNeededAndOfWhat) {

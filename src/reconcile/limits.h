@@ -11,6 +11,13 @@ namespace hangar::limits {
 // metav1.Condition's schema allows no longer message.
 inline constexpr std::uint64_t kConditionMessageBytesMax = 32 * kKiB;
 
+// A wait for the processor time of a namespace is told after this time, and so is its end. A
+// namespace at its rate waits between any two turns, for seconds: each wait would be two writes.
+inline constexpr std::chrono::seconds kProcessorWaitToldAfter{10};
+
+// Waits with less than this between them are one: a guest whose turns are short waits before each.
+inline constexpr std::chrono::seconds kProcessorWaitsJoined{1};
+
 // client-go's defaults for leader election: lease 15 s, renew deadline 10 s, retry 2 s.
 inline constexpr std::chrono::seconds kLeaseDuration{15};
 inline constexpr std::chrono::seconds kLeaseRenewDeadline{10};

@@ -1,7 +1,8 @@
-// Decides when a status says that a guest waits for memory, and when it says so no more. No I/O:
-// the caller reports waits, and writes what is due.
+// Decides when a status says that a guest waits for something (memory, processor time), and when it
+// says so no more. No I/O: the caller reports waits, and writes what is due.
 //
 // Guarantees: a wait, or the time between two waits, that is shorter than `told_after` is not told.
+// Waits of one consumer with less than `joined` between them count as one.
 // The consumers of one namespace together have kWaitTells changes told, because each of them
 // is a write; further ones come later, or never if they are over by then.
 #pragma once
@@ -13,6 +14,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <vector>
@@ -22,12 +24,15 @@ namespace hangar::reconcile {
 inline constexpr std::chrono::seconds kWaitToldAfter{1};
 inline constexpr TokenBucket::Options kWaitTells{.per_second = 1, .burst = 20};
 
+// `Cause`: what is told of a wait.
+template <class Cause = budget::Shortage>
 class WaitPlan {
  public:
-  explicit WaitPlan(Duration told_after = kWaitToldAfter) : told_after_(told_after) {}
+  explicit WaitPlan(Duration told_after = kWaitToldAfter, Duration joined = Duration::zero())
+      : told_after_(told_after), joined_(joined) {}
 
   // The consumer waits; null: it does not, or no longer.
-  void update(const budget::Consumer& consumer, const budget::Shortage* shortage, Instant now);
+  void update(const budget::Consumer& consumer, const Cause* cause, Instant now);
   // Nobody is to be told about the consumer any more.
   void forget(const budget::Consumer& consumer) { waits_.erase(consumer); }
 
@@ -37,22 +42,85 @@ class WaitPlan {
   [[nodiscard]] std::optional<Instant> next_look() const;
 
   // What the consumer waits for, as its status should say it; null when it should not.
-  [[nodiscard]] const budget::Shortage* told(const budget::Consumer& consumer) const;
+  [[nodiscard]] const Cause* told(const budget::Consumer& consumer) const;
   // Consumers that wait, or whose status says that they do.
   [[nodiscard]] std::size_t size() const { return waits_.size(); }
 
  private:
   struct Wait {
-    std::optional<budget::Shortage> shortage;  // Nothing: it does not wait.
-    std::optional<budget::Shortage> told;
-    Instant due;  // Counts while only one of the two is set.
+    std::optional<Cause> cause;  // Nothing: it does not wait.
+    std::optional<Cause> told;
+    Instant due;      // Counts while only one of the two is set.
+    Instant kept_to;  // Counts while neither is set: until then another wait is joined to it.
 
-    [[nodiscard]] bool is_news() const { return shortage.has_value() != told.has_value(); }
+    [[nodiscard]] bool is_news() const { return cause.has_value() != told.has_value(); }
   };
 
   const Duration told_after_;
+  const Duration joined_;
   std::map<budget::Consumer, Wait> waits_;
   std::map<budget::Tenant, TokenBucket> tells_;  // Those that are not full.
 };
+
+template <class Cause>
+void WaitPlan<Cause>::update(const budget::Consumer& consumer, const Cause* cause, Instant now) {
+  const auto known = waits_.find(consumer);
+  if (cause == nullptr && known == waits_.end()) return;
+  const auto found = known == waits_.end() ? waits_.try_emplace(consumer).first : known;
+  Wait& wait = found->second;
+  const bool is_turn = wait.cause.has_value() != (cause != nullptr);
+  wait.cause = cause == nullptr ? std::nullopt : std::optional(*cause);
+  const bool is_joined = is_turn && wait.cause && !wait.told && now < wait.kept_to;
+  if (is_turn && !is_joined && (wait.cause || wait.told)) wait.due = now + told_after_;
+  if (wait.cause || wait.told) return;
+  if (is_turn) wait.kept_to = now + joined_;
+  if (wait.kept_to <= now) waits_.erase(found);
+}
+
+template <class Cause>
+std::vector<budget::Consumer> WaitPlan<Cause>::look(Instant now) {
+  std::vector<budget::Consumer> changed;
+  for (auto at = waits_.begin(); at != waits_.end();) {
+    auto& [consumer, wait] = *at;
+    if (!wait.cause && !wait.told && wait.kept_to <= now) {
+      at = waits_.erase(at);
+      continue;
+    }
+    if (!wait.is_news() || wait.due > now) {
+      ++at;
+      continue;
+    }
+    TokenBucket& tells = tells_.try_emplace(consumer.tenant, TokenBucket(kWaitTells)).first->second;
+    if (!tells.try_take(now)) {
+      wait.due = now + told_after_;
+      ++at;
+      continue;
+    }
+    wait.told = wait.cause;
+    changed.push_back(consumer);
+    at = wait.told ? std::next(at) : waits_.erase(at);
+  }
+  for (auto at = tells_.begin(); at != tells_.end();)
+    at = at->second.is_full(now) ? tells_.erase(at) : std::next(at);
+  return changed;
+}
+
+template <class Cause>
+std::optional<Instant> WaitPlan<Cause>::next_look() const {
+  std::optional<Instant> next;
+  for (const auto& [consumer, wait] : waits_) {
+    const bool is_kept = !wait.cause && !wait.told;
+    if (!wait.is_news() && !is_kept) continue;
+    const Instant at = is_kept ? wait.kept_to : wait.due;
+    if (!next || at < *next) next = at;
+  }
+  return next;
+}
+
+template <class Cause>
+const Cause* WaitPlan<Cause>::told(const budget::Consumer& consumer) const {
+  const auto found = waits_.find(consumer);
+  return found == waits_.end() || !found->second.told ? nullptr : &*found->second.told;
+}
 
 }  // namespace hangar::reconcile

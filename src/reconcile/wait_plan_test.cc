@@ -75,6 +75,27 @@ TEST(WaitPlan, AnotherWaitOfTheSameConsumerBeginsNoNewTime) {
   EXPECT_EQ(plan.look(kNow + kWaitToldAfter).size(), 1U);
 }
 
+TEST(WaitPlan, JoinsWaitsWithLittleBetweenThem) {
+  WaitPlan plan(seconds(10), seconds(1));
+  Instant now = kNow;
+  for (; now < kNow + seconds(10); now += milliseconds(500)) {
+    plan.update(consumer("a"), &kShortage, now);
+    EXPECT_TRUE(plan.look(now).empty());
+    plan.update(consumer("a"), nullptr, now + milliseconds(400));
+  }
+  plan.update(consumer("a"), &kShortage, now);
+  EXPECT_EQ(plan.look(now), std::vector{consumer("a")}) << "it waits most of the time";
+
+  plan.update(consumer("b"), &kShortage, now);
+  plan.update(consumer("b"), nullptr, now + seconds(9));
+  EXPECT_EQ(plan.next_look(), now + seconds(10));
+  plan.update(consumer("b"), &kShortage, now + seconds(11));
+  EXPECT_TRUE(plan.look(now + seconds(12)).empty()) << "another wait";
+  plan.update(consumer("b"), nullptr, now + seconds(13));
+  EXPECT_TRUE(plan.look(now + seconds(14)).empty());
+  EXPECT_EQ(plan.size(), 1U) << "only what was told is kept";
+}
+
 TEST(WaitPlan, BoundsTheWritesOfANamespaceAndOfNoOther) {
   WaitPlan plan;
   const auto burst = static_cast<std::size_t>(kWaitTells.burst);

@@ -17,6 +17,7 @@
 #include "modules/supply.h"
 #include "reconcile/controller.h"
 #include "reconcile/custom_resource.h"
+#include "reconcile/guest_waits.h"
 #include "reconcile/platform.h"
 #include "tenants/rules.h"
 #include "workflows/decision.h"
@@ -113,7 +114,7 @@ class Reconciliation {
                    std::int64_t actions_from);
   // The answer of the machine; while it waits for memory, the status says so.
   [[nodiscard]] io::Task<Result<Step>> answer_of(io::Task<Result<Step>> step);
-  [[nodiscard]] io::Task<void> tell_wait(std::optional<budget::Shortage> shortage);
+  [[nodiscard]] io::Task<void> tell_wait(reconcile::GuestWait wait);
   [[nodiscard]] abi::statemachine::Asker asker(abi::statemachine::Cost* cost) const;
   [[nodiscard]] io::Task<Result<Step>> probe(std::shared_ptr<abi::statemachine::Machine> machine,
                                              std::string sha256);

@@ -255,14 +255,13 @@ abi::statemachine::Asker Reconciliation::asker(abi::statemachine::Cost* cost) co
 io::Task<Result<Reconciliation::Step>> Reconciliation::answer_of(io::Task<Result<Step>> step) {
   return reconcile::tell_waits(
       parts_.platform.waits, asker(nullptr).consumer,
-      [this](std::optional<budget::Shortage> shortage) { return tell_wait(std::move(shortage)); },
-      std::move(step));
+      [this](reconcile::GuestWait wait) { return tell_wait(std::move(wait)); }, std::move(step));
 }
 
 // Only for users. Nothing but the condition is written: the ledger waits for the machine's answer.
-io::Task<void> Reconciliation::tell_wait(std::optional<budget::Shortage> shortage) {
-  std::optional<json::Value> status = reconcile::status_with_memory_wait(
-      manifest_, shortage, workflow_.generation, io::Loop::wall_now());
+io::Task<void> Reconciliation::tell_wait(reconcile::GuestWait wait) {
+  std::optional<json::Value> status =
+      reconcile::status_with_wait(manifest_, wait, workflow_.generation, io::Loop::wall_now());
   if (!status) co_return;
   Result<json::Value> answer = co_await parts_.shell.write_status(
       manifest_, *std::move(status), reconcile::StatusOf::Version, stop_);

@@ -149,7 +149,7 @@ void put_conditions(json::Value& status, const Ledger& ledger,
     reconcile::set_condition(status, *condition, now);
   }
   // A workflow that decides does not wait. A host that was killed may have left the condition.
-  reconcile::put_memory_wait(status, nullptr, {}, generation, now);
+  reconcile::put_no_wait(status, generation, now);
   if (status.is_object()) status.get_object()["observedGeneration"] = generation;
 }
 

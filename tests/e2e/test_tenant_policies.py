@@ -348,6 +348,12 @@ def test_a_namespace_that_has_used_its_processor_time_is_braked_and_its_neighbou
     eventually(lambda: usage().get("policy") == name and usage()["limit"] == 20, "its usage shows the bound", 90)
     assert "limit" not in cluster.get(*USAGE, "hangar", elsewhere)["status"]["cpu"]
 
+    def waits(where):
+        return condition(cluster.get(*OPERATOR, "busy", where), "WaitingForProcessorTime")
+    eventually(lambda: waits(namespace).get("status") == "True", "the object says that it waits", 90)
+    assert waits(namespace)["reason"] == "NamespaceProcessorTime" and f"budgets.cpu of TenantPolicy {name}" in waits(namespace)["message"]
+    assert not waits(elsewhere)
+
     # Neither a deletion nor the rest of the host waits.
     cluster.delete(*OPERATOR, "busy", namespace)
     cluster.delete(*OPERATOR, "busy", elsewhere)
