@@ -2,6 +2,7 @@
 
 #include "base/result.h"
 #include "base/text.h"
+#include "modules/internal/percent.h"
 #include "modules/reference.h"
 
 #include <fmt/format.h>
@@ -42,31 +43,13 @@ std::string plain_host(std::string_view scheme, std::string_view host) {
   return text == "index.docker.io" ? "docker.io" : text;
 }
 
-int digit_of(char letter) {
-  if (letter >= '0' && letter <= '9') return letter - '0';
-  const char lower = to_lower(letter);
-  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
-
 // The path of a URL as servers understand it; nothing when they do not agree about it: some resolve
 // dots and slashes that are escaped, doubled or the other way round, and some do not.
 std::optional<std::string> plain_path(std::string_view path) {
-  std::string decoded;
-  for (std::size_t at = 0; at < path.size(); ++at) {
-    char letter = path[at];
-    if (letter == '%') {
-      if (at + 2 >= path.size()) return std::nullopt;
-      const int high = digit_of(path[at + 1]);
-      const int low = digit_of(path[at + 2]);
-      if (high < 0 || low < 0) return std::nullopt;
-      letter = static_cast<char>((high << 4) | low);
-      if (letter == '/' || letter == '%' || letter == '\0') return std::nullopt;
-      at += 2;
-    }
-    if (letter == '\\') return std::nullopt;
-    decoded += letter;
-  }
-  std::string_view rest = decoded;
+  constexpr std::string_view kNeverEscaped("/%\0", 3);
+  std::optional<std::string> decoded = internal::percent_decode(path, kNeverEscaped);
+  if (!decoded || decoded->contains('\\')) return std::nullopt;
+  std::string_view rest = *decoded;
   while (!rest.empty()) {
     rest.remove_prefix(1);  // Its slash.
     const std::string_view segment = rest.substr(0, rest.find('/'));

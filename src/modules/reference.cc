@@ -4,6 +4,7 @@
 #include "base/dns_name.h"
 #include "base/result.h"
 #include "base/text.h"
+#include "modules/internal/percent.h"
 
 #include <fmt/core.h>
 
@@ -40,25 +41,6 @@ bool is_hex(std::string_view text) {
     return (letter >= '0' && letter <= '9') || (letter >= 'a' && letter <= 'f') ||
            (letter >= 'A' && letter <= 'F');
   });
-}
-
-int hex_value(char letter) {
-  if (letter >= '0' && letter <= '9') return letter - '0';
-  return (letter | 0x20) - 'a' + 10;
-}
-
-std::optional<std::string> percent_decode(std::string_view text) {
-  std::string decoded;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    if (text[at] != '%') {
-      decoded += text[at];
-      continue;
-    }
-    if (at + 2 >= text.size() || !is_hex(text.substr(at + 1, 2))) return std::nullopt;
-    decoded += static_cast<char>((hex_value(text[at + 1]) << 4) | hex_value(text[at + 2]));
-    at += 2;
-  }
-  return decoded;
 }
 
 // "host", "host:5000", "127.0.0.1:5000", "[::1]:5000".
@@ -162,8 +144,8 @@ Result<Parsed> parse_http(std::string_view scheme, std::string_view rest) {
   if (at != std::string_view::npos) {
     const std::string_view user_info = authority.substr(0, at);
     const std::size_t colon = user_info.find(':');
-    const auto user = percent_decode(user_info.substr(0, colon));
-    const auto password = percent_decode(
+    const auto user = internal::percent_decode(user_info.substr(0, colon));
+    const auto password = internal::percent_decode(
         colon == std::string_view::npos ? std::string_view() : user_info.substr(colon + 1));
     if (!user || !password) return invalid(display, "user or password is not percent-encoded");
     source.user = *user;
@@ -242,7 +224,7 @@ Result<Parsed> parse_file_url(std::string_view rest) {
   if (!rest.starts_with('/')) {
     return invalid(display, "names another host: write file:///absolute/path");
   }
-  auto path = percent_decode(rest.substr(0, rest.find_first_of("?#")));
+  auto path = internal::percent_decode(rest.substr(0, rest.find_first_of("?#")));
   if (!path || path->contains('\0')) return invalid(display, "its path is not percent-encoded");
   return Parsed{FileSource{*std::move(path)}, display};
 }
