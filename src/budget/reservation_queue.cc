@@ -53,6 +53,10 @@ io::Task<Result<Reservation>> ReservationQueue::reserve(
   const auto ticket =
       HANGAR_CO_TRY(queue_.push(consumer, {.bytes = bytes, .reserved = reserved}, {.cost = bytes}));
   const auto wait = waits_.emplace(consumer, reservation.error());
+  const bool is_of_host = reservation.error().level == Shortage::Level::Host;
+  const auto short_of = lacking_.try_emplace(is_of_host ? Tenant::host() : consumer.tenant).first;
+  const auto lack = short_of->second.emplace(
+      reservation.error().wanted_bytes - reservation.error().free_bytes, reservation.error());
   if (on_wait_) on_wait_(consumer);
   if (on_wait) {
     on_wait(reservation.error());
@@ -66,9 +70,16 @@ io::Task<Result<Reservation>> ReservationQueue::reserve(
   });
   std::optional<Reservation> got = co_await reserved.wait();
   waits_.erase(wait);
+  short_of->second.erase(lack);
+  if (short_of->second.empty()) lacking_.erase(short_of);
   if (on_wait_) on_wait_(consumer);
   if (!got) co_return fail(ErrorKind::Cancelled, "stopping");
   co_return *std::move(got);
+}
+
+const Shortage* ReservationQueue::largest_wait(const Tenant& short_of) const {
+  const auto found = lacking_.find(short_of);
+  return found == lacking_.end() ? nullptr : &found->second.rbegin()->second;
 }
 
 void ReservationQueue::serve() {

@@ -51,6 +51,9 @@ class ReservationQueue {
   // All that wait, with what was short when they began to.
   using Waits = std::multimap<Consumer, Shortage>;
   [[nodiscard]] const Waits& waits() const { return waits_; }
+  // Of those that wait because bytes of the host are short (Tenant::host()), or of that tenant, the
+  // one that lacks the most; null: none does.
+  [[nodiscard]] const Shortage* largest_wait(const Tenant& short_of) const;
   [[nodiscard]] std::size_t waiting_count() const { return queue_.size(); }
   [[nodiscard]] std::size_t waiting_count(const Tenant& tenant) const {
     return queue_.waiting_count(tenant);
@@ -64,6 +67,9 @@ class ReservationQueue {
   // Shared with the threads that free bytes: this object may be destroyed before their posts run.
   struct Wakeup;
 
+  // By what they lack, of what is short.
+  using Lacking = std::multimap<std::uint64_t, Shortage>;
+
   void serve();
 
   io::Loop& loop_;
@@ -72,6 +78,7 @@ class ReservationQueue {
   std::function<void(const Consumer&, const Shortage&)> on_shortage_;
   std::function<void(const Consumer&)> on_wait_;
   Waits waits_;
+  std::map<Tenant, Lacking> lacking_;
   const std::shared_ptr<Wakeup> wakeup_;
 };
 

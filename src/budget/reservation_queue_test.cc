@@ -95,6 +95,32 @@ TEST_F(ReservationQueueTest, ShowsWhoWaitsAndForWhat) {
   EXPECT_EQ(counts, (std::vector<std::size_t>{1, 0}));
 }
 
+TEST_F(ReservationQueueTest, KnowsTheLargestWaitByWhatIsShort) {
+  reserve("a", 75);
+  reserve("a", 10);  // 5 of its namespace are left.
+  reserve("a", 20);
+  std::stop_source stop;
+  reserve("b", 40, stop.get_token());  // 25 of the host are left.
+  reserve("c", 30);
+  run_ready();
+
+  EXPECT_EQ(queue_.waiting_count(), 4U);
+  ASSERT_NE(queue_.largest_wait(Tenant::host()), nullptr);
+  EXPECT_EQ(queue_.largest_wait(Tenant::host())->wanted_bytes, 40U);
+  ASSERT_NE(queue_.largest_wait(Tenant::of_namespace("a")), nullptr);
+  EXPECT_EQ(queue_.largest_wait(Tenant::of_namespace("a"))->wanted_bytes, 20U);
+  EXPECT_EQ(queue_.largest_wait(Tenant::of_namespace("b")), nullptr)
+      << "it lacks what is the host's";
+
+  stop.request_stop();
+  run_ready();
+  EXPECT_EQ(queue_.largest_wait(Tenant::host())->wanted_bytes, 30U);
+  kept_.clear();
+  run_ready();
+  EXPECT_EQ(queue_.largest_wait(Tenant::host()), nullptr);
+  EXPECT_EQ(queue_.largest_wait(Tenant::of_namespace("a")), nullptr);
+}
+
 TEST_F(ReservationQueueTest, SaysWhoLacksMemoryUnlessTheWaiterIsToldItself) {
   std::vector<Consumer> lacking;
   queue_.set_on_shortage(

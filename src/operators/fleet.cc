@@ -159,8 +159,14 @@ void Fleet::on_change(RunningOperator& changed) {
   make_room();
   // Also for flights and machines: operators that have become idle since a wait began may leave.
   if (const budget::ReservationQueue* const memory = fleet_parts_.runtime.engine().memory()) {
-    for (const auto& [waiting, shortage] : memory->waits())
-      make_room_for(shortage, waiting.tenant.namespace_name());
+    const std::string& namespace_name = changed.key().namespace_;
+    for (const budget::Tenant& tenant :
+         {budget::Tenant::host(), budget::Tenant::of_namespace(namespace_name)}) {
+      // What makes room for the largest wait makes room for the others.
+      if (const budget::Shortage* const shortage = memory->largest_wait(tenant)) {
+        make_room_for(*shortage, namespace_name);
+      }
+    }
   }
   if (!resident_.contains(&changed)) give_back_later();
   if (find(changed.key()) == &changed) listener_.on_change(changed);
