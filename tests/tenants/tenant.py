@@ -23,6 +23,7 @@ COLLECTIONS = ("/apis/hangar.dev/v1alpha1/namespaces/{}/operators", "/apis/workf
                "/apis/tenants.hangar.dev/v1/namespaces/{}/greetings", "/apis/apps/v1/namespaces/{}/controllerrevisions",
                "/api/v1/namespaces/{}/configmaps", "/api/v1/namespaces/{}/secrets", "/apis/batch/v1/namespaces/{}/jobs",
                "/api/v1/namespaces/{}/events")
+POLICIES = "/apis/hangar.dev/v1alpha1/tenantpolicies"
 
 
 class ActingAs(Cluster):
@@ -40,6 +41,7 @@ class Tenant:
     def __init__(self, stage, victim, name):
         self.stage, self.victim, self.name, self.namespace = stage, victim, name, name
         self.namespaces = []
+        self._is_bounded = False
         self._admin = stage.cluster
         self.cluster = ActingAs(stage.cluster, name)
         self._threads, self._over = [], threading.Event()
@@ -58,6 +60,13 @@ class Tenant:
                          {"kind": "ServiceAccount", "name": "default", "namespace": name}]})
         self.namespaces.append(name)
         self.module("puppet", pathlib.Path(flight(operators.BEHAVE)).read_bytes(), namespace=name)
+
+    def bounded(self, **budgets):
+        """The administrator gives the attacker's namespace a TenantPolicy with these budgets; it goes with him."""
+        self._admin.request("POST", POLICIES, {
+            "apiVersion": "hangar.dev/v1alpha1", "kind": "TenantPolicy", "metadata": {"name": self.name},
+            "spec": {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": self.namespace}}, "budgets": budgets}})
+        self._is_bounded = True
 
     def module(self, name, binary=None, packed=None, namespace=None):
         """A ConfigMap with a module; `packed` is already compressed by gzip."""
@@ -140,6 +149,9 @@ class Tenant:
             for collection in COLLECTIONS:
                 self._admin.request("DELETE", collection.format(namespace))
             self._admin.delete("v1", "Namespace", namespace)
+        if self._is_bounded:
+            self._admin.request("DELETE", f"{POLICIES}/{self.name}")
+            self._is_bounded = False
 
 
 def unpacked(manifest):

@@ -147,10 +147,11 @@ class Victim:
             took[part] = answered - asked[part]
         return took
 
-    def begins_something_new(self):
-        """An operator of a module that was never run before is fetched, compiled, begins, prints and goes."""
+    def begins_something_new(self, binary=None):
+        """An operator of a module that was never run before is fetched, compiled, begins, prints and goes. `binary`: a module
+        that others want, too."""
         name = f"new-{next(self._operators)}"
-        module = gzip.compress(private_module(f"{self.mark} {name}"), compresslevel=1)
+        module = gzip.compress(binary or private_module(f"{self.mark} {name}"), compresslevel=1)
         self.cluster.create(config_map(name, self.namespace, {"module.wasm.gz": module}))
         self.cluster.create(self.operator_manifest(name, f"print={name}", module=name))
         try:

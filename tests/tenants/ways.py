@@ -28,6 +28,7 @@ from airways import flight
 from cluster import ApiError, condition, eventually
 from stage import config_map
 from tenant import assembled, wat
+from victim import private_module
 
 KIB = 1 << 10
 
@@ -476,6 +477,59 @@ def reviews_without_end(attacker):
         path = f"/api/v1/namespaces/{attacker.namespace}/configmaps/name-{{n}}?resourceVersion=0"
         attacker.operator(f"asks-{index}", f"flood={path}", serviceAccountName=f"account-{index}", limits={"requestsPerSecond": 1000})
     yield answered(attacker)
+
+
+# Budgets of its policy -----------------------------------------------------------------------------------
+
+
+def usage_of(attacker, part):
+    """What the TenantUsage of its namespace says of that budget."""
+    usages = attacker.cluster.request("GET", f"/apis/hangar.dev/v1alpha1/namespaces/{attacker.namespace}/tenantusages")["items"]
+    return next((one["status"].get(part, {}) for one in usages if "status" in one), {})
+
+
+@way("processor time", "twenty operators that compute all the time, in a namespace that may use a tenth of a core",
+     "its own work waits for its rate and says so, nobody else's does", "guard", enough=20)
+def burners_with_a_budget(attacker):
+    attacker.bounded(cpu="100m")
+    names = [f"burns-{index}" for index in range(20)]
+    for name in names:
+        attacker.operator(name, "burn=200", sleep={"policy": "Never"})
+    yield noticed(attacker, *names)
+
+    def series(namespace):
+        return attacker.stage.host.metrics().get(f'hangar_guest_cpu_braked_seconds_total{{namespace="{namespace}"}}', 0)
+    eventually(lambda: series(attacker.namespace) > 0, "the attacker is braked", 120)
+    assert series("victim") == 0
+    eventually(lambda: any(condition(attacker.get(name), "WaitingForProcessorTime").get("status") == "True" for name in names),
+               "an operator says that it waits", 120)
+
+
+@way("output", "prints without end, ten operators at once, in a namespace that may print 16 KiB a second",
+     "the budget is kept, the rest is dropped before it reaches the disk", "guard", enough=10)
+def printers_with_a_budget(attacker):
+    attacker.bounded(output="16Ki")
+    names = [f"prints-{index}" for index in range(10)]
+    for name in names:
+        attacker.operator(name, "log=0")
+    yield noticed(attacker, *names)
+    told = eventually(lambda: (lambda use: use if use.get("used", 0) > 0 else None)(usage_of(attacker, "output")), "its usage is told", 120)
+    # A burst of four seconds' worth counts as well in a period of 15 seconds.
+    assert told["limit"] == 16 * KIB and told["used"] <= 2 * 16 * KIB, told
+
+
+@way("compilation", "wants the victim's next module, too, behind thirty that nobody has had before",
+     "the module waits in the line of each namespace that wants it", "guard")
+def shared_module_behind_many(attacker):
+    shared = private_module(f"shared by {attacker.namespace}")
+    puppet = pathlib.Path(flight(operators.BEHAVE)).read_bytes()
+    names = [f"first-{index}" for index in range(30)]
+    for index, name in enumerate(names):
+        attacker.operator(name, "wait", module=attacker.module(name, puppet + hostile.salted(f"{attacker.namespace} {index}")))
+    attacker.operator("shared", "print=shared", module=attacker.module("shared", shared))
+    begun = eventually(lambda: noticed(attacker, *names)(), "the attacker's modules wait", 60)
+    attacker.victim.begins_something_new(shared)
+    yield lambda: begun
 
 
 # Turns, requests, output ------------------------------------------------------------------------------------
