@@ -5,6 +5,7 @@
 #include "modules/reference.h"
 #include "modules/requester.h"
 #include "modules/supply.h"
+#include "tenants/outbound_server.h"
 #include "tenants/tenant_policy.h"
 
 #include <fmt/format.h>
@@ -111,6 +112,28 @@ Result<> Rules::check_operator_count(std::uint64_t position) const {
             .with_reason(std::string(kRefusedByPolicy)));
   }
   return {};
+}
+
+Result<Rules::Addresses> Rules::check_outbound(const OutboundServer& server) const {
+  bool is_listed = false;
+  Addresses addresses = Addresses::AsHostSays;
+  for (const auto& policy : policies_) {
+    HANGAR_TRY(check_readable(*policy));
+    if (!policy->outbound) continue;
+    const std::vector<OutboundPattern>& hosts = policy->outbound->hosts;
+    if (std::ranges::none_of(hosts, [&](const auto& one) { return one.matches(server); })) {
+      std::vector<std::string> names;
+      for (const OutboundPattern& host : hosts)
+        names.push_back(host.to_string());
+      return refused(*policy, fmt::format("does not list it: {}", choice_of(names)));
+    }
+    is_listed = true;
+    if (!policy->outbound->allows_private_addresses) addresses = Addresses::Public;
+  }
+  if (is_listed) return addresses;
+  return std::unexpected(
+      Error(ErrorKind::Denied, "no TenantPolicy lists servers for this namespace (outbound.hosts)")
+          .with_reason(std::string(kRefusedByPolicy)));
 }
 
 std::optional<Bound> Rules::guest_memory_bytes() const {

@@ -7,6 +7,7 @@
 #include "base/result.h"
 #include "modules/requester.h"
 #include "modules/supply.h"
+#include "tenants/outbound_server.h"
 #include "tenants/tenant_policy.h"
 
 #include <cstdint>
@@ -50,6 +51,11 @@ class Rules {
   [[nodiscard]] Result<> check_module(const modules::Source& source) const;
   // The same. `position`: of one Operator among those of its namespace that run or want to, from 0.
   [[nodiscard]] Result<> check_operator_count(std::uint64_t position) const;
+
+  // Whether operators may send requests to that server, and to which addresses its name may lead.
+  // Denied as above unless at least one policy lists servers, and each that does lists this one.
+  enum class Addresses : std::uint8_t { Public, AsHostSays };
+  [[nodiscard]] Result<Addresses> check_outbound(const OutboundServer& server) const;
 
   // Nothing: the host's setting counts.
   [[nodiscard]] std::optional<Bound> guest_memory_bytes() const;

@@ -4,6 +4,7 @@
 #include "base/result.h"
 #include "json/value.h"
 #include "kube/object.h"
+#include "tenants/outbound_server.h"
 #include "tenants/policy_set.h"
 #include "tenants/tenant_policy.h"
 
@@ -48,7 +49,8 @@ kube::ObjectPtr namespace_object(std::string_view labels) {
           .value();
 }
 
-void expect_refused(const Result<>& result, std::string_view policy, std::string_view why) {
+template <class T>
+void expect_refused(const Result<T>& result, std::string_view policy, std::string_view why) {
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().kind(), ErrorKind::Denied);
   EXPECT_EQ(result.error().reason(), kRefusedByPolicy);
@@ -126,6 +128,10 @@ TEST(TenantPolicy, SaysWhichFieldMakesNoSense) {
           {R"({"modules":{"http":"no"}})", "spec.modules.http"},
           {R"({"modules":{"urls":"oci://a/*"}})", "spec.modules.urls"},
           {R"({"serviceAccounts":[1]})", "spec.serviceAccounts"},
+          {R"({"outbound":{}})", "spec.outbound.hosts"},
+          {R"({"outbound":{"hosts":["https://acme.example.org"]}})", "spec.outbound.hosts"},
+          {R"({"outbound":{"hosts":["acme.example.org"],"privateAddresses":"no"}})",
+           "spec.outbound.privateAddresses"},
           {R"({"namespaceSelector":{"matchLabels":{"a,b":"c"}}})",
            "spec.namespaceSelector.matchLabels"},
           {R"({"namespaceSelector":{"matchLabels":{"a":"b,!c"}}})",
@@ -223,6 +229,42 @@ TEST(Rules, AnEmptyListAllowsNoModuleAndNoServiceAccount) {
 
   expect_refused(closed.check_module(source("oci://r.example.com/a/b")), "a", "it allows none");
   expect_refused(closed.check_service_account("default"), "a", "it allows none");
+}
+
+TEST(Rules, AServerIsReachedIfEachPolicyWithAListNamesIt) {
+  const OutboundServer acme{.host = "acme.example.org"};
+  const OutboundServer vault{.host = "a.vault.example.org", .port = 8200};
+  const Rules both = rules({"{}",
+                            R"({"outbound":{"hosts":["acme.example.org","*.vault.example.org:8200"],
+                               "privateAddresses":true}})",
+                            R"({"outbound":{"hosts":["*.example.org"]}})"});
+
+  const Result<Rules::Addresses> addresses = both.check_outbound(acme);
+  ASSERT_TRUE(addresses);
+  EXPECT_EQ(*addresses, Rules::Addresses::Public) << "one of them says so";
+  expect_refused(both.check_outbound(vault), "c", "does not list it: it allows *.example.org");
+  expect_refused(both.check_outbound({.host = "example.org"}), "b", "does not list it");
+}
+
+TEST(Rules, PrivateAddressesAreReachedIfEachPolicyWithAListSaysSo) {
+  const Rules both =
+      rules({R"({"outbound":{"hosts":["vault.example.org"],"privateAddresses":true}})",
+             R"({"outbound":{"hosts":["*.example.org"],"privateAddresses":true}})", "{}"});
+
+  const Result<Rules::Addresses> addresses = both.check_outbound({.host = "vault.example.org"});
+  ASSERT_TRUE(addresses);
+  EXPECT_EQ(*addresses, Rules::Addresses::AsHostSays);
+}
+
+TEST(Rules, NoServerIsReachedThatNoPolicyLists) {
+  const OutboundServer acme{.host = "acme.example.org"};
+  for (const Rules& none : {Rules(), rules({"{}", R"({"modules":{"urls":[]}})"}),
+                            rules({R"({"outbound":{"hosts":[]}})"})}) {
+    const Result<Rules::Addresses> addresses = none.check_outbound(acme);
+    ASSERT_FALSE(addresses);
+    EXPECT_EQ(addresses.error().kind(), ErrorKind::Denied);
+    EXPECT_EQ(addresses.error().reason(), kRefusedByPolicy);
+  }
 }
 
 TEST(Rules, WhatOnePolicyForbidsNoOtherAllows) {

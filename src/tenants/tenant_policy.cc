@@ -6,6 +6,7 @@
 #include "json/value.h"
 #include "kube/object.h"
 #include "kube/selector.h"
+#include "tenants/outbound_server.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -115,6 +116,22 @@ Result<ModuleRules> parse_modules(const Fields& fields) {
   return rules;
 }
 
+Result<OutboundRules> parse_outbound(const Fields& fields) {
+  if (!fields.has("hosts")) return fields.wrong("hosts", "a list of host names");
+  OutboundRules rules;
+  const std::vector<std::string> hosts = HANGAR_TRY(fields.texts("hosts"));
+  for (const std::string& host : hosts) {
+    const Result<OutboundPattern> pattern = OutboundPattern::parse(host);
+    if (!pattern) {
+      return std::unexpected(
+          Error(pattern.error()).in(fmt::format("{} \"{}\"", fields.name("hosts"), host)));
+    }
+    rules.hosts.push_back(*pattern);
+  }
+  rules.allows_private_addresses = HANGAR_TRY(fields.flag("privateAddresses"));
+  return rules;
+}
+
 Result<> read_selector(const Fields& spec, TenantPolicy& policy) {
   const json::Object* const selector = HANGAR_TRY(spec.object("namespaceSelector"));
   if (selector == nullptr) return {};
@@ -129,6 +146,9 @@ Result<> read(const Fields& spec, TenantPolicy& policy) {
   }
   if (const json::Object* const modules = HANGAR_TRY(spec.object("modules"))) {
     policy.modules = HANGAR_TRY(parse_modules(Fields(*modules, spec.name("modules"))));
+  }
+  if (const json::Object* const outbound = HANGAR_TRY(spec.object("outbound"))) {
+    policy.outbound = HANGAR_TRY(parse_outbound(Fields(*outbound, spec.name("outbound"))));
   }
   policy.service_accounts = HANGAR_TRY(list_at(spec, "serviceAccounts"));
   return {};

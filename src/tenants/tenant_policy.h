@@ -6,6 +6,7 @@
 #include "json/value.h"
 #include "kube/object.h"
 #include "kube/selector.h"
+#include "tenants/outbound_server.h"
 
 #include <cstdint>
 #include <optional>
@@ -41,11 +42,22 @@ struct ModuleRules {
   bool operator==(const ModuleRules&) const = default;
 };
 
+// Servers besides the API server that operators' requests may go to.
+struct OutboundRules {
+  std::vector<OutboundPattern> hosts = {};
+  // The addresses that the host's setting names; otherwise public ones only.
+  bool allows_private_addresses = false;
+
+  bool operator==(const OutboundRules&) const = default;
+};
+
 struct TenantPolicy {
   std::string name;
   kube::LabelSelector namespaces = {};  // By default all.
   Budgets budgets = {};
   ModuleRules modules = {};
+  // Nothing: the policy neither allows nor forbids any.
+  std::optional<OutboundRules> outbound = {};
   // Nothing: any; an empty list: none.
   std::optional<std::vector<std::string>> service_accounts = {};
   // Why the manifest is invalid; empty: it is valid. What an invalid policy was meant to forbid
