@@ -251,6 +251,16 @@ std::vector<Setting> general_settings() {
          config.module_addresses = HANGAR_TRY(http::AddressPolicy::public_and(list_of(text)));
          return {};
        }},
+      {.name = "outbound-address-allow-list",
+       .help = "comma-separated networks (10.96.0.0/12), addresses and the word private, to which "
+               "requests of operators to other servers may lead besides public addresses, where a "
+               "TenantPolicy allows private addresses (default: none)",
+       .type = "NETWORKS",
+       .part = Part::Reconciles,
+       .set = [](Config& config, std::string_view text) -> Result<> {
+         config.outbound_addresses = HANGAR_TRY(http::AddressPolicy::public_and(list_of(text)));
+         return {};
+       }},
       {.name = "airway-service-account",
        .help = "ServiceAccount of flights whose Airway names none: a name in the namespace of each "
                "instance, or namespace/name (default: the host itself)",

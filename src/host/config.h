@@ -99,6 +99,8 @@ struct Config {
   std::filesystem::path module_policy = {};             // A file; empty: no rules by URL.
   // Addresses that module URLs of Operators and StatefulWorkflows may lead to.
   http::AddressPolicy module_addresses = http::AddressPolicy::public_only();
+  // Addresses that other servers of operators may have, where a TenantPolicy allows private ones.
+  http::AddressPolicy outbound_addresses = http::AddressPolicy::public_only();
   std::string docker_config = {};         // A docker config.json; empty: DOCKER_CONFIG, ~/.docker.
   std::string docker_config_secret = {};  // Replaces docker_config; in the host's namespace.
   std::filesystem::path compiler = {};    // Empty: hangar-compile beside this program.

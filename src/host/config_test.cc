@@ -49,6 +49,19 @@ TEST(Config, ReadsAFile) {
   EXPECT_EQ(config.module_allow_list, (std::vector<std::string>{"oci://a/*", "https://b/*"}));
 }
 
+TEST(Config, LetsOperatorsReachPublicAddressesAndThoseItNames) {
+  Config config;
+  EXPECT_TRUE(config.outbound_addresses.allows("1.1.1.1"));
+  EXPECT_FALSE(config.outbound_addresses.allows("10.96.0.1"));
+  EXPECT_FALSE(config.outbound_addresses.allows("127.0.0.1"));
+
+  const Result<> applied = apply_file(config, "outboundAddressAllowList: [10.96.0.0/12]\n");
+
+  ASSERT_TRUE(applied.has_value()) << applied.error().message();
+  EXPECT_TRUE(config.outbound_addresses.allows("10.96.0.1"));
+  EXPECT_FALSE(config.module_addresses.allows("10.96.0.1"));
+}
+
 TEST(Config, LetsTenantsModulesComeFromPublicAddressesAndThoseItNames) {
   Config config;
   EXPECT_TRUE(config.module_addresses.allows("1.1.1.1"));

@@ -5,8 +5,11 @@
 #include "budget/container_memory.h"
 #include "host/output_logs.h"
 #include "io/file.h"
+#include "tenants/rules.h"
 
 #include <cstdint>
+#include <memory>
+#include <string>
 #include <utility>
 
 namespace hangar::host {
@@ -45,9 +48,14 @@ Result<OperatorFiles> OperatorFiles::open(const Config& config,
   return files;
 }
 
+std::shared_ptr<const tenants::Rules> OperatorParts::no_policies(
+    const std::string& /*namespace_name*/) {
+  return std::make_shared<const tenants::Rules>();
+}
+
 OperatorParts::OperatorParts(OperatorFiles files, const Config& config, io::Loop& loop,
-                             const kube::Client& client, kube::Cache& cache,
-                             kube::Discovery& discovery, ModuleSupply& supply,
+                             http::Client& http, RulesOf rules_of, const kube::Client& client,
+                             kube::Cache& cache, kube::Discovery& discovery, ModuleSupply& supply,
                              operators::RunOnce run_once, Metrics& metrics, const Log& log)
     : snapshots(std::move(files.snapshots)),
       runtime(supply.engine),
@@ -58,6 +66,11 @@ OperatorParts::OperatorParts(OperatorFiles files, const Config& config, io::Loop
                .metrics = metrics,
                .log = log.named("gateway"),
                .feed_memory = feed_memory_limits()}),
+      outbound({.loop = loop,
+                .client = http,
+                .metrics = metrics,
+                .rules_of = std::move(rules_of),
+                .addresses = config.outbound_addresses}),
       modules({.sources = supply.sources,
                .code_cache = supply.code_cache,
                .runtime = runtime,

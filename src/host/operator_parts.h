@@ -10,15 +10,20 @@
 #include "gateway/gateway.h"
 #include "host/config.h"
 #include "host/module_supply.h"
+#include "http/client.h"
 #include "io/loop.h"
 #include "kube/cache/cache.h"
 #include "kube/client.h"
 #include "kube/discovery.h"
 #include "operators/operator_modules.h"
+#include "operators/outbound.h"
+#include "tenants/rules.h"
 #include "wasm/snapshot/snapshot_store.h"
 
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <string>
 
 namespace hangar::host {
 
@@ -38,14 +43,21 @@ struct OperatorFiles {
 };
 
 struct OperatorParts {
-  OperatorParts(OperatorFiles files, const Config& config, io::Loop& loop,
-                const kube::Client& client, kube::Cache& cache, kube::Discovery& discovery,
-                ModuleSupply& supply, operators::RunOnce run_once, Metrics& metrics,
-                const Log& log);
+  // The TenantPolicies of a namespace, combined; never null.
+  using RulesOf = std::function<std::shared_ptr<const tenants::Rules>(const std::string&)>;
+  // Without policies, operators reach no server besides the API server.
+  [[nodiscard]] static std::shared_ptr<const tenants::Rules> no_policies(
+      const std::string& namespace_name);
+
+  OperatorParts(OperatorFiles files, const Config& config, io::Loop& loop, http::Client& http,
+                RulesOf rules_of, const kube::Client& client, kube::Cache& cache,
+                kube::Discovery& discovery, ModuleSupply& supply, operators::RunOnce run_once,
+                Metrics& metrics, const Log& log);
 
   std::unique_ptr<wasm::SnapshotStore> snapshots;
   abi::kube_runtime::Runtime runtime;
   gateway::Gateway gateway;
+  operators::Outbound outbound;
   operators::OperatorModules modules;
 };
 

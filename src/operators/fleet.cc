@@ -71,7 +71,10 @@ Fleet::Fleet(const Parts& parts, Listener listener)
           .log = parts.log,
           .starts = starts_,
           .turns = turns_,
-          .requests = {.loop = parts.loop, .gateway = parts.gateway, .answers = answers_},
+          .requests = {.loop = parts.loop,
+                       .gateway = parts.gateway,
+                       .answers = answers_,
+                       .outbound = parts.outbound},
           .ledger = {.metrics = metrics_, .series = series_, .recorder = parts.recorder},
           .on_change = [this](RunningOperator& changed) { on_change(changed); },
           .on_failure =

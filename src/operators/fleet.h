@@ -14,6 +14,7 @@
 #include "kube/object.h"
 #include "operators/limits.h"
 #include "operators/operator_series.h"
+#include "operators/outbound.h"
 #include "operators/running_operator.h"
 #include "recorder/recorder.h"
 
@@ -50,6 +51,7 @@ class Fleet {
     io::Loop& loop;
     const abi::kube_runtime::Runtime& runtime;
     gateway::Gateway& gateway;
+    Outbound& outbound;
     wasm::SnapshotStore& snapshots;
     Metrics& metrics;
     output::LogWriter& output;

@@ -31,6 +31,7 @@ class GuestRequests::Call final : public gateway::Answer, public slots::InSlot {
       : requests_(&requests),
         id_(id),
         is_stream_(is_stream),
+        is_outbound_(false),
         turn_(static_cast<std::uint32_t>(turn)) {}
 
   // The guest no longer needs the answer, and the owner drops all calls.
@@ -44,12 +45,15 @@ class GuestRequests::Call final : public gateway::Answer, public slots::InSlot {
 
   void begin(const kube::Identity& identity, kube_runtime::HttpRequest request) {
     method_ = known_method(request.method);
-    exchange_ = requests_->parts_.gateway.begin(identity,
-                                                {.method = std::move(request.method),
-                                                 .target = std::move(request.uri),
-                                                 .headers = std::move(request.headers),
-                                                 .body = std::move(request.body)},
-                                                *this);
+    is_outbound_ = is_outbound(request.uri);
+    gateway::Request asked{.method = std::move(request.method),
+                           .target = std::move(request.uri),
+                           .headers = std::move(request.headers),
+                           .body = std::move(request.body)};
+    const Parts& parts = requests_->parts_;
+    exchange_ = is_outbound_
+                    ? parts.outbound.begin(requests_->owner_.consumer(), std::move(asked), *this)
+                    : parts.gateway.begin(identity, std::move(asked), *this);
   }
 
   void on_understood(const gateway::RequestTarget& target,
@@ -66,7 +70,8 @@ class GuestRequests::Call final : public gateway::Answer, public slots::InSlot {
   }
   void on_head(int status, http::Headers headers) override {
     if (requests_ == nullptr) return;
-    requests_->ledger_.on_answer(method_, status);
+    // Another server's answer is not one of the API server's.
+    if (!is_outbound_) requests_->ledger_.on_answer(method_, status);
     status_ = static_cast<std::uint16_t>(status);
     requests_->arrive(
         {.id = id_, .what = Mailbox::Head{.status = status, .headers = std::move(headers)}});
@@ -109,7 +114,9 @@ class GuestRequests::Call final : public gateway::Answer, public slots::InSlot {
   [[nodiscard]] std::string take_bookmark() { return std::exchange(text_, {}); }
   // Requires that it is not detached. Status zero: the guest no longer waits.
   void record_answer(int status) const {
-    const std::string_view body = is_stream_ || status == 0 ? std::string_view() : text_;
+    // Another server's answer says nothing about objects of the cluster.
+    const bool has_object = !is_stream_ && !is_outbound_ && status != 0;
+    const std::string_view body = has_object ? text_ : std::string_view();
     requests_->ledger_.record_answer(id_, method_, status, body);
   }
 
@@ -128,7 +135,9 @@ class GuestRequests::Call final : public gateway::Answer, public slots::InSlot {
 
   GuestRequests* requests_;  // Null: detached.
   const std::uint64_t id_;
-  const bool is_stream_;
+  // In one byte: thousands of these sleep.
+  const bool is_stream_ : 1;
+  bool is_outbound_ : 1;
   KnownMethod method_ = KnownMethod::Other;
   // Fits the padding before the next member: thousands of these sleep.
   std::uint16_t status_ = 0;

@@ -19,6 +19,7 @@
 #include "operators/mailbox.h"
 #include "operators/operator.h"
 #include "operators/operator_ledger.h"
+#include "operators/outbound.h"
 #include "operators/recording.h"
 
 #include <cstddef>
@@ -40,6 +41,7 @@ class GuestRequests {
     io::Loop& loop;
     gateway::Gateway& gateway;
     budget::Accounts& answers;  // The memory of answers.
+    Outbound& outbound;         // Requests to other servers.
   };
   // The owner of the requests. Called from within the gateway and timers; it never destroys the
   // requests there.

@@ -48,6 +48,33 @@ inline constexpr std::size_t kOperatorTurnsMax = 64;
 // request would fill the namespace with Events.
 inline constexpr std::chrono::seconds kOperatorBoundTold{300};
 
+// Requests to other servers than the API server: at once of all operators, and of one namespace. A
+// slow server holds its place until the time limit, and the namespace that named it only its own.
+inline constexpr std::size_t kOutboundRequestsMax = 64;
+inline constexpr std::size_t kOutboundRequestsPerTenantMax = 16;
+
+// Those of one operator that wait or are being answered; further ones are refused. Bodies of those
+// of one namespace: four of the largest.
+inline constexpr std::size_t kOutboundPendingMax = 32;
+inline constexpr std::uint64_t kOutboundBodyBytesMax = 16 * kMiB;
+
+// Of one namespace. A certificate's or a secret's server answers some requests per object, and
+// limits its clients to about as much.
+inline constexpr double kOutboundPerSecond = 20;
+inline constexpr double kOutboundBurst = 40;
+
+// The response as a whole, and the time until it is there: an API's answer, not a download.
+inline constexpr std::uint64_t kOutboundResponseBytesMax = 8 * kMiB;
+inline constexpr std::chrono::seconds kOutboundTimeout{30};
+
+// How long idle connections and the rate of a namespace are kept: longer than the rate takes to be
+// as if unused, so that a pause gains nothing.
+inline constexpr std::chrono::seconds kOutboundLinger{90};
+
+// The text of a refusal as a header; namespaces with series of their own.
+inline constexpr std::size_t kOutboundErrorBytesMax = 1024;
+inline constexpr std::size_t kOutboundSeriesMax = 100;
+
 // Operators that have series of their own, about sixty each; all others share one set.
 inline constexpr std::size_t kOperatorSeriesMax = 500;
 

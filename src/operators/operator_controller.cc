@@ -230,6 +230,7 @@ OperatorController::OperatorController(const Parts& parts)
       fleet_({.loop = platform_.loop,
               .runtime = parts.runtime,
               .gateway = parts.gateway,
+              .outbound = parts.outbound,
               .snapshots = parts.snapshots,
               .metrics = platform_.metrics,
               .output = parts.output,

@@ -24,6 +24,7 @@
 #include "operators/operator.h"
 #include "operators/operator_ages.h"
 #include "operators/operator_modules.h"
+#include "operators/outbound.h"
 #include "reconcile/custom_resource.h"
 #include "reconcile/dependents.h"
 #include "reconcile/platform.h"
@@ -44,6 +45,7 @@ class OperatorController {
   struct Parts {
     const reconcile::Platform& platform;
     gateway::Gateway& gateway;
+    Outbound& outbound;
     OperatorModules& modules;
     const abi::kube_runtime::Runtime& runtime;
     wasm::SnapshotStore& snapshots;

@@ -49,6 +49,11 @@ bool is_of_host(const Story& story, const Request& request) {
          story.namespace_ == request.object.namespace_;
 }
 
+// Rights are those at the API server; see operators::Outbound.
+bool is_of_another_server(const Request& request) {
+  return request.path.starts_with("https://");
+}
+
 bool is_refused(const Request& request) {
   constexpr std::uint64_t kUnauthorized = 401;
   constexpr std::uint64_t kForbidden = 403;
@@ -85,7 +90,7 @@ void UseFold::add(const Story& story) {
   const bool is_start = story.causes.empty() && story.causes_left_out == 0;
   if (is_start && newest_ == std::pair(story.host, story.instance)) found_.has_start = true;
   for (const Request& request : story.requests)
-    if (!is_of_host(story, request)) add(request);
+    if (!is_of_host(story, request) && !is_of_another_server(request)) add(request);
 }
 
 void UseFold::add(const Request& request) {

@@ -57,6 +57,17 @@ Result<FoundUses> fold(std::initializer_list<Story> stories, std::string name = 
   return std::move(uses).end();
 }
 
+TEST(Uses, AreNotThoseOfOtherServers) {
+  const Result<FoundUses> found = fold({turn({{.verb = Verb::Other,
+                                               .path = "https://acme.example.org",
+                                               .at = kWall,
+                                               .took = 1ms,
+                                               .status = 200}})});
+
+  ASSERT_TRUE(found);
+  EXPECT_THAT(found->uses, IsEmpty());
+}
+
 TEST(Uses, AreFoldedByVerbResourceAndPlace) {
   Request elsewhere = request(Verb::Get, "configmaps", "a");
   elsewhere.object.namespace_ = "other";
