@@ -96,21 +96,21 @@ constexpr std::array kStandardFiles = {
                  .edit = {.line = "\twatchSignalLoop = loop",
                           .replacement = "\t_ = loop // hangar: there are no signals in a guest."},
                  .appended = ""},
-    StandardFile{
-        .path = "net/http/roundtrip.go",
-        .why = "requests are the host's to send",
-        .edit = {.line = "\treturn t.roundTrip(req)",
-                 .replacement = "\tif hangarRoundTrip != nil {\n"
-                                "\t\treturn hangarRoundTrip(req, t.roundTrip)\n"
-                                "\t}\n"
-                                "\treturn t.roundTrip(req)"},
-        .appended =
-            "\n"
-            "// hangarRoundTrip is set by package hangar.dev/sdk/go/hangar/guest.\n"
-            "//\n"
-            "//go:linkname hangarRoundTrip\n"
-            "var hangarRoundTrip func(request *Request, next func(*Request) (*Response, error)) "
-            "(*Response, error)\n"},
+    StandardFile{.path = "net/http/roundtrip.go",
+                 .why = "requests are the host's to send",
+                 .edit = {.line = "\treturn t.roundTrip(req)",
+                          .replacement = "\tif hangarRoundTrip != nil {\n"
+                                         "\t\treturn hangarRoundTrip(t, req, t.roundTrip)\n"
+                                         "\t}\n"
+                                         "\treturn t.roundTrip(req)"},
+                 .appended =
+                     "\n"
+                     "// hangarRoundTrip is set by package hangar.dev/sdk/go/hangar/guest.\n"
+                     "//\n"
+                     "//go:linkname hangarRoundTrip\n"
+                     "var hangarRoundTrip func(of *Transport, request *Request, next "
+                     "func(*Request) (*Response, error)) "
+                     "(*Response, error)\n"},
 };
 
 Change change_of(Edited edited, std::string file, std::string_view why, const Edit& edit) {

@@ -26,6 +26,7 @@ func isOwn(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	address := net.ParseIP(strings.Trim(host, "[]"))
 	return host == "localhost" || (address != nil && address.IsLoopback())
 }

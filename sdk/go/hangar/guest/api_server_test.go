@@ -25,7 +25,7 @@ func TestTheAPIServerIsKnownByEachOfItsNames(t *testing.T) {
 
 func TestLoopbackStaysWithinTheProgram(t *testing.T) {
 	for host, want := range map[string]bool{
-		"localhost:8080": true, "localhost": true, "127.0.0.1:1": true, "[::1]:1": true, "10.0.0.1:1": false, "example.com": false,
+		"localhost:8080": true, "localhost": true, "Localhost.:1": true, "127.0.0.1:1": true, "[::1]:1": true, "10.0.0.1:1": false, "example.com": false,
 	} {
 		if got := isOwn(host); got != want {
 			t.Errorf("%q: got %v", host, got)

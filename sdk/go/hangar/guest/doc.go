@@ -1,5 +1,5 @@
 // Package guest is what a Go program needs to be a guest of hangar: the exports that the host calls, and an
-// http.RoundTripper whose requests the host sends. It needs the standard library only, so that it can be added
+// http.RoundTripper whose requests the host sends, to the API server and to other servers that it allows. It needs the standard library only, so that it can be added
 // to a program without changing the program's other dependencies: `hangar build go` does so.
 //
 // On other platforms than wasip1 it does nothing.

@@ -2,6 +2,7 @@ package guest
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -12,17 +13,31 @@ import (
 	"unsafe"
 )
 
-// Transport is an http.RoundTripper whose requests the host sends.
+// Transport is an http.RoundTripper whose requests the host sends: to the API server, and by https to other servers
+// that a TenantPolicy allows.
 type Transport struct{}
 
 // RoundTrip implements http.RoundTripper.
 func (Transport) RoundTrip(request *http.Request) (*http.Response, error) {
+	return roundTrip(request, nil)
+}
+
+// config is that of the transport that the program uses.
+func roundTrip(request *http.Request, config *tls.Config) (*http.Response, error) {
 	body, err := takeBody(request)
 	if err != nil {
 		return nil, err
 	}
-	if request.URL == nil || !isAPIServer(request.URL.Host, os.Getenv("KUBERNETES_SERVICE_HOST")) {
-		return nil, fmt.Errorf("hangar: %s is not the API server; operators reach no other server", hostOf(request))
+	isOutbound := request.URL == nil || !isAPIServer(request.URL.Host, os.Getenv("KUBERNETES_SERVICE_HOST"))
+	var encoded []byte
+	if isOutbound {
+		uri, err := outboundURI(request, config)
+		if err != nil {
+			return nil, err
+		}
+		encoded = encodeRequest(methodOf(request), uri, request.Header, body)
+	} else {
+		encoded = encodeRequest(methodOf(request), request.URL.RequestURI(), withJSON(request.Header), body)
 	}
 	if err := request.Context().Err(); err != nil {
 		return nil, err
@@ -30,8 +45,7 @@ func (Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if !started {
 		return nil, errNotStarted
 	}
-	isStream := isStream(request)
-	call := begin(encodeRequest(methodOf(request), request.URL.RequestURI(), withJSON(request.Header), body), isStream)
+	call := begin(encoded, !isOutbound && isStream(request))
 	stopWaiting := context.AfterFunc(request.Context(), func() { call.cancel(context.Cause(request.Context())) })
 
 	meta, err := call.head()
@@ -41,6 +55,13 @@ func (Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	status, header, err := decodeMeta(meta)
 	if err != nil {
 		return nil, err
+	}
+	if isOutbound {
+		if err := refusal(header); err != nil {
+			stopWaiting()
+			call.cancel(err)
+			return nil, err
+		}
 	}
 	return &http.Response{
 		Status: fmt.Sprintf("%d %s", status, http.StatusText(status)), StatusCode: status,
@@ -61,13 +82,6 @@ func takeBody(request *http.Request) ([]byte, error) {
 	}
 	defer request.Body.Close()
 	return io.ReadAll(request.Body)
-}
-
-func hostOf(request *http.Request) string {
-	if request.URL == nil {
-		return "a request without a URL"
-	}
-	return request.URL.Host
 }
 
 func methodOf(request *http.Request) string {
