@@ -1,4 +1,4 @@
-// Bytes that a long-running guest passes as an HTTP request.
+// Bytes that a long-running guest passes as an HTTP request, or as an answer to one.
 
 #include "abi/kube_runtime/messages.h"
 #include "abi/kube_runtime/test_bincode.h"
@@ -13,6 +13,12 @@ namespace kube_runtime = hangar::abi::kube_runtime;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  if (const auto answer = kube_runtime::decode_inbound_answer(bytes)) {
+    HANGAR_ASSERT(answer->status >= 200 && answer->status < 600, "a final status");
+    HANGAR_ASSERT(answer->body.size() <= size, "nothing is made up");
+    for (const auto& [name, value] : answer->headers)
+      HANGAR_ASSERT((name + value).find_first_of("\r\n") == std::string_view::npos, "one line");
+  }
   const auto request = kube_runtime::decode_request(bytes);
   if (!request) {
     HANGAR_ASSERT(!request.error().message().empty(), "a refusal has a reason");

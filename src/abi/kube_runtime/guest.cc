@@ -52,6 +52,7 @@ using wasm::Invocation;
 constexpr std::string_view kHttpModule = "http-proxy-abi";
 constexpr std::string_view kDelayModule = "delay-abi";
 constexpr std::string_view kTurnModule = "turn-abi";
+constexpr std::string_view kInboundModule = "inbound-abi";
 constexpr std::string_view kIdleDescriptor = "idle_descriptor";
 constexpr std::string_view kInitialize = "_initialize";
 constexpr std::string_view kStart = "_start";
@@ -109,6 +110,28 @@ Result<std::uint32_t> idle_descriptor(HostCall call) {
 
 Result<> cancel(HostCall call, std::uint64_t id) {
   call.state<State>().pending.cancel(id);
+  return {};
+}
+
+// The result for a kind of requests that this host does not have: no id.
+constexpr std::uint64_t kNotServed = ~std::uint64_t{0};
+
+Result<std::uint64_t> serve(HostCall call, std::uint32_t kind) {
+  if (kind != static_cast<std::uint32_t>(Listener::Metrics)) return kNotServed;
+  return call.state<State>().pending.listen(Listener::Metrics);
+}
+
+Result<> respond(HostCall call, std::uint64_t id, std::uint32_t address, std::uint32_t size) {
+  if (size > limits::kGuestRequestBytesMax) {
+    return fail(ErrorKind::LimitExceeded, fmt::format("an answer of {} bytes, the most is {}", size,
+                                                      limits::kGuestRequestBytesMax));
+  }
+  const GuestMemory memory = HANGAR_TRY(call.memory());
+  const std::span<std::byte> bytes = HANGAR_TRY(memory.range(address, size));
+  InboundAnswer answer = HANGAR_TRY(
+      decode_inbound_answer({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
+  answer.id = id;
+  call.state<State>().pending.answer_inbound(std::move(answer));
   return {};
 }
 
@@ -239,6 +262,8 @@ Runtime::Runtime(wasm::Engine& engine) : engine_(engine), functions_(engine) {
   functions_.add<&delay>(kDelayModule, "delay");
   functions_.add<&idle_descriptor>(kTurnModule, kIdleDescriptor);
   functions_.add<&cancel>(kTurnModule, "cancel");
+  functions_.add<&serve>(kInboundModule, "serve");
+  functions_.add<&respond>(kInboundModule, "respond");
 }
 
 Result<> Runtime::check(const wasm::Module& module) const {
@@ -246,9 +271,10 @@ Result<> Runtime::check(const wasm::Module& module) const {
   if (!missing.empty()) {
     return refuse(
         fmt::format("module imports {}, which an operator does not get; operators get {}, "
-                    "{}.{{request,request_stream}}, {}.delay and {}.{{idle_descriptor,cancel}}",
+                    "{}.{{request,request_stream}}, {}.delay, {}.{{idle_descriptor,cancel}} and "
+                    "{}.{{serve,respond}}",
                     wasm::names_of(missing), wasm::wasi::kModule, kHttpModule, kDelayModule,
-                    kTurnModule),
+                    kTurnModule, kInboundModule),
         ModuleKind::Operator, module.imports(), module.exports());
   }
   const bool is_woken = can_be_woken(module);
@@ -418,6 +444,17 @@ bool Guest::waits_for(std::uint64_t id) const {
   return pending_.has(id);
 }
 
+bool Guest::listens(Listener listener) const {
+  return pending_.find(listener).has_value();
+}
+
+Result<Guest::Inbound> Guest::hand_in(Listener listener, const HttpRequest& request) {
+  const std::optional<std::uint64_t> found = pending_.find(listener);
+  if (!found) return fail(ErrorKind::NotFound, "the guest takes no such requests");
+  const std::uint64_t id = HANGAR_TRY(pending_.add_inbound());
+  return Inbound{.id = id, .wakeup = {.id = *found, .bytes = encode_inbound_request(id, request)}};
+}
+
 io::Task<Result<>> Guest::sleep(wasm::SnapshotStore& store, budget::Tenant tenant) {
   auto* const awake = std::get_if<std::unique_ptr<Awake>>(&state_);
   if (awake == nullptr) co_return Result<>();
@@ -488,6 +525,7 @@ io::Task<TurnOutcome> Guest::run(wasm::Turn& turn, std::stop_token stop,
   }
   outcome.calls = pending_.take_calls();
   outcome.delays = pending_.take_delays();
+  outcome.answers = pending_.take_answers();
   outcome.cancelled = pending_.take_cancelled();
   co_return outcome;
 }

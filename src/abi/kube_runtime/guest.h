@@ -91,6 +91,8 @@ struct TurnOutcome {
   // flight, and further ones come with the outcome of a later turn.
   std::vector<HttpCall> calls;
   std::vector<Delay> delays;
+  // To requests that hand_in() has made wakeups of: each at most once, in any order and any turn.
+  std::vector<InboundAnswer> answers;
   // Ids of calls and delays of earlier outcomes for which the guest no longer waits. The host must
   // cancel them before it starts the new ones above.
   std::vector<std::uint64_t> cancelled;
@@ -121,6 +123,17 @@ class Guest : public slots::InSlot {
   // needs allocate(0).
   [[nodiscard]] io::Task<TurnOutcome> wake(std::vector<Wakeup> wakeups, std::stop_token stop,
                                            budget::Consumer consumer = budget::unnamed_consumer());
+
+  // Between turns: whether the guest takes requests of this kind.
+  [[nodiscard]] bool listens(Listener listener) const;
+  // Between turns: makes a wakeup of a request into the guest. `id` is that of the answer in some
+  // later outcome; a guest may never answer. NotFound when it takes no such requests, Unavailable
+  // when it has too many to answer already.
+  struct Inbound {
+    std::uint64_t id = 0;
+    Wakeup wakeup;
+  };
+  [[nodiscard]] Result<Inbound> hand_in(Listener listener, const HttpRequest& request);
 
   // As in wasm::Instance; to be called before start() or wake().
   [[nodiscard]] std::uint64_t memory_bytes_needed() const;

@@ -1,5 +1,6 @@
 #include "abi/kube_runtime/guest.h"
 
+#include "abi/kube_runtime/limits.h"
 #include "abi/kube_runtime/messages.h"
 #include "abi/kube_runtime/output_lines.h"
 #include "base/limits.h"
@@ -295,13 +296,88 @@ TEST_P(GuestTest, AGuestThatIsIdleForEverHasFailed) {
                "nothing can wake it");
 }
 
+HttpRequest asking(const std::string& method) {
+  return {.method = method, .uri = "/metrics"};
+}
+
+TEST_P(GuestTest, ARequestIntoItIsAnsweredOnce) {
+  const auto guest = make_waiting("kube_runtime_serves");
+  ASSERT_TRUE(guest->listens(Listener::Metrics));
+
+  const auto first = guest->hand_in(Listener::Metrics, asking("GET"));
+  const auto second = guest->hand_in(Listener::Metrics, asking("GET"));
+  ASSERT_TRUE(first.has_value() && second.has_value());
+  const TurnOutcome outcome = wake(*guest, {first->wakeup, second->wakeup});
+
+  ASSERT_TRUE(outcome.ended.has_value()) << outcome.ended.error().message();
+  EXPECT_EQ(outcome.was_asleep, GetParam());
+  EXPECT_THAT(outcome.answers,
+              ElementsAre(InboundAnswer{.id = first->id, .status = 200, .body = "ok"},
+                          InboundAnswer{.id = second->id, .status = 200, .body = "ok"}));
+}
+
+TEST_P(GuestTest, ARequestIntoItMayBeAnsweredInALaterTurn) {
+  const auto guest = make_waiting("kube_runtime_serves");
+  const auto kept = guest->hand_in(Listener::Metrics, asking("HEAD"));
+  EXPECT_THAT(wake(*guest, {kept->wakeup}).answers, IsEmpty());
+
+  const auto later = guest->hand_in(Listener::Metrics, asking("LATER"));
+  const TurnOutcome outcome = wake(*guest, {later->wakeup});
+
+  ASSERT_EQ(outcome.answers.size(), 1U);
+  EXPECT_EQ(outcome.answers[0].id, kept->id);
+}
+
+TEST_P(GuestTest, AGuestThatNeverAnswersGetsNoFurtherRequests) {
+  const auto guest = make_waiting("kube_runtime_serves");
+  std::vector<Wakeup> wakeups;
+  for (std::uint32_t index = 0; index < limits::kGuestInboundMax; ++index) {
+    auto handed = guest->hand_in(Listener::Metrics, asking("HEAD"));
+    ASSERT_TRUE(handed.has_value());
+    wakeups.push_back(std::move(handed->wakeup));
+  }
+  EXPECT_EQ(guest->hand_in(Listener::Metrics, asking("GET")).error().kind(),
+            ErrorKind::Unavailable);
+  ASSERT_TRUE(wake(*guest, std::move(wakeups)).ended.has_value());
+  EXPECT_EQ(guest->hand_in(Listener::Metrics, asking("GET")).error().message(),
+            "the guest has not answered 4 earlier requests");
+}
+
+TEST_P(GuestTest, AGuestThatDoesNotServeGetsNoRequests) {
+  const auto never = make_waiting("kube_runtime_journal");
+  EXPECT_FALSE(never->listens(Listener::Metrics));
+  EXPECT_EQ(never->hand_in(Listener::Metrics, asking("GET")).error().kind(), ErrorKind::NotFound);
+
+  const auto no_longer = make_waiting("kube_runtime_serves");
+  const auto last = no_longer->hand_in(Listener::Metrics, asking("NEVER"));
+  ASSERT_TRUE(wake(*no_longer, {last->wakeup}).ended.has_value());
+  EXPECT_FALSE(no_longer->listens(Listener::Metrics));
+}
+
+TEST_P(GuestTest, AnAnswerThatIsNoneEndsTheGuest) {
+  const auto no_status = make_waiting("kube_runtime_serves");
+  const auto bad = no_status->hand_in(Listener::Metrics, asking("BAD"));
+  expect_error(wake(*no_status, {bad->wakeup}), ErrorKind::GuestFault,
+               "the status is 0, it is to be 200 to 599");
+
+  const auto too_much = make_waiting("kube_runtime_serves");
+  const auto more = too_much->hand_in(Listener::Metrics, asking("MORE"));
+  expect_error(wake(*too_much, {more->wakeup}), ErrorKind::LimitExceeded,
+               "an answer of 4194305 bytes, the most is 4194304");
+}
+
+TEST_P(GuestTest, AListenerAloneDoesNotKeepItAlive) {
+  const auto guest = make_waiting("kube_runtime_serves");
+  EXPECT_EQ(wake(*guest, {{.id = 0, .finished = true, .is_null = true}}).exit_code, 0U);
+}
+
 TEST_P(GuestTest, ModulesThatAreNoOperatorsAreRefusedWithTheReason) {
   constexpr ErrorKind kInvalid = ErrorKind::InvalidInput;
   expect_start_error(
       "wrong_imports", kInvalid,
       "module imports env.foo(i32) -> (i32), which an operator does not get; "
       "operators get wasi_snapshot_preview1, http-proxy-abi.{request,request_stream}, "
-      "delay-abi.delay and turn-abi.{idle_descriptor,cancel}");
+      "delay-abi.delay, turn-abi.{idle_descriptor,cancel} and inbound-abi.{serve,respond}");
   expect_start_error("lookup", kInvalid, "module imports host.k8s_lookup");
   expect_start_error("missing_start", kInvalid, "exports no function _start");
   expect_start_error("start_with_result", kInvalid, "exports no function _start");

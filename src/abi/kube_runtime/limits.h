@@ -14,4 +14,8 @@ inline constexpr std::uint64_t kGuestRequestBytesMax = 4 * kMiB;
 // an hour, has 3600: its timers cannot be cancelled.
 inline constexpr std::uint32_t kGuestDelaysMax = 16'384;
 
+// Requests into one guest that it has not answered. Answers have kGuestRequestBytesMax each, and
+// all of one turn are in memory at once.
+inline constexpr std::uint32_t kGuestInboundMax = 4;
+
 }  // namespace hangar::limits

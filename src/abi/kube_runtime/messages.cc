@@ -33,18 +33,24 @@ constexpr int kStatusMin = 100;
 constexpr int kStatusMax = 999;
 constexpr int kBadGateway = 502;
 
-std::unexpected<Error> no_request(std::string_view what) {
-  return fail(ErrorKind::GuestFault, fmt::format("the bytes are not a request: {}", what));
-}
+// Of answers to requests into a guest: an interim or unknown status would confuse the client.
+constexpr int kFinalStatusMin = 200;
+constexpr int kFinalStatusMax = 599;
 
 // Reads bincode from beginning to end.
 class Reader {
  public:
-  explicit Reader(std::string_view bytes) : rest_(bytes) {}
+  // `noun`: what the bytes should be, for errors.
+  Reader(std::string_view bytes, std::string_view noun) : rest_(bytes), noun_(noun) {}
 
-  Result<std::uint64_t> number(std::string_view what) {
-    std::uint64_t value = 0;
-    if (rest_.size() < sizeof value) return no_request(fmt::format("they end in {}", what));
+  [[nodiscard]] std::unexpected<Error> refuse(std::string_view why) const {
+    return fail(ErrorKind::GuestFault, fmt::format("the bytes are not {}: {}", noun_, why));
+  }
+
+  template <class T = std::uint64_t>
+  Result<T> number(std::string_view what) {
+    T value = 0;
+    if (rest_.size() < sizeof value) return refuse(fmt::format("they end in {}", what));
     std::memcpy(&value, rest_.data(), sizeof value);
     rest_.remove_prefix(sizeof value);
     return value;
@@ -54,7 +60,7 @@ class Reader {
   Result<std::uint64_t> count(std::string_view what, std::uint64_t bytes_each) {
     const std::uint64_t value = HANGAR_TRY(number(what));
     if (value > rest_.size() / bytes_each) {
-      return no_request(
+      return refuse(
           fmt::format("{} is to have {} parts, {} bytes are left", what, value, rest_.size()));
     }
     return value;
@@ -63,8 +69,7 @@ class Reader {
   Result<std::string_view> text(std::string_view what) {
     const std::uint64_t size = HANGAR_TRY(number(what));
     if (size > rest_.size()) {
-      return no_request(
-          fmt::format("{} is to have {} bytes, {} are left", what, size, rest_.size()));
+      return refuse(fmt::format("{} is to have {} bytes, {} are left", what, size, rest_.size()));
     }
     const std::string_view value = rest_.substr(0, size);
     rest_.remove_prefix(size);
@@ -73,24 +78,7 @@ class Reader {
 
  private:
   std::string_view rest_;
-};
-
-class Writer {
- public:
-  template <class T>
-  void number(T value) {
-    const std::size_t at = bytes_.size();
-    bytes_.resize(at + sizeof value);
-    std::memcpy(bytes_.data() + at, &value, sizeof value);
-  }
-  void text(std::string_view value) {
-    number(std::uint64_t{value.size()});
-    bytes_ += value;
-  }
-  [[nodiscard]] std::string take() && { return std::move(bytes_); }
-
- private:
-  std::string bytes_;
+  std::string_view noun_;
 };
 
 bool is_token_character(char character) {
@@ -121,6 +109,39 @@ bool is_uri(std::string_view text) {
          });
 }
 
+class Writer {
+ public:
+  template <class T>
+  void number(T value) {
+    const std::size_t at = bytes_.size();
+    bytes_.resize(at + sizeof value);
+    std::memcpy(bytes_.data() + at, &value, sizeof value);
+  }
+  void text(std::string_view value) {
+    number(std::uint64_t{value.size()});
+    bytes_ += value;
+  }
+  // Guests keep only the last list of a name that occurs twice, so each name occurs once. Invalid
+  // headers are left out.
+  void headers(const Headers& headers) {
+    std::map<std::string, std::vector<std::string_view>> values_by_name;
+    for (const auto& [name, value] : headers) {
+      if (is_token(name) && is_header_value(value)) values_by_name[to_lower(name)].push_back(value);
+    }
+    number(std::uint64_t{values_by_name.size()});
+    for (const auto& [name, values] : values_by_name) {
+      text(name);
+      number(std::uint64_t{values.size()});
+      for (const std::string_view value : values)
+        text(value);
+    }
+  }
+  [[nodiscard]] std::string take() && { return std::move(bytes_); }
+
+ private:
+  std::string bytes_;
+};
+
 // A header map in the form of http-serde: for each name the list of its values.
 Result<Headers> read_headers(Reader& reader) {
   Headers headers;
@@ -128,15 +149,15 @@ Result<Headers> read_headers(Reader& reader) {
   const std::uint64_t names = HANGAR_TRY(reader.count("the map of headers", 16));
   for (std::uint64_t index = 0; index < names; ++index) {
     const std::string_view name = HANGAR_TRY(reader.text("the name of a header"));
-    if (!is_token(name)) return no_request("the name of a header is not a token");
+    if (!is_token(name)) return reader.refuse("the name of a header is not a token");
     const std::uint64_t values = HANGAR_TRY(reader.count("the values of a header", 8));
     for (std::uint64_t each = 0; each < values; ++each) {
       const std::string_view value = HANGAR_TRY(reader.text("the value of a header"));
-      if (!is_header_value(value)) return no_request("a header has control characters");
+      if (!is_header_value(value)) return reader.refuse("a header has control characters");
       // Checked before anything is copied: each value is stored with its own copy of the name.
       total += name.size() + value.size() + kHeaderOverheadBytes;
       if (total > limits::kHeaderBytesMax) {
-        return no_request(
+        return reader.refuse(
             fmt::format("its headers take more than {} bytes", limits::kHeaderBytesMax));
       }
       headers.emplace_back(to_lower(name), value);
@@ -148,11 +169,11 @@ Result<Headers> read_headers(Reader& reader) {
 }  // namespace
 
 Result<HttpRequest> decode_request(std::string_view bytes) {
-  Reader reader(bytes);
+  Reader reader(bytes, "a request");
   const std::string_view method = HANGAR_TRY(reader.text("the method"));
-  if (!is_token(method)) return no_request("the method is not a token");
+  if (!is_token(method)) return reader.refuse("the method is not a token");
   const std::string_view uri = HANGAR_TRY(reader.text("the URI"));
-  if (!is_uri(uri)) return no_request("the URI is empty, too long or not of printable ASCII");
+  if (!is_uri(uri)) return reader.refuse("the URI is empty, too long or not of printable ASCII");
   Headers headers = HANGAR_TRY(read_headers(reader));
   const std::string_view body = HANGAR_TRY(reader.text("the body"));
   return HttpRequest{.method = std::string(method),
@@ -161,22 +182,33 @@ Result<HttpRequest> decode_request(std::string_view bytes) {
                      .body = std::string(body)};
 }
 
-std::string encode_response_meta(int status, const Headers& headers) {
-  // Guests keep only the last list of a name that occurs twice, so each name occurs once.
-  std::map<std::string, std::vector<std::string_view>> values_by_name;
-  for (const auto& [name, value] : headers) {
-    if (is_token(name) && is_header_value(value)) values_by_name[to_lower(name)].push_back(value);
+Result<InboundAnswer> decode_inbound_answer(std::string_view bytes) {
+  Reader reader(bytes, "an answer");
+  const std::uint16_t status = HANGAR_TRY(reader.number<std::uint16_t>("the status"));
+  if (status < kFinalStatusMin || status > kFinalStatusMax) {
+    return reader.refuse(fmt::format("the status is {}, it is to be {} to {}", status,
+                                     kFinalStatusMin, kFinalStatusMax));
   }
+  Headers headers = HANGAR_TRY(read_headers(reader));
+  const std::string_view body = HANGAR_TRY(reader.text("the body"));
+  return InboundAnswer{.status = status, .headers = std::move(headers), .body = std::string(body)};
+}
+
+std::string encode_inbound_request(std::uint64_t id, const HttpRequest& request) {
+  Writer writer;
+  writer.number(id);
+  writer.text(request.method);
+  writer.text(request.uri);
+  writer.headers(request.headers);
+  writer.text(request.body);
+  return std::move(writer).take();
+}
+
+std::string encode_response_meta(int status, const Headers& headers) {
   const bool is_status = status >= kStatusMin && status <= kStatusMax;
   Writer writer;
   writer.number(static_cast<std::uint16_t>(is_status ? status : kBadGateway));
-  writer.number(std::uint64_t{values_by_name.size()});
-  for (const auto& [name, values] : values_by_name) {
-    writer.text(name);
-    writer.number(std::uint64_t{values.size()});
-    for (const std::string_view value : values)
-      writer.text(value);
-  }
+  writer.headers(headers);
   return std::move(writer).take();
 }
 

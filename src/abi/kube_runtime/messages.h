@@ -43,11 +43,30 @@ struct Wakeup {
   std::string bytes;
 };
 
+// The kinds of requests into a guest, as the guest names them in its call of serve().
+enum class Listener : std::uint8_t { Metrics = 0 };
+
+// A guest's answer to a request that the host has handed to it.
+struct InboundAnswer {
+  std::uint64_t id = 0;
+  int status = 0;
+  Headers headers;
+  std::string body;
+
+  friend bool operator==(const InboundAnswer&, const InboundAnswer&) = default;
+};
+
 // GuestFault for bytes that are not a request. Every length is checked before anything is
 // allocated. Method, URI and headers contain nothing that could end a line of HTTP: they are safe
 // to send. Header names become lower case. Bytes after the request are ignored, as the published
 // host does.
 [[nodiscard]] Result<HttpRequest> decode_request(std::string_view bytes);
+
+// The same for an answer of a guest; its id is not part of the bytes. The status is 200 to 599.
+[[nodiscard]] Result<InboundAnswer> decode_inbound_answer(std::string_view bytes);
+
+// The bytes with which a listener is woken. Invalid headers are left out.
+[[nodiscard]] std::string encode_inbound_request(std::uint64_t id, const HttpRequest& request);
 
 // bincode of HttpResponseMeta {status_code, headers}. Guests trap on invalid headers (names that
 // are not tokens, control characters) and on a status without three digits: invalid headers are

@@ -191,5 +191,54 @@ TEST(EncodeResponseMeta, LeavesOutWhatGuestsTrapOn) {
   EXPECT_EQ(decode_response_meta(encode_response_meta(999, {}))->status, 999);
 }
 
+TEST(Messages, AnAnswerOfAGuestIsReadLikeARequest) {
+  // 200, "content-type: text/plain", "x 1".
+  const auto answer = decode_inbound_answer(
+      bytes_of("c80001000000000000000c00000000000000436f6e74656e742d547970650100000000000000"
+               "0a00000000000000746578742f706c61696e0300000000000000782031"));
+
+  ASSERT_TRUE(answer.has_value()) << answer.error().message();
+  EXPECT_EQ(
+      *answer,
+      (InboundAnswer{.status = 200, .headers = {{"content-type", "text/plain"}}, .body = "x 1"}));
+}
+
+TEST(Messages, BytesThatAreNoAnswerAreRefused) {
+  const std::string rest(16, '\0');
+  const struct {
+    std::string bytes;
+    std::string_view reason;
+  } cases[] = {
+      {"", "the bytes are not an answer: they end in the status"},
+      {std::string("\x63\x00", 2) + rest, "the status is 99"},
+      {std::string("\x64\x00", 2) + rest, "the status is 100, it is to be 200 to 599"},
+      {std::string("\x58\x02", 2) + rest, "the status is 600"},
+      {std::string("\xc8\x00", 2), "they end in the map of headers"},
+      {std::string("\xc8\x00", 2) + rest.substr(8), "they end in the body"},
+      {bytes_of("c80001000000000000000300000000000000610d0a01000000000000000000000000000000"),
+       "the name of a header is not a token"},
+      {bytes_of("c800000000000000000002000000000000007a"), "the body is to have 2 bytes"},
+  };
+  for (const auto& [bytes, reason] : cases) {
+    const Result<InboundAnswer> answer = decode_inbound_answer(bytes);
+    ASSERT_FALSE(answer.has_value()) << reason;
+    EXPECT_EQ(answer.error().kind(), ErrorKind::GuestFault);
+    EXPECT_THAT(answer.error().message(), HasSubstr(reason));
+  }
+}
+
+TEST(Messages, ARequestIntoAGuestBeginsWithItsId) {
+  const HttpRequest request{
+      .method = "GET", .uri = "/metrics", .headers = {{"Accept", "text/plain"}, {"bad\n", "x"}}};
+
+  const std::string bytes = encode_inbound_request(258, request);
+
+  EXPECT_EQ(hex_of(bytes.substr(0, 8)), "0201000000000000");
+  const Result<HttpRequest> read = decode_request(std::string_view(bytes).substr(8));
+  ASSERT_TRUE(read.has_value()) << read.error().message();
+  EXPECT_THAT(read->headers, ElementsAre(Pair("accept", "text/plain")));
+  EXPECT_EQ(read->uri, "/metrics");
+}
+
 }  // namespace
 }  // namespace hangar::abi::kube_runtime

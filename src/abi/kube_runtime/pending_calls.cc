@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -68,9 +69,49 @@ Result<std::uint64_t> PendingCalls::add_delay(std::uint64_t milliseconds) {
   return id;
 }
 
+constexpr PendingCalls::Kind PendingCalls::kind_of(Listener listener) {
+  switch (listener) {
+    case Listener::Metrics:
+      return Kind::MetricsListener;
+  }
+  return Kind::Finished;
+}
+
+std::uint64_t PendingCalls::listen(Listener listener) {
+  if (const std::optional<std::uint64_t> known = find(listener)) return *known;
+  const std::uint64_t id = next_id_++;
+  calls_.push_back({.id = id, .kind = kind_of(listener)});
+  return id;
+}
+
+std::optional<std::uint64_t> PendingCalls::find(Listener listener) const {
+  const auto found = std::ranges::find(calls_, kind_of(listener), &Call::kind);
+  return found == calls_.end() ? std::nullopt : std::optional(found->id);
+}
+
+Result<std::uint64_t> PendingCalls::add_inbound() {
+  if (std::ranges::count(calls_, Kind::Inbound, &Call::kind) >= limits::kGuestInboundMax) {
+    return fail(
+        ErrorKind::Unavailable,
+        fmt::format("the guest has not answered {} earlier requests", limits::kGuestInboundMax));
+  }
+  const std::uint64_t id = next_id_++;
+  calls_.push_back({.id = id, .kind = Kind::Inbound});
+  return id;
+}
+
+void PendingCalls::answer_inbound(InboundAnswer answer) {
+  const std::size_t index = index_of(answer.id);
+  if (index == calls_.size() || calls_[index].kind != Kind::Inbound) return;
+  calls_[index].kind = Kind::Finished;
+  untaken().answers.push_back(std::move(answer));
+}
+
 void PendingCalls::cancel(std::uint64_t id) {
   const std::size_t index = index_of(id);
-  if (index == calls_.size() || calls_[index].kind == Kind::Finished) return;
+  if (index == calls_.size()) return;
+  if (calls_[index].kind == Kind::MetricsListener) calls_[index].kind = Kind::Finished;
+  if (calls_[index].kind == Kind::Finished || calls_[index].kind == Kind::Inbound) return;
   const auto has_id = [id](const auto& call) { return call.id == id; };
   bool is_taken = true;
   if (calls_[index].kind == Kind::Waiting) {
@@ -118,9 +159,17 @@ std::vector<std::uint64_t> PendingCalls::take_cancelled() {
   return taken;
 }
 
+std::vector<InboundAnswer> PendingCalls::take_answers() {
+  if (untaken_ == nullptr) return {};
+  std::vector<InboundAnswer> taken = std::exchange(untaken_->answers, {});
+  forget_untaken();
+  return taken;
+}
+
 bool PendingCalls::has(std::uint64_t id) const {
   const std::size_t index = index_of(id);
-  return index < calls_.size() && calls_[index].kind != Kind::Finished;
+  return index < calls_.size() && calls_[index].kind != Kind::Finished &&
+         calls_[index].kind != Kind::Inbound;
 }
 
 void PendingCalls::finish(std::uint64_t id) {
@@ -128,7 +177,7 @@ void PendingCalls::finish(std::uint64_t id) {
   if (index == calls_.size()) return;
   Kind& kind = calls_[index].kind;
   // A call that has not started cannot finish.
-  if (kind == Kind::Waiting || kind == Kind::Finished) return;
+  if (kind != Kind::Request && kind != Kind::Delay) return;
   --(kind == Kind::Request ? requests_ : delays_);
   kind = Kind::Finished;
   if (calls_.size() > 2 * open_count()) forget_finished();
@@ -160,7 +209,8 @@ void PendingCalls::forget_finished() {
 }
 
 void PendingCalls::forget_untaken() {
-  if (untaken_->requests.empty() && untaken_->delays.empty() && untaken_->cancelled.empty()) {
+  if (untaken_->requests.empty() && untaken_->delays.empty() && untaken_->cancelled.empty() &&
+      untaken_->answers.empty()) {
     untaken_.reset();
   }
 }

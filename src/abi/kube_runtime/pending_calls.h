@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace hangar::abi::kube_runtime {
@@ -20,6 +21,15 @@ class PendingCalls {
   // guest makes more calls than base/limits.h allows.
   [[nodiscard]] Result<std::uint64_t> add_request(HttpRequest request, bool is_stream);
   [[nodiscard]] Result<std::uint64_t> add_delay(std::uint64_t milliseconds);
+  // The guest takes requests of this kind. Returns the id under which it gets them, the same for
+  // each call. A listener alone does not keep a guest alive: is_empty() does not count it.
+  [[nodiscard]] std::uint64_t listen(Listener listener);
+  [[nodiscard]] std::optional<std::uint64_t> find(Listener listener) const;
+  // Returns the id under which the guest answers one more request. Unavailable when it has not
+  // answered kGuestInboundMax earlier ones.
+  [[nodiscard]] Result<std::uint64_t> add_inbound();
+  // The guest's answer. Ignored when it has no such request, or has answered it.
+  void answer_inbound(InboundAnswer answer);
   // The guest no longer waits for the call. Ids that it does not wait for are ignored.
   void cancel(std::uint64_t id);
 
@@ -27,10 +37,12 @@ class PendingCalls {
   // kGuestRequestsMax wait until one in flight has finished.
   [[nodiscard]] std::vector<HttpCall> take_calls();
   [[nodiscard]] std::vector<Delay> take_delays();
+  [[nodiscard]] std::vector<InboundAnswer> take_answers();
   // Ids of calls that were taken and cancelled afterwards.
   [[nodiscard]] std::vector<std::uint64_t> take_cancelled();
 
-  // True when the guest waits for `id`: it made the call, and the call has not finished.
+  // True when the guest waits for `id`: it made the call, and the call has not finished; or it is
+  // the id of a listener.
   [[nodiscard]] bool has(std::uint64_t id) const;
   [[nodiscard]] bool is_empty() const { return open_count() == 0; }
   void finish(std::uint64_t id);
@@ -39,7 +51,8 @@ class PendingCalls {
   void shrink();
 
  private:
-  enum class Kind : std::uint8_t { Waiting, Request, Delay, Finished };
+  // Inbound: a request into the guest, which it has not answered.
+  enum class Kind : std::uint8_t { Waiting, Request, Delay, Finished, MetricsListener, Inbound };
   struct Call {
     std::uint64_t id = 0;
     Kind kind = Kind::Waiting;
@@ -51,8 +64,11 @@ class PendingCalls {
     std::uint64_t requests_bytes = 0;
     std::vector<kube_runtime::Delay> delays;
     std::vector<std::uint64_t> cancelled;
+    std::vector<InboundAnswer> answers;
   };
 
+  [[nodiscard]] static constexpr Kind kind_of(Listener listener);
+  // Without listeners and requests into the guest, which the guest does not wait for.
   [[nodiscard]] std::size_t open_count() const;
   [[nodiscard]] std::size_t index_of(std::uint64_t id) const;
   [[nodiscard]] Untaken& untaken();

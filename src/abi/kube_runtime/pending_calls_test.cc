@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -206,6 +207,58 @@ TEST(PendingCalls, AFloodOfDelaysIsALimitUntilTheyEnd) {
 
   pending.finish(0);
   EXPECT_TRUE(pending.add_delay(1).has_value());
+}
+
+TEST(PendingCalls, AListenerHasOneIdAndIsNoCall) {
+  PendingCalls pending;
+  EXPECT_EQ(pending.find(Listener::Metrics), std::nullopt);
+
+  EXPECT_EQ(pending.listen(Listener::Metrics), 0U);
+  EXPECT_EQ(pending.listen(Listener::Metrics), 0U);
+
+  EXPECT_EQ(pending.find(Listener::Metrics), 0U);
+  EXPECT_TRUE(pending.has(0));
+  EXPECT_TRUE(pending.is_empty());
+  pending.finish(0);
+  pending.shrink();
+  EXPECT_TRUE(pending.has(0)) << "it is cancelled, not finished";
+  pending.cancel(0);
+  EXPECT_FALSE(pending.has(0));
+  EXPECT_TRUE(pending.take_cancelled().empty());
+  EXPECT_EQ(pending.find(Listener::Metrics), std::nullopt);
+  EXPECT_EQ(pending.listen(Listener::Metrics), 1U);
+}
+
+TEST(PendingCalls, TakesOneAnswerToEachRequestIntoTheGuest) {
+  PendingCalls pending;
+  const std::uint64_t delay = *pending.add_delay(1);
+  const std::uint64_t asked = *pending.add_inbound();
+  EXPECT_FALSE(pending.has(asked)) << "the guest does not wait for it";
+
+  pending.answer_inbound({.id = delay, .status = 200});
+  pending.answer_inbound({.id = 99, .status = 200});
+  pending.cancel(asked);
+  pending.finish(asked);
+  pending.answer_inbound({.id = asked, .status = 200, .body = "first"});
+  pending.answer_inbound({.id = asked, .status = 500, .body = "second"});
+
+  const std::vector<InboundAnswer> answers = pending.take_answers();
+  ASSERT_EQ(answers.size(), 1U);
+  EXPECT_EQ(answers[0].id, asked);
+  EXPECT_EQ(answers[0].body, "first");
+  EXPECT_TRUE(pending.take_answers().empty());
+  EXPECT_TRUE(pending.has(delay));
+}
+
+TEST(PendingCalls, RequestsIntoTheGuestAreBoundedUntilItAnswers) {
+  PendingCalls pending;
+  const std::uint64_t first = *pending.add_inbound();
+  for (std::uint32_t index = 1; index < limits::kGuestInboundMax; ++index)
+    ASSERT_TRUE(pending.add_inbound().has_value());
+  EXPECT_EQ(pending.add_inbound().error().kind(), ErrorKind::Unavailable);
+
+  pending.answer_inbound({.id = first, .status = 200});
+  EXPECT_TRUE(pending.add_inbound().has_value());
 }
 
 TEST(PendingCalls, DelaysOfAnyLengthFitTheClock) {
