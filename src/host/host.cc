@@ -166,7 +166,7 @@ struct Host::Parts {
   [[nodiscard]] io::Task<void> end_all();
   void on_leading();
   [[nodiscard]] bool has_tenants() const;
-  void add_checks();
+  void add_endpoints();
 
   const Config config;
   const Log log;
@@ -436,7 +436,7 @@ bool Host::Parts::has_tenants() const {
 
 // For /readyz: the controllers have listed their objects. A host that does not lead has nothing to
 // list, and is ready to lead.
-void Host::Parts::add_checks() {
+void Host::Parts::add_endpoints() {
   const auto add = [this](std::string name, bool is_on, const auto& controller,
                           std::string_view what) {
     if (!is_on) return;
@@ -450,6 +450,12 @@ void Host::Parts::add_checks() {
       "Airways and Flights");
   add("operators", config.has(Feature::Operators), operators, "Operators");
   add("workflows", config.has(Feature::Workflows), workflows, "StatefulWorkflows");
+  if (config.has(Feature::Operators)) {
+    supervisor.set_operators([this](std::string namespace_name, std::string name) {
+      return operators.fleet().scrape(
+          {.namespace_ = std::move(namespace_name), .name = std::move(name)});
+    });
+  }
   if (has_tenants()) {
     supervisor.add_check("tenants", [this]() -> Result<> {
       if (!has_started || policies.has_settled()) return {};
@@ -518,7 +524,7 @@ Result<> Host::run() {
   HANGAR_TRY(hide_from_guests(parts_->config));
   HANGAR_TRY(parts_->supply.code_cache.open());
   parts_->flight_modules.open();
-  parts_->add_checks();
+  parts_->add_endpoints();
   HANGAR_TRY(parts_->supervisor.listen(parts_->config.bind_address));
 
   log_.info("starting", {{"version", kVersion}, {"server", parts_->credentials->server()}});

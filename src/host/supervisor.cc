@@ -56,6 +56,10 @@ void Supervisor::add_check(std::string name, std::function<Result<>()> check) {
   endpoints_.add_check(std::move(name), std::move(check));
 }
 
+void Supervisor::set_operators(ops::Endpoints::ScrapeOperator scrape) {
+  endpoints_.set_operators(std::move(scrape));
+}
+
 Result<> Supervisor::listen(std::string_view address) {
   return endpoints_.listen(address);
 }

@@ -60,6 +60,8 @@ class Supervisor {
 
   // A check of /readyz; called on the main loop. Add it before listen().
   void add_check(std::string name, std::function<Result<>()> check);
+  // Like ops::Endpoints::set_operators.
+  void set_operators(ops::Endpoints::ScrapeOperator scrape);
   // Like ops::Endpoints::listen. Call it before start().
   [[nodiscard]] Result<> listen(std::string_view address);
 

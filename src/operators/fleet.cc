@@ -150,6 +150,15 @@ const RunningOperator* Fleet::find(const kube::ObjectKey& key) const {
   return found == operators_.end() ? nullptr : found->get();
 }
 
+io::Task<Result<std::string>> Fleet::scrape(kube::ObjectKey key) const {
+  const auto found = operators_.find(key);
+  if (found == operators_.end()) {
+    co_return fail(ErrorKind::NotFound, "this host runs no such operator");
+  }
+  const std::shared_ptr<RunningOperator> running = *found;
+  co_return co_await running->scrape();
+}
+
 void Fleet::on_change(RunningOperator& changed) {
   if (const auto known = resident_.find(&changed); known != resident_.end()) {
     resident_bytes_ -= known->second;

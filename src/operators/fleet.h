@@ -80,6 +80,9 @@ class Fleet {
   [[nodiscard]] io::Task<void> remove(kube::ObjectKey key);
   [[nodiscard]] io::Task<void> stop();
 
+  // Like RunningOperator::scrape; also NotFound when there is no such operator.
+  [[nodiscard]] io::Task<Result<std::string>> scrape(kube::ObjectKey key) const;
+
   // Null when there is no such operator.
   [[nodiscard]] const RunningOperator* find(const kube::ObjectKey& key) const;
   [[nodiscard]] std::size_t size() const { return operators_.size(); }

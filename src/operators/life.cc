@@ -52,7 +52,12 @@ Life::Step Life::next(Instant now) {
                                             : *options_.sleep_after;
       const Instant sleep_at =
           std::max(is_pressed_ ? idle_since_ : idle_since_ + rest, sleep_not_before_);
-      if (now >= sleep_at) return begin(Act::Sleep);
+      if (now >= sleep_at) {
+        const bool was_pressed = is_pressed_;
+        Step step = begin(wants_last_turn_ ? Act::Wake : Act::Sleep);
+        is_pressed_ = was_pressed;
+        return step;
+      }
       return {.ask_again = sleep_at};
     }
     case State::Asleep:
@@ -71,7 +76,7 @@ void Life::on_arrival() {
 
 void Life::on_turn_ended(TurnEnd end, Instant now) {
   HANGAR_ASSERT(state_ == State::Busy && act_ != Act::Sleep, "a turn was under way");
-  idle_since_ = now;
+  if (!std::exchange(stays_idle_, false)) idle_since_ = now;
   if (end == TurnEnd::Completed) {
     state_ = State::Completed;
     return;

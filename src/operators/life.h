@@ -59,6 +59,11 @@ class Life {
   void on_handed_over() { has_arrivals_ = false; }
   // Tells whether an answer is expected soon.
   void expect_answer(bool is_expected) { expects_answer_ = is_expected; }
+  // Whether the guest shall have one more turn before it goes to sleep. It stays pressed meanwhile.
+  void want_last_turn(bool is_wanted) { wants_last_turn_ = is_wanted; }
+  // The turn in progress is nothing that the guest was woken for: it has been idle since the last
+  // one that was.
+  void stay_idle() { stays_idle_ = true; }
   enum class TurnEnd : std::uint8_t { Waits, Completed, Failed };
   void on_turn_ended(TurnEnd end, Instant now);
   enum class SleepEnd : std::uint8_t { Asleep, StaysResident };
@@ -72,6 +77,10 @@ class Life {
   [[nodiscard]] Phase phase() const;
   [[nodiscard]] bool is_busy() const { return state_ == State::Busy; }
   [[nodiscard]] bool is_resident() const { return state_ == State::Resident; }
+  // It is in memory and does not leave it now: a turn for it costs no wake.
+  [[nodiscard]] bool may_have_turn() const {
+    return state_ == State::Resident || (state_ == State::Busy && act_ != Act::Sleep);
+  }
   // Whether press() would make sense now.
   [[nodiscard]] bool may_be_pressed() const {
     return state_ == State::Resident && options_.sleep_after && !has_arrivals_ && !is_pressed_;
@@ -98,6 +107,8 @@ class Life {
   bool expects_answer_ = false;
   bool is_pressed_ = false;
   bool must_fail_ = false;
+  bool wants_last_turn_ = false;
+  bool stays_idle_ = false;
   std::uint32_t failures_ = 0;
   std::uint64_t start_count_ = 0;
   Instant started_at_;

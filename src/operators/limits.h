@@ -74,6 +74,16 @@ inline constexpr std::chrono::seconds kOutboundLinger{90};
 // The text of a refusal as a header; namespaces with series of their own.
 inline constexpr std::size_t kOutboundErrorBytesMax = 1024;
 inline constexpr std::size_t kOutboundSeriesMax = 100;
+// The text of a guest's own metrics, kept for scrapes while it sleeps. A controller has some 50
+// KiB.
+inline constexpr std::uint64_t kMetricsBytesMax = kMiB;
+
+// How long a scrape waits for a guest in memory. Prometheus waits ten seconds for the host.
+inline constexpr std::chrono::milliseconds kMetricsWait{2000};
+
+// A guest that someone has scraped in this time is asked for its metrics before it goes to sleep.
+// Prometheus' default interval is one minute.
+inline constexpr std::chrono::minutes kMetricsWanted{5};
 
 // Operators that have series of their own, about sixty each; all others share one set.
 inline constexpr std::size_t kOperatorSeriesMax = 500;

@@ -62,6 +62,35 @@ void RunningOperator::press() {
   look_later();
 }
 
+io::Task<Result<std::string>> RunningOperator::scrape() {
+  // What waits here may be the last that holds this.
+  const std::shared_ptr<RunningOperator> self = shared_from_this();
+  const Phase phase = life_.phase();
+  if (phase != Phase::Running && phase != Phase::Asleep) {
+    co_return hangar::fail(ErrorKind::Unavailable,
+                           fmt::format("the operator is not running ({})", name_of(phase)));
+  }
+  if (!serves_metrics_) co_return hangar::fail(ErrorKind::NotFound, "the operator has no metrics");
+  if (!metrics_) {
+    metrics_ = std::make_unique<GuestMetrics>(budget::SteppedReservation(
+        parts_.requests.answers, consumer(), limits::kAnswersCountedStep));
+  }
+  metrics_->on_scrape(io::Loop::now());
+  if (life_.may_have_turn() && !metrics_->is_current()) {
+    const io::OneShot<bool> answered = metrics_->wait(parts_.loop);
+    const io::Loop::Timer limit =
+        parts_.loop.after(limits::kMetricsWait, [answered] { answered.set(false); });
+    life_.on_arrival();
+    look_later();
+    co_await answered.wait();
+  }
+  if (metrics_ && metrics_->last()) co_return *metrics_->last();
+  if (life_.phase() != Phase::Asleep) {
+    co_return hangar::fail(ErrorKind::Unavailable, "the operator has not answered in time");
+  }
+  co_return "# The operator sleeps, and was not scraped before.\n";
+}
+
 std::uint64_t RunningOperator::resident_bytes() const {
   return guest_ ? guest_->resident_bytes() : 0;
 }
@@ -126,6 +155,8 @@ void RunningOperator::look() {
   if (is_stopped_) return;
   if (work_) work_->look_timer.cancel();
   life_.expect_answer(requests_.awaits_answer());
+  life_.want_last_turn(serves_metrics_ && metrics_ && !metrics_->is_current() &&
+                       metrics_->was_scraped_lately(io::Loop::now()));
   const Life::Step step = life_.next(io::Loop::now());
   if (step.act != Life::Act::Nothing) {
     parts_.loop.spawn(carry_out(step.act));
@@ -252,15 +283,30 @@ io::Task<void> RunningOperator::wake_guest() {
   Woken woken;
   std::vector<Wakeup> wakeups = requests_.take_arrivals(woken);
   const std::size_t count = wakeups.size();
+  if (metrics_) ask_for_metrics(wakeups);
   TurnOutcome outcome =
       co_await guest_->wake(std::move(wakeups), work().stop.get_token(), consumer());
   requests_.on_turn_ended();
   charge_turn(*slot, outcome);
+  if (metrics_) metrics_->on_answers(outcome.answers);
 
   const Instant ended = io::Loop::now();
   ledger_.on_wake({.arrivals = count, .arrived = arrived, .began = began, .ended = ended}, outcome);
   record_turn(outcome, woken, arrived, began);
   on_outcome(std::move(outcome), ended - began);
+}
+
+// A turn without arrivals is one for the metrics alone.
+void RunningOperator::ask_for_metrics(std::vector<Wakeup>& wakeups) {
+  if (!serves_metrics_ || (!wakeups.empty() && !metrics_->is_waited_for())) {
+    metrics_->on_turn();
+    return;
+  }
+  if (wakeups.empty()) life_.stay_idle();
+  Result<kube_runtime::Guest::Inbound> inbound =
+      guest_->hand_in(kube_runtime::Listener::Metrics, {.method = "GET", .uri = "/metrics"});
+  metrics_->on_asked(inbound ? std::optional(inbound->id) : std::nullopt);
+  if (inbound) wakeups.push_back(std::move(inbound->wakeup));
 }
 
 io::Task<void> RunningOperator::fall_asleep() {
@@ -285,6 +331,9 @@ void RunningOperator::rest() {
   ledger_.rest();
   requests_.rest();
   if (output_ && output_->is_as_new()) output_.reset();
+  if (metrics_ && !metrics_->is_waited_for() && !metrics_->was_scraped_lately(io::Loop::now())) {
+    metrics_.reset();
+  }
   if (work_ && work_->is_nothing()) work_.reset();
 }
 
@@ -334,6 +383,7 @@ void RunningOperator::on_outcome(TurnOutcome outcome, Duration took) {
     return;
   }
   ledger_.on_success();
+  serves_metrics_ = guest_->listens(kube_runtime::Listener::Metrics);
   requests_.take_up(outcome, ledger_.turn_number());
   const bool is_done = outcome.exit_code || requests_.is_empty();
   life_.on_turn_ended(is_done ? Life::TurnEnd::Completed : Life::TurnEnd::Waits, io::Loop::now());
@@ -361,6 +411,8 @@ void RunningOperator::drop_guest() {
   requests_.clear();
   requests_.reopen();
   requests_.on_turn_ended();
+  if (metrics_) metrics_->clear();
+  serves_metrics_ = false;
   guest_.reset();
 }
 

@@ -17,6 +17,7 @@
 #include "io/loop.h"
 #include "io/task.h"
 #include "kube/object.h"
+#include "operators/guest_metrics.h"
 #include "operators/guest_requests.h"
 #include "operators/life.h"
 #include "operators/operator.h"
@@ -84,6 +85,10 @@ class RunningOperator final : public std::enable_shared_from_this<RunningOperato
   [[nodiscard]] io::Task<void> stop();
   // Makes it sleep as soon as it is idle.
   void press();
+  // The metrics that the guest has registered, in Prometheus' text format. Never wakes the guest:
+  // of one that sleeps, the text of its last answer, or a comment if there is none. NotFound when
+  // it serves none; Unavailable, with the reason, when there is no usable answer.
+  [[nodiscard]] io::Task<Result<std::string>> scrape();
 
   [[nodiscard]] const kube::ObjectKey& key() const { return key_; }
   // Of the names of these consumers; the operator's follows.
@@ -134,6 +139,8 @@ class RunningOperator final : public std::enable_shared_from_this<RunningOperato
   void charge_turn(budget::FairSlots::Slot& slot, const abi::kube_runtime::TurnOutcome& outcome);
   [[nodiscard]] io::Task<Result<abi::kube_runtime::TurnOutcome>> first_turn();
   [[nodiscard]] io::Task<void> fall_asleep();
+  // Adds a request for its metrics to the wakeups of a turn, if that is due.
+  void ask_for_metrics(std::vector<abi::kube_runtime::Wakeup>& wakeups);
   void record_turn(const abi::kube_runtime::TurnOutcome& outcome, const Woken& woken,
                    Instant arrived, Instant began) const;
   void keep_output(const abi::kube_runtime::TurnOutcome& outcome);
@@ -178,6 +185,8 @@ class RunningOperator final : public std::enable_shared_from_this<RunningOperato
   std::unique_ptr<Troubles> troubles_;  // Null: there have been none.
 
   std::unique_ptr<abi::kube_runtime::Guest> guest_;
+  std::unique_ptr<GuestMetrics> metrics_;  // Null: nobody has scraped it lately.
+  bool serves_metrics_ = false;            // As of its last turn.
   bool will_look_ = false;
   bool is_stopped_ = false;
   std::unique_ptr<output::Printout> output_;  // Null: the same as never having printed.

@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <expected>
 #include <functional>
 #include <memory>
 #include <string>
@@ -32,6 +33,8 @@ namespace {
 // Shorter than Prometheus' scrape timeout, which is ten seconds.
 constexpr std::chrono::seconds kAnswerMax{5};
 
+constexpr std::string_view kOperatorMetrics = "/metrics/operators/";
+
 // Lets a scrape finish that is under way when the host stops.
 constexpr std::chrono::seconds kStopGrace{1};
 
@@ -40,6 +43,11 @@ http::Response text(int status, std::string body,
   return {.status = status,
           .headers = {{"Content-Type", std::string(content_type)}},
           .body = std::move(body)};
+}
+
+std::unexpected<Error> fail_to_answer() {
+  return fail(ErrorKind::Unavailable,
+              fmt::format("the main loop has not answered for {}", to_go_duration(kAnswerMax)));
 }
 
 }  // namespace
@@ -77,6 +85,10 @@ io::Task<http::Response> Endpoints::answer(http::ServerRequest request) const {
     if (!collected) co_return text(503, collected.error().message() + "\n");
     co_return text(200, to_prometheus_text(*collected), kMetricsContentType);
   }
+  if (scrape_operator_ && request.path.starts_with(kOperatorMetrics)) {
+    co_return co_await answer_for_operator(
+        std::string_view(request.path).substr(kOperatorMetrics.size()));
+  }
   Probe probe = probe_of(request);
   if (probe.name == "healthz" || probe.name == "livez") co_return run(liveness_checks_, probe);
   if (probe.name == "readyz") {
@@ -86,7 +98,42 @@ io::Task<http::Response> Endpoints::answer(http::ServerRequest request) const {
     co_return text(500, fmt::format("[-]main-loop failed: {}\nreadyz check failed\n",
                                     response.error().message()));
   }
-  co_return text(404, "there are /metrics, /healthz, /livez and /readyz\n");
+  co_return text(404,
+                 fmt::format("there are /metrics, {}NAMESPACE/NAME, /healthz, /livez and /readyz\n",
+                             kOperatorMetrics));
+}
+
+io::Task<http::Response> Endpoints::answer_for_operator(std::string_view names) const {
+  const std::size_t slash = names.find('/');
+  if (slash == std::string_view::npos || slash == 0 || slash + 1 == names.size() ||
+      names.find('/', slash + 1) != std::string_view::npos) {
+    co_return text(404, fmt::format("use {}NAMESPACE/NAME\n", kOperatorMetrics));
+  }
+  const io::OneShot<Result<std::string>> done(loop_);
+  main_.post([this, given = io::OneShot<Result<std::string>>(done),
+              namespace_name = std::string(names.substr(0, slash)),
+              name = std::string(names.substr(slash + 1))]() mutable {
+    main_.spawn(scrape_on_main(std::move(namespace_name), std::move(name), std::move(given)));
+  });
+  const io::Loop::Timer limit = loop_.after(kAnswerMax, [done] { done.set(fail_to_answer()); });
+  Result<std::string> scraped = co_await done.wait();
+  if (!scraped) {
+    const int status = scraped.error().kind() == ErrorKind::NotFound ? 404 : 503;
+    co_return text(status, scraped.error().message() + "\n");
+  }
+  // Chosen by the guest: nothing but the metrics' own type lets a client read it as another.
+  http::Response response = text(200, *std::move(scraped), kMetricsContentType);
+  response.headers.emplace_back("X-Content-Type-Options", "nosniff");
+  co_return response;
+}
+
+io::Task<void> Endpoints::scrape_on_main(std::string namespace_name, std::string name,
+                                         io::OneShot<Result<std::string>> done) const {
+  Result<std::string> scraped =
+      co_await scrape_operator_(std::move(namespace_name), std::move(name));
+  loop_.post([done = std::move(done), scraped = std::move(scraped)]() mutable {
+    done.set(std::move(scraped));
+  });
 }
 
 // Calls `question` on the main loop.
@@ -101,10 +148,7 @@ io::Task<Result<std::invoke_result_t<Question&>>> Endpoints::ask_main(Question q
           done.set(std::move(answer));
         });
       });
-  const io::Loop::Timer limit = loop_.after(kAnswerMax, [done] {
-    done.set(fail(ErrorKind::Unavailable, fmt::format("the main loop has not answered for {}",
-                                                      to_go_duration(kAnswerMax))));
-  });
+  const io::Loop::Timer limit = loop_.after(kAnswerMax, [done] { done.set(fail_to_answer()); });
   co_return co_await done.wait();
 }
 

@@ -1,4 +1,5 @@
-// Endpoints for administrators and the kubelet: /metrics, /healthz, /readyz, /livez.
+// Endpoints for administrators and the kubelet: /metrics, /healthz, /readyz, /livez, and
+// /metrics/operators/NAMESPACE/NAME for what an operator registers itself.
 #pragma once
 
 #include "base/log.h"
@@ -6,6 +7,7 @@
 #include "base/result.h"
 #include "http/client.h"
 #include "http/server.h"
+#include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
 
@@ -36,6 +38,12 @@ class Endpoints {
   // The same for /healthz and /livez, called on the loop that answers.
   void add_liveness_check(std::string name, std::function<Result<>()> check);
 
+  // The metrics of an operator, called on the main loop: text, or NotFound or another error with
+  // the reason. Call it before listen().
+  using ScrapeOperator =
+      std::function<io::Task<Result<std::string>>(std::string namespace_name, std::string name)>;
+  void set_operators(ScrapeOperator scrape) { scrape_operator_ = std::move(scrape); }
+
   // Answers from here on. `address`: "127.0.0.1:8080", "[::1]:8080", ":8080" (every interface).
   // InvalidInput when it is not an address; Unavailable when it is taken.
   [[nodiscard]] Result<> listen(std::string_view address);
@@ -58,6 +66,11 @@ class Endpoints {
   [[nodiscard]] static Probe probe_of(const http::ServerRequest& request);
   [[nodiscard]] static http::Response run(const Checks& checks, const Probe& probe);
   [[nodiscard]] io::Task<http::Response> answer(http::ServerRequest request) const;
+  // `names`: "NAMESPACE/NAME".
+  [[nodiscard]] io::Task<http::Response> answer_for_operator(std::string_view names) const;
+  // On the main loop. `done` is set on the loop that answers.
+  [[nodiscard]] io::Task<void> scrape_on_main(std::string namespace_name, std::string name,
+                                              io::OneShot<Result<std::string>> done) const;
   template <class Question>
   [[nodiscard]] io::Task<Result<std::invoke_result_t<Question&>>> ask_main(Question question) const;
 
@@ -67,6 +80,7 @@ class Endpoints {
   const Log log_;
   Checks checks_;
   Checks liveness_checks_;
+  ScrapeOperator scrape_operator_;        // Empty: there are no operators.
   std::unique_ptr<http::Server> server_;  // Null until listen().
 };
 
