@@ -5,10 +5,14 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"hangar.dev/sdk/go/hangar/guest"
 )
 
 // This file is compiled in two places: here, for Options, and in package manager of the copy of controller-runtime
@@ -16,8 +20,9 @@ import (
 // package, and only functions that controller-runtime 0.20 has too.
 
 // hangarOptions returns the options of a manager without features that would keep it awake or that the host
-// provides, and logs its changes.
+// provides, and logs its changes. From then on the host gets the program's metrics when it asks.
 func hangarOptions(options manager.Options) manager.Options {
+	guest.ServeMetrics(promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}))
 	changed := hangarTurnOff(&options)
 	if len(changed) > 0 {
 		log.Log.WithName("hangar").Info("options are changed, because the host does this", "off", strings.Join(changed, ", "))

@@ -12,7 +12,7 @@ import (
 // its changes. Outside of hangar it returns them unchanged.
 //
 //   - Leader election: the host has it, for all of its operators. A Lease of one's own is a write every two seconds.
-//   - The endpoints of metrics, health and pprof: nobody could reach them.
+//   - The endpoints of metrics, health and pprof: nobody could reach them. The host serves the metrics instead.
 //   - The priority queue: it wakes the program every half second. The plain queue takes its place.
 //   - Webhooks: the API server could not reach them. Each that is registered is logged.
 func Options(options ctrl.Options) ctrl.Options {

@@ -54,6 +54,9 @@ func allocate(size uint32) uint32 {
 func wakeup(id uint64, finished uint32, at uint32, _ uint32) {
 	block := allocated[uintptr(at)]
 	delete(allocated, uintptr(at))
+	if isInbound(id, block) {
+		return
+	}
 	calls.Lock()
 	call := calls.byID[id]
 	if finished != 0 {
@@ -80,6 +83,14 @@ func runUntilIdle() {
 			os.Exit(0)
 		}()
 	}
+	waitUntilIdle()
+	// After everything else, so that metrics include what this turn has done.
+	if beginAnswers() {
+		waitUntilIdle()
+	}
+}
+
+func waitUntilIdle() {
 	hasPolled := false
 	err := idle.Read(func(uintptr) bool {
 		defer func() { hasPolled = true }()

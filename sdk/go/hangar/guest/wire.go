@@ -38,6 +38,15 @@ func encodeRequest(method, uri string, header http.Header, body []byte) []byte {
 	return append(bytes, body...)
 }
 
+// encodeAnswer returns an answer to a request of the host, without headers.
+func encodeAnswer(status int, body []byte) []byte {
+	bytes := make([]byte, 0, 18+len(body))
+	bytes = binary.LittleEndian.AppendUint16(bytes, uint16(status))
+	bytes = binary.LittleEndian.AppendUint64(bytes, 0)
+	bytes = binary.LittleEndian.AppendUint64(bytes, uint64(len(body)))
+	return append(bytes, body...)
+}
+
 var errBrokenAnswer = errors.New("hangar: the host's answer is not one of this contract")
 
 // decodeMeta reads the start of an answer: its status and its headers.
