@@ -51,6 +51,33 @@ TEST(Life, DoesOneThingAtATime) {
   EXPECT_EQ(life.next(kStart).act, Act::Nothing);
 }
 
+TEST(Life, HasOneMoreTurnBeforeItSleepsIfThatIsWantedAndStaysIdleInIt) {
+  Life life = started();
+  life.want_last_turn(true);
+  EXPECT_EQ(life.next(kStart + 1s).act, Act::Nothing);
+  ASSERT_EQ(life.next(kStart + 2s).act, Act::Wake);
+  EXPECT_TRUE(life.may_have_turn());
+  life.stay_idle();
+  life.on_turn_ended(Life::TurnEnd::Waits, kStart + 3s);
+  EXPECT_EQ(life.idle_since(), kStart);
+
+  life.want_last_turn(false);
+  EXPECT_EQ(life.next(kStart + 3s).act, Act::Sleep);
+  EXPECT_FALSE(life.may_have_turn());
+}
+
+TEST(Life, StaysPressedInItsLastTurn) {
+  Life life = started();
+  life.press();
+  life.want_last_turn(true);
+  ASSERT_EQ(life.next(kStart).act, Act::Wake);
+  life.stay_idle();
+  life.on_turn_ended(Life::TurnEnd::Waits, kStart);
+
+  life.want_last_turn(false);
+  EXPECT_EQ(life.next(kStart).act, Act::Sleep);
+}
+
 TEST(Life, WakesForWhatArrivedDuringATurn) {
   Life life = sleeper();
   ASSERT_EQ(life.next(kStart).act, Act::Start);

@@ -74,6 +74,7 @@ inline constexpr std::chrono::seconds kOutboundLinger{90};
 // The text of a refusal as a header; namespaces with series of their own.
 inline constexpr std::size_t kOutboundErrorBytesMax = 1024;
 inline constexpr std::size_t kOutboundSeriesMax = 100;
+
 // The text of a guest's own metrics, kept for scrapes while it sleeps. A controller has some 50
 // KiB.
 inline constexpr std::uint64_t kMetricsBytesMax = kMiB;

@@ -6,6 +6,7 @@
 #include "http/client.h"
 #include "io/loop.h"
 #include "io/run.h"
+#include "io/task.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -116,6 +117,36 @@ TEST_F(EndpointsTest, AnswersWhileTheMainLoopDoesNot) {
   EXPECT_EQ(ask("/readyz", "GET", endpoints.port()).body,
             "[-]main-loop failed: the main loop has not answered for 5s\nreadyz check failed\n");
   EXPECT_EQ(ask("/metrics", "GET", endpoints.port()).status, 503);
+
+  loop_.spawn(endpoints.stop());
+  loop_.run_until([this] { return connections_are_over(); });
+}
+
+TEST_F(EndpointsTest, ServesTheMetricsOfOperatorsAsTextOnly) {
+  Endpoints endpoints(loop_, loop_, metrics_, Log());
+  endpoints.set_operators(
+      [](std::string namespace_name, std::string name) -> io::Task<Result<std::string>> {
+        if (name == "none") co_return fail(ErrorKind::NotFound, "this host runs no such operator");
+        if (name == "mute") co_return fail(ErrorKind::Unavailable, "it has not answered");
+        co_return namespace_name + "_" + name + " 1\n";
+      });
+  ASSERT_TRUE(endpoints.listen("127.0.0.1:0"));
+  const auto get = [&](std::string_view path) { return ask(path, "GET", endpoints.port()); };
+
+  const http::Response response = get("/metrics/operators/a/b");
+  EXPECT_EQ(response.status, 200);
+  EXPECT_EQ(response.body, "a_b 1\n");
+  EXPECT_EQ(http::find_header(response.headers, "content-type"),
+            "text/plain; version=0.0.4; charset=utf-8");
+  EXPECT_EQ(http::find_header(response.headers, "x-content-type-options"), "nosniff");
+  EXPECT_EQ(get("/metrics/operators/a/none").status, 404);
+  EXPECT_EQ(get("/metrics/operators/a/none").body, "this host runs no such operator\n");
+  EXPECT_EQ(get("/metrics/operators/a/mute").status, 503);
+  for (const std::string_view path :
+       {"/metrics/operators/", "/metrics/operators/a", "/metrics/operators/a/",
+        "/metrics/operators//b", "/metrics/operators/a/b/c"}) {
+    EXPECT_EQ(get(path).status, 404) << path;
+  }
 
   loop_.spawn(endpoints.stop());
   loop_.run_until([this] { return connections_are_over(); });

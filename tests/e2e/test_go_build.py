@@ -172,6 +172,34 @@ def test_its_own_timers_and_events_wake_it(cluster, host, namespace, memo):
     assert asleep(cluster, namespace)["status"]["restarts"] == 0
 
 
+def own_metrics(host, namespace, name="memo"):
+    """What the operator itself has registered, by name and labels; None: the host has refused."""
+    status, text = host.get(f"/metrics/operators/{namespace}/{name}")
+    if status != 200:
+        return None
+    return {key: float(value) for key, value in (line.rsplit(" ", 1) for line in text.splitlines() if line and line[0] != "#")}
+
+
+def test_its_own_metrics_are_scraped_without_waking_it(cluster, host, namespace, memo):
+    counted = lambda: (own_metrics(host, namespace) or {}).get("memo_kept_total")
+    own_metrics(host, namespace)  # From now on it is asked before it sleeps.
+    make(cluster, namespace, "counted", "count me")
+    eventually(lambda: text_of(cluster, namespace, "counted") == "count me", "the text is kept", 60)
+    before = asleep(cluster, namespace)
+    eventually(lambda: counted() == 1, "the counter has been scraped", 60)
+    wakes = lambda: {name: value for name, value in host.metrics().items() if f'controller="{namespace}/memo"' in name
+                     and name.startswith(("hangar_controller_resumes_total", "controller_runtime_reconcile_total"))}
+    woken = eventually(lambda: wakes() if phase(cluster.get(*OPERATOR, "memo", namespace)) == "Asleep" else None, "it sleeps")
+    assert woken
+
+    for _ in range(20):
+        assert counted() == 1
+
+    assert wakes() == woken
+    assert cluster.get(*OPERATOR, "memo", namespace)["status"]["restarts"] == before["status"]["restarts"]
+    assert host.get(f"/metrics/operators/{namespace}/nobody")[0] == 404
+
+
 def test_the_log_says_what_was_turned_off(host, namespace, memo):
     told = [line for line in lines(host, "memo", namespace) if "options are changed" in line]
     assert len(told) == 1

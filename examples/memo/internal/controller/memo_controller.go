@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -14,11 +15,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	examplesv1 "hangar.dev/examples/memo/api/v1"
 )
 
 const finalizer = "examples.hangar.dev/memo"
+
+var keptTotal = prometheus.NewCounter(prometheus.CounterOpts{Name: "memo_kept_total", Help: "ConfigMaps that were created"})
+
+func init() { metrics.Registry.MustRegister(keptTotal) }
 
 // MemoReconciler keeps a ConfigMap for each Memo.
 type MemoReconciler struct {
@@ -55,6 +61,7 @@ func (r *MemoReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 	}
 	log.Info("reconciled", "configMap", outcome)
 	if outcome == controllerutil.OperationResultCreated {
+		keptTotal.Inc()
 		r.Recorder.Event(memo, corev1.EventTypeNormal, "Kept", "the text is in a ConfigMap")
 	}
 

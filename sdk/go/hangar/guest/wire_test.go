@@ -56,3 +56,12 @@ func TestAnAnswerThatIsCutIsAnError(t *testing.T) {
 		}
 	}
 }
+
+func TestAnAnswerToTheHostIsEncodedWithoutHeaders(t *testing.T) {
+	got := encodeAnswer(200, []byte("ok"))
+
+	want := "\xc8\x00" + "\x00\x00\x00\x00\x00\x00\x00\x00" + "\x02\x00\x00\x00\x00\x00\x00\x00ok"
+	if string(got) != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
