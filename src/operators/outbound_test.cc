@@ -89,6 +89,9 @@ TEST(EndToEnd, LeavesOutWhatBelongsToAConnectionOrToTheHost) {
       kept, ElementsAre(Pair("authorization", "Bearer mine"), Pair("content-type", "text/plain")));
 }
 
+// Has to be looked up, so a request waits at least for the next round of the loop.
+constexpr const char* kUnresolved = "https://server.invalid/";
+
 struct Received final : gateway::Answer {
   void on_understood(const gateway::RequestTarget& /*target*/,
                      const gateway::Request& request) override {
@@ -213,37 +216,36 @@ TEST_F(OutboundTest, ATargetThatIsAmbiguousIsRefused) {
 }
 
 TEST_F(OutboundTest, MoreThanMayWaitAreRefused) {
-  set_policy(R"({"hosts":["10.9.8.7"]})");
+  set_policy(R"({"hosts":["server.invalid","10.9.8.7"]})");
   std::vector<std::unique_ptr<Received>> all;
   std::vector<std::unique_ptr<gateway::Exchange>> exchanges;
-  for (std::size_t count = 0; count <= limits::kOutboundPendingMax; ++count)
-    exchanges.push_back(
-        begin("https://10.9.8.7/", *all.emplace_back(std::make_unique<Received>())));
+  for (std::size_t count = 0; count < limits::kOutboundPendingMax; ++count)
+    exchanges.push_back(begin(kUnresolved, *all.emplace_back(std::make_unique<Received>())));
 
-  loop_.run_until(
-      [&all] { return std::ranges::all_of(all, [](const auto& one) { return one->has_ended; }); });
-
-  EXPECT_EQ(all.front()->status, 403);
-  EXPECT_EQ(all.back()->status, 429);
+  EXPECT_EQ(ask("https://10.9.8.7/")->status, 429);
   EXPECT_EQ(counted("limited"), 1);
+  exchanges.clear();
   EXPECT_EQ(ask("https://10.9.8.7/")->status, 403) << "there is room again";
+  loop_.run_until([&] { return loop_.spawned_count() == 0; });
 }
 
 TEST_F(OutboundTest, BodiesThatWaitAreBounded) {
-  set_policy(R"({"hosts":["10.9.8.7"]})");
+  set_policy(R"({"hosts":["server.invalid"]})");
   const std::string half(limits::kOutboundBodyBytesMax / 2, 'x');
   Received first;
   Received second;
   Received third;
-  const auto one = begin("https://10.9.8.7/", first, half);
-  const auto two = begin("https://10.9.8.7/", second, half);
-  const auto three = begin("https://10.9.8.7/", third, "x");
+  auto one = begin(kUnresolved, first, half);
+  auto two = begin(kUnresolved, second, half);
 
-  loop_.run_until([&] { return first.has_ended && second.has_ended && third.has_ended; });
+  const auto three = begin(kUnresolved, third, "x");
+  loop_.run_until([&] { return third.has_ended; });
 
-  EXPECT_EQ(first.status, 403);
-  EXPECT_EQ(second.status, 403);
   EXPECT_EQ(third.status, 429);
+  EXPECT_FALSE(first.status == 429 || second.status == 429);
+  one.reset();
+  two.reset();
+  loop_.run_until([&] { return loop_.spawned_count() == 0; });
 }
 
 TEST_F(OutboundTest, NobodyIsToldWhoDoesNotWait) {

@@ -64,11 +64,11 @@ TEST(NamespaceAllowances, MeasureWhatWasKeptOverTheLastPeriod) {
     return std::optional(NamespaceAllowances::Bound{.bytes_per_second = 1000, .set_by = {}});
   });
   const Instant now = Instant() + seconds(100);
-  EXPECT_FALSE(allowances.refuse("a", 3000, now));
+  EXPECT_FALSE(allowances.refuse("a", 6000, now));
   EXPECT_TRUE(allowances.refuse("a", 2000, now)) << "is dropped, and counts for nothing";
 
   EXPECT_EQ(allowances.bytes_per_second("a", now), 0U) << "the period is not over";
-  EXPECT_EQ(allowances.bytes_per_second("a", now + kOutputMeasured), 200U);
+  EXPECT_EQ(allowances.bytes_per_second("a", now + kOutputMeasured), 400U);
   EXPECT_EQ(allowances.bytes_per_second("a", now + 3 * kOutputMeasured), 0U);
   EXPECT_EQ(allowances.bytes_per_second("b", now + kOutputMeasured), 0U);
 }
