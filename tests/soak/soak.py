@@ -5,7 +5,7 @@ a busy day (findings.BusyDay says what that is), and an API server that is resta
     tests/soak/run.sh [--minutes=60] [--operators=1000] [--cycle=300] [--times=4] [--seed=N]
 
 Each cycle is churn, with a restart of the API server in it (ended gently and killed in turns), and then rest: everybody must have
-answered the last question, nothing may be left of what is gone, all operators are asleep, and then the host's memory and
+answered the last question, nothing may be left of what is gone, all run what was released last and are asleep, and then the host's memory and
 descriptors are looked at. `operators` are those of the kind Operator; a quarter as many instances and workflows come on top.
 
 It fails if resting RSS or descriptors have grown by more than a twentieth from the first cycles to the last (the first two do not
@@ -49,7 +49,7 @@ REST_SECONDS = 20
 # machine. If the Lease is lost all the same, it is the host's fault.
 LEASE = ("--leader-elect-lease-duration=60s", "--leader-elect-renew-deadline=50s", "--leader-elect-retry-period=2s")
 RENEW_DEADLINE = 50
-RECHECK = 120
+RECHECK = 60
 OWNERS = (operators.OPERATOR, workflows.WORKFLOW, programs.CONFIG_MAP, programs.WEBSITE, *(program.kind for program in programs.FLIGHTS))
 OWNED = (programs.CONFIG_MAP, programs.DEPLOYMENT, ("v1", "Secret"), ("v1", "Service"), workflows.REVISION)
 
@@ -88,7 +88,6 @@ class Soak:
             if not self.stage.is_alive():
                 break
             time.sleep(max(0, ends - time.monotonic()))
-        self._look_at_modules()
         self._over.set()
 
     def _restart_api_server(self, how):
@@ -116,9 +115,22 @@ class Soak:
         except AssertionError:
             self.orphans += self._seen
             progress(f"left over: {self._seen[:10]}")
+        # Until the last operator has taken over what was released last, the host has the code of both modules.
+        try:
+            eventually(lambda: not self._behind(), "all run what was released last", RECHECK + 120)
+        except AssertionError:
+            self.trouble += [f"{key} does not run what was released last" for key in self._behind()[:20]]
 
     def _waiting(self):
         return [unit for unit in self.teams.units if not self.teams.has_answered(unit)]
+
+    def _behind(self):
+        """The operators that do not run the newest module of their program."""
+        wanted = {program.name: self.teams.digest(program) for program in programs.OPERATORS}
+        running = {(one["metadata"]["namespace"], one["metadata"]["name"]): one.get("status", {}).get("module", {}).get("sha256")
+                   for one in self.cluster.list(*operators.OPERATOR)}
+        return [unit.key() for unit in self.teams.units
+                if unit.program.kind == operators.OPERATOR and running.get((unit.namespace, unit.name)) != wanted[unit.program.name]]
 
     def _left_over(self):
         """Names of objects that are no longer needed."""
@@ -154,22 +166,6 @@ class Soak:
         if self.stage.lease() != self.lease:
             self.trouble.append(f"the Lease changed hands: {self.lease} before, {self.stage.lease()} now")
             self.lease = self.stage.lease()
-
-    def _look_at_modules(self):
-        """Every operator runs the module that was released last, once its source was asked again."""
-        if not self.stage.is_alive():
-            return
-        wanted = {program.name: self.teams.digest(program) for program in programs.OPERATORS}
-
-        def behind():
-            running = {(one["metadata"]["namespace"], one["metadata"]["name"]): one.get("status", {}).get("module", {}).get("sha256")
-                       for one in self.cluster.list(*operators.OPERATOR)}
-            return [unit.key() for unit in self.teams.units
-                    if unit.program.kind == operators.OPERATOR and running.get((unit.namespace, unit.name)) != wanted[unit.program.name]]
-        try:
-            eventually(lambda: not behind(), "all run what was released last", RECHECK + 120)
-        except AssertionError:
-            self.trouble += [f"{key} does not run what was released last" for key in behind()[:20]]
 
     # What is told ---------------------------------------------------------------------------------
 
