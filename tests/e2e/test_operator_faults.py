@@ -53,6 +53,19 @@ def asleep(get, *names):
         eventually(lambda: phase(get(name)) == "Asleep", f"{name} sleeps", 60)
 
 
+def stay_asleep(host, awake):
+    """Waits until only `awake` operators have been in memory for half a second: late events of a new namespace have been handled."""
+    def resumes():
+        metrics = host.metrics()
+        return [metrics["hangar_operators_resident"], *(value for name, value in metrics.items() if name.startswith("hangar_controller_resumes_total"))]
+
+    def is_quiet():
+        before = resumes()
+        time.sleep(0.5)
+        return before[0] == awake and resumes() == before
+    eventually(is_quiet, "the others stay asleep", 60)
+
+
 def believed(printed):
     """The objects that a guest with the step `watch` would know if it believed all its own output."""
     names, listing = set(), set()
@@ -287,6 +300,7 @@ def test_a_guest_whose_snapshot_is_broken_starts_clean_and_an_event_says_so(clus
     for name in [*sleepers, "resident"]:
         eventually(lambda: "listed 1" in lines(host, name, namespace), f"{name} has listed", 60)
     asleep(get, *sleepers)
+    stay_asleep(host, awake=1)
 
     damage(host)
     create_config_map(cluster, "first", namespace)

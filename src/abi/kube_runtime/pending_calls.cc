@@ -110,7 +110,11 @@ void PendingCalls::answer_inbound(InboundAnswer answer) {
 void PendingCalls::cancel(std::uint64_t id) {
   const std::size_t index = index_of(id);
   if (index == calls_.size()) return;
-  if (calls_[index].kind == Kind::MetricsListener) calls_[index].kind = Kind::Finished;
+  if (calls_[index].kind == Kind::MetricsListener) {
+    // At once: nothing bounds how often a guest announces a listener and cancels it.
+    calls_.erase(calls_.begin() + static_cast<std::ptrdiff_t>(index));
+    return;
+  }
   if (calls_[index].kind == Kind::Finished || calls_[index].kind == Kind::Inbound) return;
   const auto has_id = [id](const auto& call) { return call.id == id; };
   bool is_taken = true;
