@@ -250,7 +250,7 @@ def test_the_host_is_found_by_its_address(seen, showing, teams, tmp_path):
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
     assert elsewhere.returncode == 1 and "no host in namespace default shows its records" in elsewhere.stderr
     acting = users.with_token(seen, tmp_path, "actor", mine, **{"as": "jane"})
-    assert "acts as another user" in timeline(acting, mine).stderr
+    assert "impersonates another user" in timeline(acting, mine).stderr
 
 
 def test_the_host_is_found_by_a_port_forward(seen, teams, tmp_path):
