@@ -516,7 +516,7 @@ def test_hostile_guests_end_in_a_status_and_the_host_goes_on(cluster, host, name
                               "wakeup_missing", "wakeup_type"), "refused")
     expected |= dict.fromkeys(("allocate_exits", "allocate_garbage", "allocate_loops", "allocate_null", "allocate_traps", "journal",
                                "many_requests", "process", "reactor", "reactor_alone", "waits_for_nothing"), "completes")
-    expected |= dict.fromkeys(("idle", "log_flood"), "works")
+    expected |= dict.fromkeys(("idle", "log_flood", "serves"), "works")
     for stem, name in names.items():
         outcome = expected.get(stem.removeprefix("kube_runtime_"), "fails")
         eventually(lambda: verdict(get(name)) == outcome, f"{stem}: {outcome}", 60)

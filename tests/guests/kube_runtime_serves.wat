@@ -11,7 +11,7 @@
   (data (i32.const 128) "\c8\00\00\00\00\00\00\00\00\00\02\00\00\00\00\00\00\00ok")
   (data (i32.const 160) "\cc\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00")
   (func (export "_start")
-    (drop (call $delay (i64.const 60000)))
+    (drop (call $delay (i64.const 86400000)))
     (if (i64.ne (call $serve (i32.const 0)) (i64.const 1)) (then unreachable))
     (if (i64.ne (call $serve (i32.const 0)) (i64.const 1)) (then unreachable))
     (if (i64.ne (call $serve (i32.const 9)) (i64.const -1)) (then unreachable)))
