@@ -36,9 +36,8 @@ void Rates::charge(const Tenant& tenant, std::uint64_t nanoseconds, Instant now)
   const std::scoped_lock lock(mutex_);
   if (accounts_.size() >= kAccountsMax && !accounts_.contains(tenant)) forget_idle(now);
   Account& account = accounts_[tenant];
-  roll(account, now);
   account.nanoseconds += nanoseconds;
-  account.window_nanoseconds += nanoseconds;
+  account.used_nanoseconds.add(now, nanoseconds);
   account.unpaid_milliseconds += static_cast<double>(nanoseconds) / 1e6;
 }
 
@@ -125,9 +124,8 @@ std::vector<Rates::TenantUse> Rates::uses(Instant now) const {
   return uses;
 }
 
-Rates::Use Rates::use_of(Account account, Instant now) {
-  roll(account, now);
-  Use use{.millicores = account.last_nanoseconds /
+Rates::Use Rates::use_of(const Account& account, Instant now) {
+  Use use{.millicores = account.used_nanoseconds.last(now) /
                         static_cast<std::uint64_t>(Duration(kRateMeasured).count() / 1000),
           .total = Duration(static_cast<Duration::rep>(account.nanoseconds)),
           .braked = account.braked,
@@ -142,18 +140,9 @@ Duration Rates::braked_time(const Account& account, Instant now) {
   return std::min(now, account.braked_until) - account.braked_since;
 }
 
-void Rates::roll(Account& account, Instant now) {
-  if (account.window_began == Instant()) account.window_began = now;
-  if (now < account.window_began + kRateMeasured) return;
-  const bool is_next = now < account.window_began + 2 * kRateMeasured;
-  account.last_nanoseconds = is_next ? account.window_nanoseconds : 0;
-  account.window_nanoseconds = 0;
-  account.window_began = is_next ? account.window_began + kRateMeasured : now;
-}
-
 void Rates::forget_idle(Instant now) {
   for (auto at = accounts_.begin(); at != accounts_.end();)
-    at = at->second.window_began + kIdle < now ? accounts_.erase(at) : std::next(at);
+    at = at->second.used_nanoseconds.began() + kIdle < now ? accounts_.erase(at) : std::next(at);
 }
 
 }  // namespace hangar::budget

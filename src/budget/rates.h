@@ -5,6 +5,7 @@
 // not interrupted. After a rest it may use kRateWindow of its rate at once.
 #pragma once
 
+#include "base/period_sum.h"
 #include "base/time.h"
 #include "base/token_bucket.h"
 #include "budget/consumer.h"
@@ -90,10 +91,7 @@ class Rates {
   struct Account {
     std::uint64_t nanoseconds = 0;
     double unpaid_milliseconds = 0;  // Not taken from the bucket yet.
-    // Since then `window_nanoseconds` were used, and `last_nanoseconds` in the window before.
-    Instant window_began;
-    std::uint64_t window_nanoseconds = 0;
-    std::uint64_t last_nanoseconds = 0;
+    PeriodSum used_nanoseconds{kRateMeasured};
     std::uint64_t millicores = 0;       // The rate of `bucket`.
     std::optional<TokenBucket> bucket;  // Of milliseconds. Nothing: the tenant has no bound.
     Instant braked_since;               // The epoch: its work may begin.
@@ -101,9 +99,8 @@ class Rates {
     Duration braked{};
   };
 
-  static void roll(Account& account, Instant now);
   [[nodiscard]] static Duration braked_time(const Account& account, Instant now);
-  [[nodiscard]] static Use use_of(Account account, Instant now);
+  [[nodiscard]] static Use use_of(const Account& account, Instant now);
   void forget_idle(Instant now);
   [[nodiscard]] Duration limited_wait(const Tenant& tenant, const std::optional<Limit>& limit,
                                       Instant now);

@@ -36,15 +36,14 @@ std::optional<std::string> NamespaceAllowances::refuse(const std::string& namesp
   forget_idle(now);
   const Bound bound = bound_of(namespace_name);
   const TokenBucket::Options wanted = output_rate(bound.bytes_per_second);
-  const auto [found, is_new] = accounts_.try_emplace(
-      namespace_name, Account{.bucket = TokenBucket(wanted), .window_began = now});
+  const auto [found, is_new] =
+      accounts_.try_emplace(namespace_name, Account{.bucket = TokenBucket(wanted)});
   Account& account = found->second;
   if (!is_new && account.bucket.options().per_second != wanted.per_second) {
     account.bucket = TokenBucket(wanted);
   }
   if (account.bucket.try_take(now, static_cast<double>(line_bytes))) {
-    roll(account, now);
-    account.window_bytes += line_bytes;
+    account.kept_bytes.add(now, line_bytes);
     return std::nullopt;
   }
   return fmt::format("guests of namespace {} may print {} bytes a second together{}",
@@ -56,17 +55,7 @@ std::uint64_t NamespaceAllowances::bytes_per_second(const std::string& namespace
                                                     Instant now) const {
   const auto found = accounts_.find(namespace_name);
   if (found == accounts_.end()) return 0;
-  Account account = found->second;
-  roll(account, now);
-  return account.last_bytes / static_cast<std::uint64_t>(kOutputMeasured.count());
-}
-
-void NamespaceAllowances::roll(Account& account, Instant now) {
-  if (now < account.window_began + kOutputMeasured) return;
-  const bool is_next = now < account.window_began + 2 * kOutputMeasured;
-  account.last_bytes = is_next ? account.window_bytes : 0;
-  account.window_bytes = 0;
-  account.window_began = is_next ? account.window_began + kOutputMeasured : now;
+  return found->second.kept_bytes.last(now) / static_cast<std::uint64_t>(kOutputMeasured.count());
 }
 
 void NamespaceAllowances::forget_idle(Instant now) {
@@ -74,9 +63,7 @@ void NamespaceAllowances::forget_idle(Instant now) {
   swept_ = now;
   for (auto at = accounts_.begin(); at != accounts_.end();) {
     Account& account = at->second;
-    roll(account, now);
-    const bool is_idle =
-        account.bucket.is_full(now) && account.window_bytes == 0 && account.last_bytes == 0;
+    const bool is_idle = account.bucket.is_full(now) && account.kept_bytes.is_zero(now);
     at = is_idle ? accounts_.erase(at) : std::next(at);
   }
 }

@@ -2,6 +2,7 @@
 // own (Allowance); a namespace may have any number of guests, and all output goes to one log.
 #pragma once
 
+#include "base/period_sum.h"
 #include "base/time.h"
 #include "base/token_bucket.h"
 
@@ -47,13 +48,9 @@ class NamespaceAllowances {
  private:
   struct Account {
     TokenBucket bucket;
-    // Since then `window_bytes` were kept, and `last_bytes` in the window before.
-    Instant window_began;
-    std::uint64_t window_bytes = 0;
-    std::uint64_t last_bytes = 0;
+    PeriodSum kept_bytes{kOutputMeasured};
   };
 
-  static void roll(Account& account, Instant now);
   [[nodiscard]] Bound bound_of(const std::string& namespace_name) const;
   void forget_idle(Instant now);
 
