@@ -80,7 +80,7 @@ class FairSlotsTest : public ::testing::Test {
 
 TEST_F(FairSlotsTest, ABrakedTenantWaitsUntilItsRateAllowsItAndOthersGoOn) {
   Rates rates;
-  std::optional<std::uint64_t> limit = 1;
+  std::optional<RateLimit> limit = RateLimit{.millicores = 1};
   rates.limit_tenants([&](const Tenant& tenant) {
     return tenant == Tenant::of_namespace("a") ? limit : std::nullopt;
   });
@@ -102,7 +102,7 @@ TEST_F(FairSlotsTest, ABrakedTenantWaitsUntilItsRateAllowsItAndOthersGoOn) {
 
 TEST_F(FairSlotsTest, AStopEndsTheWaitOfABrakedTenant) {
   Rates rates;
-  rates.limit_tenants([](const Tenant&) { return std::optional<std::uint64_t>(1); });
+  rates.limit_tenants([](const Tenant&) { return std::optional(RateLimit{.millicores = 1}); });
   FairSlots slots(loop_, {.slots = 8});
   slots.brake(rates);
   rates.charge(Tenant::of_namespace("a"), 60'000'000'000, io::Loop::now());

@@ -43,13 +43,14 @@ void Rates::charge(const Tenant& tenant, std::uint64_t nanoseconds, Instant now)
 
 Duration Rates::wait_of(const Tenant& tenant, Instant now) {
   if (tenant.is_host()) return Duration::zero();
-  const std::optional<Limit> limit = limit_ ? limit_(tenant) : std::nullopt;
+  const std::optional<RateLimit> limit = limit_ ? limit_(tenant) : std::nullopt;
   const Duration wait = limited_wait(tenant, limit, now);
   if (wait > Duration::zero()) brake_waits(tenant, *limit);
   return wait;
 }
 
-Duration Rates::limited_wait(const Tenant& tenant, const std::optional<Limit>& limit, Instant now) {
+Duration Rates::limited_wait(const Tenant& tenant, const std::optional<RateLimit>& limit,
+                             Instant now) {
   const std::scoped_lock lock(mutex_);
   const auto found = accounts_.find(tenant);
   // A tenant that was never charged has its whole burst.
@@ -78,12 +79,12 @@ Duration Rates::limited_wait(const Tenant& tenant, const std::optional<Limit>& l
   return wait;
 }
 
-void Rates::brake_waits(const Tenant& tenant, const Limit& limit) {
+void Rates::brake_waits(const Tenant& tenant, const RateLimit& limit) {
   auto at = unbraked_.lower_bound({.tenant = tenant, .name = {}});
   while (at != unbraked_.end() && at->tenant == tenant) {
     const Consumer consumer = *at;
     at = unbraked_.erase(at);
-    waits_[consumer].brake = Brake{.millicores = limit.millicores, .set_by = limit.set_by};
+    waits_[consumer].brake = limit;
     if (on_brake_) on_brake_(consumer);
   }
 }
@@ -104,7 +105,7 @@ void Rates::end_wait(const Consumer& consumer) {
   if (was_braked && on_brake_) on_brake_(consumer);
 }
 
-std::optional<Brake> Rates::brake_of(const Consumer& consumer) const {
+std::optional<RateLimit> Rates::brake_of(const Consumer& consumer) const {
   const auto found = waits_.find(consumer);
   return found == waits_.end() ? std::nullopt : found->second.brake;
 }

@@ -28,12 +28,11 @@ inline constexpr std::chrono::seconds kRateWindow{5};
 // What a tenant is shown to use is the average of the last whole period of this length.
 inline constexpr std::chrono::seconds kRateMeasured{15};
 
-// Why work could not begin.
-struct Brake {
-  std::uint64_t millicores = 0;  // The rate of its tenant.
-  std::string set_by;            // "TenantPolicy strangers".
+struct RateLimit {
+  std::uint64_t millicores = 0;  // Thousandths of a core.
+  std::string set_by = {};       // "TenantPolicy strangers".
 
-  bool operator==(const Brake&) const = default;
+  bool operator==(const RateLimit&) const = default;
 };
 
 class Rates {
@@ -42,15 +41,8 @@ class Rates {
   Rates(const Rates&) = delete;
   Rates& operator=(const Rates&) = delete;
 
-  struct Limit {
-    // NOLINTNEXTLINE(google-explicit-constructor): a rate that nobody in particular has set.
-    Limit(std::uint64_t millicores_in, std::string set_by_in = {})
-        : millicores(millicores_in), set_by(std::move(set_by_in)) {}
-    std::uint64_t millicores;  // Thousandths of a core.
-    std::string set_by;        // As in Brake.
-  };
   // The rate of a tenant; nothing: it has no bound. Called within wait_of().
-  void limit_tenants(std::function<std::optional<Limit>(const Tenant&)> limit) {
+  void limit_tenants(std::function<std::optional<RateLimit>(const Tenant&)> limit) {
     limit_ = std::move(limit);
   }
 
@@ -64,8 +56,9 @@ class Rates {
   // each begin has an end. Loop thread.
   void begin_wait(const Consumer& consumer);
   void end_wait(const Consumer& consumer);
-  // Set while work of the consumer waits, and its tenant has been braked meanwhile. Loop thread.
-  [[nodiscard]] std::optional<Brake> brake_of(const Consumer& consumer) const;
+  // The rate that keeps work of the consumer waiting: set while it waits, and its tenant has been
+  // braked meanwhile. Loop thread.
+  [[nodiscard]] std::optional<RateLimit> brake_of(const Consumer& consumer) const;
   // Called when brake_of() a consumer is set or no longer. It must not call this object but for
   // brake_of(). Unset it before what it refers to is destroyed.
   void set_on_brake(std::function<void(const Consumer&)> on_brake) {
@@ -102,16 +95,16 @@ class Rates {
   [[nodiscard]] static Duration braked_time(const Account& account, Instant now);
   [[nodiscard]] static Use use_of(const Account& account, Instant now);
   void forget_idle(Instant now);
-  [[nodiscard]] Duration limited_wait(const Tenant& tenant, const std::optional<Limit>& limit,
+  [[nodiscard]] Duration limited_wait(const Tenant& tenant, const std::optional<RateLimit>& limit,
                                       Instant now);
-  void brake_waits(const Tenant& tenant, const Limit& limit);
+  void brake_waits(const Tenant& tenant, const RateLimit& limit);
 
   struct Wait {
     std::size_t count = 0;  // Of the consumer's work.
-    std::optional<Brake> brake;
+    std::optional<RateLimit> brake;
   };
 
-  std::function<std::optional<Limit>(const Tenant&)> limit_;
+  std::function<std::optional<RateLimit>(const Tenant&)> limit_;
   std::function<void(const Consumer&)> on_brake_;
   std::map<Consumer, Wait> waits_;
   std::set<Consumer> unbraked_;  // Those of `waits_` without a brake.

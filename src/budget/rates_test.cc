@@ -33,7 +33,7 @@ class RatesTest : public ::testing::Test {
         [this](const Tenant& tenant) { return tenant == kBounded ? limit_ : std::nullopt; });
   }
 
-  std::optional<std::uint64_t> limit_ = 100;
+  std::optional<RateLimit> limit_ = RateLimit{.millicores = 100};
   Rates rates_;
 };
 
@@ -85,7 +85,7 @@ TEST_F(RatesTest, AnotherLimitBeginsAnewAndNoneFrees) {
   limit_.reset();
   EXPECT_EQ(rates_.wait_of(kBounded, kNow), Duration::zero());
   EXPECT_FALSE(rates_.use_of(kBounded, kNow).limit_millicores.has_value());
-  limit_ = 50;
+  limit_ = RateLimit{.millicores = 50};
   EXPECT_EQ(rates_.wait_of(kBounded, kNow), Duration::zero());
   EXPECT_EQ(rates_.use_of(kBounded, kNow).limit_millicores, 50U);
   rates_.charge(kBounded, nanoseconds(milliseconds(300)), kNow);
@@ -148,7 +148,7 @@ TEST_F(RatesTest, TellsOfEachWaitOfABrakedTenantOnceAndOfItsEnd) {
     EXPECT_EQ(rates_.wait_of(kFree, kNow), Duration::zero());
   }
   EXPECT_EQ(told, std::vector<std::string>{"a waits"});
-  EXPECT_EQ(rates_.brake_of(bounded), Brake{.millicores = 100});
+  EXPECT_EQ(rates_.brake_of(bounded), RateLimit{.millicores = 100});
 
   rates_.end_wait(free);
   rates_.end_wait(bounded);

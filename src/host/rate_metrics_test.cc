@@ -19,7 +19,7 @@ TEST(RateMetrics, ShowWhatEachNamespaceHasUsedAndWhatBoundsIt) {
   budget::Rates rates;
   const budget::Tenant bounded = budget::Tenant::of_namespace("bounded");
   rates.limit_tenants([&](const budget::Tenant& tenant) {
-    return tenant == bounded ? std::optional<std::uint64_t>(500) : std::nullopt;
+    return tenant == bounded ? std::optional(budget::RateLimit{.millicores = 500}) : std::nullopt;
   });
   rates.charge(bounded, 3'000'000'000, io::Loop::now());
   rates.charge(budget::Tenant::of_namespace("free"), 1'000'000'000, io::Loop::now());

@@ -65,12 +65,12 @@ void apply_tenant_bounds(tenants::Policies& policies, const TenantBounded& bound
     disk.limit_tenants(limits_of(policies, &tenants::Rules::guest_disk_bytes));
   });
   bounded.rates.limit_tenants(
-      [&policies](const budget::Tenant& tenant) -> std::optional<budget::Rates::Limit> {
+      [&policies](const budget::Tenant& tenant) -> std::optional<budget::RateLimit> {
         if (tenant.namespace_name().empty()) return std::nullopt;
         const std::optional<tenants::Bound> most =
             policies.rules_of(tenant.namespace_name())->cpu_millicores();
         if (!most) return std::nullopt;
-        return budget::Rates::Limit(most->value, who(*most));
+        return budget::RateLimit{.millicores = most->value, .set_by = who(*most)};
       });
   bounded.gateway.limit_tenants([&policies](const std::string& tenant) {
     return gateway_bounds(*policies.rules_of(tenant));

@@ -35,6 +35,13 @@ namespace {
 // Waits that begin at about the same time are told by one look.
 constexpr std::chrono::milliseconds kLookInterval{50};
 
+// A wait that is over is said only where one was said.
+void put_wait(json::Value& status, const Condition& condition, WallTime now) {
+  const bool is_over = condition.status == ConditionStatus::False;
+  if (is_over && find_condition(status, condition.type) == nullptr) return;
+  set_condition(status, condition, now);
+}
+
 }  // namespace
 
 void put_memory_wait(json::Value& status, const budget::Shortage* shortage, std::string_view advice,
@@ -44,28 +51,24 @@ void put_memory_wait(json::Value& status, const budget::Shortage* shortage, std:
                       .reason = "Reserved",
                       .message = "the guest has the memory that it asked for",
                       .observed_generation = generation};
-  if (shortage == nullptr) {
-    if (find_condition(status, kWaitingForMemory) == nullptr) return;
-  } else {
+  if (shortage != nullptr) {
     condition.status = ConditionStatus::True;
     condition.reason =
         shortage->level == budget::Shortage::Level::Host ? "HostMemory" : "NamespaceMemory";
     condition.message = fmt::format("{}; the guest goes on when others have left memory{}",
                                     to_text(*shortage), advice);
   }
-  set_condition(status, condition, now);
+  put_wait(status, condition, now);
 }
 
-void put_processor_wait(json::Value& status, const budget::Brake* brake, std::int64_t generation,
-                        WallTime now) {
+void put_processor_wait(json::Value& status, const budget::RateLimit* brake,
+                        std::int64_t generation, WallTime now) {
   Condition condition{.type = std::string(kWaitingForProcessorTime),
                       .status = ConditionStatus::False,
                       .reason = "WithinBudget",
                       .message = "the guest does not wait for processor time",
                       .observed_generation = generation};
-  if (brake == nullptr) {
-    if (find_condition(status, kWaitingForProcessorTime) == nullptr) return;
-  } else {
+  if (brake != nullptr) {
     condition.status = ConditionStatus::True;
     condition.reason = "NamespaceProcessorTime";
     condition.message = fmt::format(
@@ -73,7 +76,7 @@ void put_processor_wait(json::Value& status, const budget::Brake* brake, std::in
         "average (budgets.cpu of {}); the guest goes on by itself when the average is below it",
         brake->millicores, brake->set_by.empty() ? "the host" : brake->set_by);
   }
-  set_condition(status, condition, now);
+  put_wait(status, condition, now);
 }
 
 void put_no_wait(json::Value& status, std::int64_t generation, WallTime now) {
@@ -140,7 +143,7 @@ void GuestWaits::on_wait(const budget::Consumer& consumer) {
 
 void GuestWaits::on_brake(const budget::Consumer& consumer) {
   if (!is_watched(consumer)) return;
-  const std::optional<budget::Brake> brake = rates_->brake_of(consumer);
+  const std::optional<budget::RateLimit> brake = rates_->brake_of(consumer);
   processor_plan_.update(consumer, brake ? &*brake : nullptr, io::Loop::now());
   look_later(told_after_.processor);
 }
@@ -148,7 +151,7 @@ void GuestWaits::on_brake(const budget::Consumer& consumer) {
 GuestWait GuestWaits::told_wait(const budget::Consumer& consumer) const {
   GuestWait wait;
   if (const budget::Shortage* const shortage = told(consumer)) wait.shortage = *shortage;
-  if (const budget::Brake* const brake = told_brake(consumer)) wait.brake = *brake;
+  if (const budget::RateLimit* const brake = told_brake(consumer)) wait.brake = *brake;
   return wait;
 }
 

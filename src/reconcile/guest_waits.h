@@ -41,7 +41,7 @@ inline constexpr std::string_view kWaitingForProcessorTime = "WaitingForProcesso
 // have several guests.
 struct GuestWait {
   std::optional<budget::Shortage> shortage = {};
-  std::optional<budget::Brake> brake = {};
+  std::optional<budget::RateLimit> brake = {};
 
   [[nodiscard]] bool is_none() const { return !shortage && !brake; }
   // Both wait for the same, whatever is short of it.
@@ -58,8 +58,8 @@ void put_memory_wait(json::Value& status, const budget::Shortage* shortage, std:
                      std::int64_t generation, WallTime now);
 
 // The same for WaitingForProcessorTime.
-void put_processor_wait(json::Value& status, const budget::Brake* brake, std::int64_t generation,
-                        WallTime now);
+void put_processor_wait(json::Value& status, const budget::RateLimit* brake,
+                        std::int64_t generation, WallTime now);
 
 // Both conditions, for a guest that does not wait.
 void put_no_wait(json::Value& status, std::int64_t generation, WallTime now);
@@ -94,7 +94,7 @@ class GuestWaits {
   [[nodiscard]] const budget::Shortage* told(const budget::Consumer& consumer) const {
     return plan_.told(consumer);
   }
-  [[nodiscard]] const budget::Brake* told_brake(const budget::Consumer& consumer) const {
+  [[nodiscard]] const budget::RateLimit* told_brake(const budget::Consumer& consumer) const {
     return processor_plan_.told(consumer);
   }
 
@@ -145,7 +145,7 @@ class GuestWaits {
   budget::Rates* const rates_;
   const ToldAfter told_after_;
   WaitPlan<budget::Shortage> plan_;
-  WaitPlan<budget::Brake> processor_plan_;
+  WaitPlan<budget::RateLimit> processor_plan_;
   std::vector<Listener> listeners_;
   std::multimap<budget::Consumer, std::shared_ptr<Telling>> tellings_;
   io::Loop::Timer timer_;

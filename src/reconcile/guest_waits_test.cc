@@ -67,7 +67,7 @@ class GuestWaitsTest : public ::testing::Test {
       {.memory = std::chrono::milliseconds(10), .processor = std::chrono::milliseconds(10)}};
   io::OneShot<bool> let_go_{loop_};
   std::vector<std::optional<budget::Shortage>> writes_;
-  std::vector<std::optional<budget::Brake>> brakes_;
+  std::vector<std::optional<budget::RateLimit>> brakes_;
   bool has_memory_ = false;
   bool has_ended_ = false;
   std::optional<ErrorKind> kind_;
@@ -138,7 +138,8 @@ TEST_F(GuestWaitsTest, ListenersHearOfTheirOwnConsumers) {
 }
 
 TEST_F(GuestWaitsTest, WritesThatAGuestIsBrakedAndThatItIsNoLonger) {
-  std::optional<budget::Rates::Limit> limit = budget::Rates::Limit(1, "TenantPolicy p");
+  std::optional<budget::RateLimit> limit =
+      budget::RateLimit{.millicores = 1, .set_by = "TenantPolicy p"};
   rates_.limit_tenants([&limit](const budget::Tenant&) { return limit; });
   budget::FairSlots slots(loop_, {.slots = 8});
   slots.brake(rates_);
@@ -156,7 +157,7 @@ TEST_F(GuestWaitsTest, WritesThatAGuestIsBrakedAndThatItIsNoLonger) {
   };
   loop_.spawn(telling());
   loop_.run_until([&] { return brakes_.size() == 1; });
-  EXPECT_EQ(brakes_[0], (budget::Brake{.millicores = 1, .set_by = "TenantPolicy p"}));
+  EXPECT_EQ(brakes_[0], (budget::RateLimit{.millicores = 1, .set_by = "TenantPolicy p"}));
   EXPECT_FALSE(writes_[0].has_value()) << "it has its memory";
   EXPECT_FALSE(has_memory_);
 
@@ -174,7 +175,7 @@ TEST(ProcessorWait, IsSaidWithItsBudgetAndPolicyAndBecomesFalse) {
   put_processor_wait(status, nullptr, 1, kWall);
   EXPECT_EQ(find_condition(status, kWaitingForProcessorTime), nullptr);
 
-  const budget::Brake brake{.millicores = 100, .set_by = "TenantPolicy p"};
+  const budget::RateLimit brake{.millicores = 100, .set_by = "TenantPolicy p"};
   put_processor_wait(status, &brake, 3, kWall);
   const json::Value* const condition = find_condition(status, kWaitingForProcessorTime);
   ASSERT_NE(condition, nullptr);
