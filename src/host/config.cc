@@ -97,6 +97,13 @@ Set list_into(std::vector<std::string> Config::* member) {
   };
 }
 
+Set networks_into(http::AddressPolicy Config::* member) {
+  return [member](Config& config, std::string_view text) -> Result<> {
+    config.*member = HANGAR_TRY(http::AddressPolicy::public_and(list_of(text)));
+    return {};
+  };
+}
+
 template <class Choice>
 using Choices = std::vector<std::pair<std::string, Choice>>;
 
@@ -247,20 +254,14 @@ std::vector<Setting> general_settings() {
                "addresses (default: none)",
        .type = "NETWORKS",
        .part = Part::Sources,
-       .set = [](Config& config, std::string_view text) -> Result<> {
-         config.module_addresses = HANGAR_TRY(http::AddressPolicy::public_and(list_of(text)));
-         return {};
-       }},
+       .set = networks_into(&Config::module_addresses)},
       {.name = "outbound-address-allow-list",
        .help = "comma-separated networks (10.96.0.0/12), addresses and the word private, to which "
                "requests of operators to other servers may lead besides public addresses, where a "
                "TenantPolicy allows private addresses (default: none)",
        .type = "NETWORKS",
        .part = Part::Reconciles,
-       .set = [](Config& config, std::string_view text) -> Result<> {
-         config.outbound_addresses = HANGAR_TRY(http::AddressPolicy::public_and(list_of(text)));
-         return {};
-       }},
+       .set = networks_into(&Config::outbound_addresses)},
       {.name = "airway-service-account",
        .help = "ServiceAccount of flights whose Airway names none: a name in the namespace of each "
                "instance, or namespace/name (default: the host itself)",
