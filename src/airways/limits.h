@@ -38,6 +38,9 @@ inline constexpr std::uint64_t kHistoryBytesMax = 2 * kRevisionBytesMax;
 // Revisions of all releases that a listing reads, about 300 bytes of memory each.
 inline constexpr std::size_t kCatalogRevisionsMax = 50'000;
 
+// What a flight may ask for: 65536 pages of 64 KiB, the address space of a 32-bit guest.
+inline constexpr std::uint32_t kFlightMemoryMibMax = 4096;
+
 // Resources of one stage that are applied at the same time: enough to hide the API server's
 // latency, few enough that a release of a thousand objects does not crowd out the requests of
 // others.

@@ -36,9 +36,6 @@ constexpr std::array<std::pair<Mode, std::string_view>, 4> kModes = {{
     {Mode::Subscription, "subscription"},
 }};
 
-// 65536 pages of 64 KiB: the address space of a 32-bit guest.
-constexpr std::int64_t kMemoryMibMax = 4096;
-
 Result<Mode> parse_mode(const Fields& spec) {
   const std::string text = HANGAR_TRY(spec.text("mode"));
   if (text.empty()) return Mode::Standard;
@@ -82,7 +79,8 @@ Result<> parse_limits(const Fields& spec, Terms& terms) {
 
   const std::int64_t memory_mib = HANGAR_TRY(spec.integer("maxMemoryMib"));
   if (memory_mib < 0) return invalid("spec.maxMemoryMib: must not be negative");
-  terms.memory_mib_max = static_cast<std::uint32_t>(std::min(memory_mib, kMemoryMibMax));
+  terms.memory_mib_max =
+      static_cast<std::uint32_t>(std::min<std::int64_t>(memory_mib, limits::kFlightMemoryMibMax));
   return {};
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/result.h"
+#include "cli/atc_program.h"
 #include "cli/go_flags.h"
 #include "cli/setting_flags.h"
 #include "cli/standard_streams.h"
@@ -9,10 +10,10 @@
 #include "commands/argocd_server.h"
 #include "host/config.h"
 #include "host/log.h"
+#include "io/program.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -28,15 +29,8 @@ namespace hangar::cli {
 
 namespace {
 
-std::vector<std::string> environment_of_process() {
-  std::vector<std::string> variables;
-  for (char** variable = ::environ; variable != nullptr && *variable != nullptr; ++variable)
-    variables.emplace_back(*variable);
-  return variables;
-}
-
 Result<> generate(const host::Config& config, const std::string& server_url, const Log& log) {
-  const std::vector<std::string> variables = environment_of_process();
+  const std::vector<std::string> variables = io::environment_with({});
   print(HANGAR_TRY(commands::generate_for_argocd(
       config, {.server_url = server_url, .variables = variables}, log)));
   return {};
@@ -68,10 +62,7 @@ Result<host::Config> yokecd_config() {
           std::move(set).error().in(fmt::format("failed to parse variable(s): {}", variable.name)));
     }
   }
-  std::string cache = value_of("YOKECD_CACHE_FS");
-  if (cache.empty()) cache = value_of("TMPDIR");
-  // A subdirectory, since other users may write to TMPDIR.
-  config.module_cache_dir = (cache.empty() ? "/tmp" : cache) + "/hangar";
+  config.module_cache_dir = module_cache_in(value_of("YOKECD_CACHE_FS"), value_of("TMPDIR"));
   // NOLINTNEXTLINE(concurrency-mt-unsafe): before any thread starts.
   HANGAR_TRY(host::apply_environment(config, [](const char* name) { return std::getenv(name); }));
   return config;

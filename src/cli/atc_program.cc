@@ -1,5 +1,6 @@
 #include "cli/atc_program.h"
 
+#include "base/go_bool.h"
 #include "base/invalid.h"
 #include "base/log.h"
 #include "base/result.h"
@@ -80,15 +81,6 @@ std::string flag_of(std::string_view variable) {
   return flag;
 }
 
-// Like Go's strconv.ParseBool.
-Result<bool> parse_bool(std::string_view text) {
-  constexpr std::array<std::string_view, 6> kTrue = {"1", "t", "T", "TRUE", "true", "True"};
-  constexpr std::array<std::string_view, 6> kFalse = {"0", "f", "F", "FALSE", "false", "False"};
-  if (std::ranges::find(kTrue, text) != kTrue.end()) return true;
-  if (std::ranges::find(kFalse, text) != kFalse.end()) return false;
-  return invalid(fmt::format("strconv.ParseBool: parsing \"{}\": invalid syntax", text));
-}
-
 Result<std::int32_t> parse_number(std::string_view text) {
   std::int32_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -120,7 +112,7 @@ class Reading {
   bool is_on(std::string_view variable) {
     const std::optional<std::string> found = text(variable);
     if (!found) return false;
-    const Result<bool> on = parse_bool(*found);
+    const Result<bool> on = parse_go_bool(*found);
     if (!on) problem(variable, on.error().message());
     return on && *on;
   }
@@ -182,6 +174,11 @@ constexpr std::string_view kHelp =
 
 }  // namespace
 
+std::string module_cache_in(std::string_view own, std::string_view temporary) {
+  const std::string_view directory = own.empty() ? temporary : own;
+  return fmt::format("{}/hangar", directory.empty() ? "/tmp" : directory);
+}
+
 Result<AtcSettings> read_atc_settings(std::span<const std::string> arguments,
                                       const Environment& environment) {
   Reading reading(arguments, environment);
@@ -205,10 +202,9 @@ Result<AtcSettings> read_atc_settings(std::span<const std::string> arguments,
       std::to_string(2 * std::max<std::int64_t>(reading.number("CONCURRENCY", cores()), 1)),
       "CONCURRENCY");
   if (reading.is_on("VERBOSE")) set("log-level", "debug", "VERBOSE");
-  std::string cache = reading.text("CACHE_FS").value_or("");
-  if (cache.empty()) cache = environment("TMPDIR").value_or("");
-  // A subdirectory, since other users may write to TMPDIR.
-  set("module-cache-dir", (cache.empty() ? "/tmp" : cache) + "/hangar", "CACHE_FS");
+  set("module-cache-dir",
+      module_cache_in(reading.text("CACHE_FS").value_or(""), environment("TMPDIR").value_or("")),
+      "CACHE_FS");
   set("module-allow-list", reading.text("MODULE_ALLOW_LIST").value_or(""), "MODULE_ALLOW_LIST");
   set("readiness-rules-from", reading.is_on("DISABLE_CUSTOM_READINESS") ? "-" : "*",
       "DISABLE_CUSTOM_READINESS");

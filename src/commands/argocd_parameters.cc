@@ -1,7 +1,9 @@
 #include "commands/argocd_parameters.h"
 
+#include "airways/limits.h"
 #include "airways/ownership.h"
 #include "airways/resource_ref.h"
+#include "base/go_bool.h"
 #include "base/invalid.h"
 #include "base/result.h"
 #include "base/time.h"
@@ -13,7 +15,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
@@ -31,19 +32,9 @@ namespace hangar::commands {
 namespace {
 
 constexpr std::string_view kSyncWaveAnnotation = "argocd.argoproj.io/sync-wave";
-constexpr std::int64_t kArgoMemoryMibMax = 4096;
 // Each is a request to the API server.
 constexpr std::size_t kArgoRefsMax = 32;
 constexpr std::size_t kArgoInputFilesMax = 64;
-
-// Like Go's strconv.ParseBool.
-Result<bool> go_bool(std::string_view text) {
-  constexpr std::array<std::string_view, 6> kTrue = {"1", "t", "T", "TRUE", "true", "True"};
-  constexpr std::array<std::string_view, 6> kFalse = {"0", "f", "F", "FALSE", "false", "False"};
-  if (std::ranges::find(kTrue, text) != kTrue.end()) return true;
-  if (std::ranges::find(kFalse, text) != kFalse.end()) return false;
-  return invalid(fmt::format("strconv.ParseBool: parsing \"{}\": invalid syntax", text));
-}
 
 // The list of parameters. Each has a name and one of `string`, `array` and `map`.
 class ArgoList {
@@ -181,7 +172,7 @@ Result<std::uint32_t> parse_memory(const ArgoList& list) {
                     text));
   }
   // As the original: a number that no memory can have means the default.
-  if (number < 0 || number > kArgoMemoryMibMax) return 0;
+  if (number < 0 || number > limits::kFlightMemoryMibMax) return 0;
   return static_cast<std::uint32_t>(number);
 }
 
@@ -210,7 +201,7 @@ Result<ArgoParameters> parse_list(std::string_view text, const ReadArgoFile& rea
   const ArgoList list = HANGAR_TRY(ArgoList::parse(text));
   ArgoParameters parameters;
   if (const std::string build = list.text("build"); !build.empty()) {
-    const Result<bool> parsed = go_bool(build);
+    const Result<bool> parsed = parse_go_bool(build);
     if (!parsed) return std::unexpected(Error(parsed.error()).in("parsing parameter build"));
     parameters.build = *parsed;
   }
@@ -226,7 +217,7 @@ Result<ArgoParameters> parse_list(std::string_view text, const ReadArgoFile& rea
   parameters.args = list.list("args");
   parameters.refs = HANGAR_TRY(parse_refs(list));
   parameters.resource_matchers = list.list("resourceMatchers");
-  parameters.cluster_access = go_bool(list.text("clusterAccess")).value_or(false);
+  parameters.cluster_access = parse_go_bool(list.text("clusterAccess")).value_or(false);
   parameters.memory_mib_max = HANGAR_TRY(parse_memory(list));
   if (list.has("timeout")) {
     const Result<Duration> timeout = parse_go_duration(list.text("timeout"));
@@ -236,7 +227,7 @@ Result<ArgoParameters> parse_list(std::string_view text, const ReadArgoFile& rea
     parameters.timeout = *timeout;
   }
   parameters.checksum = list.text("checksum");
-  parameters.insecure = go_bool(list.text("insecure")).value_or(false);
+  parameters.insecure = parse_go_bool(list.text("insecure")).value_or(false);
   return parameters;
 }
 

@@ -5,6 +5,7 @@
 #include "base/result.h"
 #include "base/text.h"
 #include "base/time.h"
+#include "json/texts.h"
 #include "json/value.h"
 
 #include <fmt/format.h>
@@ -23,13 +24,6 @@
 namespace hangar::commands {
 
 namespace {
-
-json::Array array_of_texts(const std::vector<std::string>& texts) {
-  json::Array array;
-  for (const std::string& text : texts)
-    array.emplace_back(text);
-  return array;
-}
 
 // The members of one object of the request.
 class ArgoMembers {
@@ -115,12 +109,12 @@ std::string to_json(const ArgoRequest& request) {
        request.source.empty() ? json::Value() : json::Value(base64_encode(request.source))},
       {"ClusterAccess",
        json::Object{{"Enabled", request.cluster_access},
-                    {"ResourceMatchers", array_of_texts(request.resource_matchers)}}},
+                    {"ResourceMatchers", json::array_of(request.resource_matchers)}}},
       {"Path", request.path},
       {"Checksum", request.checksum},
       {"Release", request.release},
       {"Namespace", request.namespace_},
-      {"Args", array_of_texts(request.args)},
+      {"Args", json::array_of(request.args)},
       {"Env", std::move(environment)},
       {"Input", request.input},
       {"MaxMemoryMib", request.memory_mib_max},

@@ -83,7 +83,6 @@ constexpr std::size_t kArgoEvaluationsMax = 32;
 constexpr std::size_t kArgoConnectionsMax = 2 * kArgoEvaluationsMax;
 // Modules that were sent with a request and are known by the digest of what was sent.
 constexpr std::size_t kArgoUploadsMax = 1024;
-constexpr std::uint32_t kArgoMemoryMax = 4096;  // MiB.
 
 http::Response plain_answer(int status, std::string text) {
   return {.status = status,
@@ -101,7 +100,7 @@ Duration evaluation_time(Duration asked) {
 
 std::uint64_t evaluation_memory(std::uint32_t asked_mib) {
   if (asked_mib == 0) return limits::kGuestMemoryBytesMax;
-  return std::min(asked_mib, kArgoMemoryMax) * limits::kMiB;
+  return std::min(asked_mib, limits::kFlightMemoryMibMax) * limits::kMiB;
 }
 
 // What a flight printed, as JSON. A flight may print YAML; the answer has its resources then.

@@ -1,7 +1,6 @@
 // Kinds of rbac.authorization.k8s.io, and parts of their rules.
 #pragma once
 
-#include "json/value.h"
 #include "kube/object.h"
 
 #include <array>
@@ -16,15 +15,6 @@ inline constexpr std::string_view kRbacGroup = "rbac.authorization.k8s.io";
 // Verbs for resources, in the usual order.
 inline constexpr std::array<std::string_view, 8> kResourceVerbs = {
     "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"};
-
-// A list in a rule.
-template <class Texts>
-[[nodiscard]] json::Array array_of(const Texts& texts) {
-  json::Array array;
-  for (const auto& text : texts)
-    array.emplace_back(json::String(text));
-  return array;
-}
 
 [[nodiscard]] inline kube::Resource rbac_resource(std::string plural, std::string kind,
                                                   bool is_namespaced) {

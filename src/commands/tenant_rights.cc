@@ -2,6 +2,7 @@
 
 #include "base/dns_name.h"
 #include "commands/rbac.h"
+#include "json/texts.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -27,13 +28,13 @@ constexpr std::string_view kLegacyVerb = "impersonate";
 using Words = std::initializer_list<std::string_view>;
 
 json::Object rule(std::string_view group, Words resources, Words verbs) {
-  return json::Object{{"apiGroups", array_of(Words{group})},
-                      {"resources", array_of(resources)},
-                      {"verbs", array_of(verbs)}};
+  return json::Object{{"apiGroups", json::array_of(Words{group})},
+                      {"resources", json::array_of(resources)},
+                      {"verbs", json::array_of(verbs)}};
 }
 
 json::Object named(json::Object rule, const std::vector<std::string>& names) {
-  if (!names.empty()) rule["resourceNames"] = array_of(names);
+  if (!names.empty()) rule["resourceNames"] = json::array_of(names);
   return rule;
 }
 
@@ -248,7 +249,7 @@ json::Value tenant_document(const std::vector<TenantRow>& rows) {
   for (const TenantRow& row : rows) {
     tenants.emplace_back(json::Object{
         {"namespace", row.namespace_},
-        {"serviceAccounts", array_of(row.service_accounts)},
+        {"serviceAccounts", json::array_of(row.service_accounts)},
         {"actsAs", row.acts ? (row.service_accounts.empty() ? "All" : "Named") : "None"},
         {"reach", json::String(reach_of(row))},
         {"host", text_of(row.host)},

@@ -287,14 +287,14 @@ json::Array rules_of(const Needs& needs) {
   for (const auto& [key, resources] : merged) {
     const auto& [group, names, verbs] = key;
     json::Object rule{{"apiGroups", json::Array{json::String(group)}},
-                      {"resources", array_of(resources)}};
-    if (!names.empty()) rule["resourceNames"] = array_of(names);
-    rule["verbs"] = array_of(verbs);
+                      {"resources", json::array_of(resources)}};
+    if (!names.empty()) rule["resourceNames"] = json::array_of(names);
+    rule["verbs"] = json::array_of(verbs);
     rules.emplace_back(std::move(rule));
   }
   if (!needs.paths.empty()) {
-    rules.emplace_back(
-        json::Object{{"nonResourceURLs", array_of(needs.paths)}, {"verbs", json::Array{"get"}}});
+    rules.emplace_back(json::Object{{"nonResourceURLs", json::array_of(needs.paths)},
+                                    {"verbs", json::Array{"get"}}});
   }
   return rules;
 }

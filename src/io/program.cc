@@ -38,17 +38,6 @@ std::string_view name_of(std::string_view variable) {
   return variable.substr(0, variable.find('='));
 }
 
-// The environment of this process, with the variables of `extra` added or replaced.
-std::vector<std::string> environment_with(const std::vector<std::string>& extra) {
-  std::vector<std::string> all = extra;
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    const bool is_replaced = std::ranges::any_of(
-        extra, [&](const std::string& one) { return name_of(one) == name_of(*variable); });
-    if (!is_replaced) all.emplace_back(*variable);
-  }
-  return all;
-}
-
 std::vector<char*> to_array(std::vector<std::string>& texts) {
   std::vector<char*> pointers;
   for (std::string& text : texts)
@@ -88,6 +77,16 @@ Result<int> wait_for(pid_t child, const Program& program) {
 }
 
 }  // namespace
+
+std::vector<std::string> environment_with(const std::vector<std::string>& extra) {
+  std::vector<std::string> all = extra;
+  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
+    const bool is_replaced = std::ranges::any_of(
+        extra, [&](const std::string& one) { return name_of(one) == name_of(*variable); });
+    if (!is_replaced) all.emplace_back(*variable);
+  }
+  return all;
+}
 
 bool is_program(const fs::path& path) {
   std::error_code ignored;

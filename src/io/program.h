@@ -21,6 +21,10 @@ namespace hangar::io {
 
 [[nodiscard]] bool is_program(const std::filesystem::path& path);
 
+// The environment of this process as "NAME=value", with the variables of `extra` added; they
+// replace those of the same name.
+[[nodiscard]] std::vector<std::string> environment_with(const std::vector<std::string>& extra);
+
 struct Program {
   std::filesystem::path path;
   std::vector<std::string> arguments = {};

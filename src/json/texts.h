@@ -8,6 +8,14 @@
 
 namespace hangar::json {
 
+template <class Texts>
+[[nodiscard]] Array array_of(const Texts& texts) {
+  Array array;
+  for (const auto& text : texts)
+    array.emplace_back(String(text));
+  return array;
+}
+
 // The texts of the array at `path`; none when there is no array.
 [[nodiscard]] std::set<std::string> texts_at(const Value& value, Path path);
 

@@ -4,6 +4,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "io/descriptor.h"
+#include "io/program.h"
 #include "json/value.h"
 #include "kube/auth/kubeconfig.h"
 #include "kube/limits.h"
@@ -17,7 +18,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -87,19 +87,11 @@ class Child {
 
 // This process's environment, overridden by the plugin's own variables.
 std::vector<std::string> environment_of(const ExecPlugin& plugin, const std::string& info) {
-  std::vector<std::pair<std::string, std::string>> own = plugin.env;
-  own.emplace_back(kInfoVariable, info);
-  std::vector<std::string> out;
-  for (char** entry = ::environ; entry != nullptr && *entry != nullptr; ++entry) {
-    const std::string_view text(*entry);
-    const std::string_view name = text.substr(0, text.find('='));
-    if (std::ranges::none_of(own, [name](const auto& pair) { return pair.first == name; })) {
-      out.emplace_back(text);
-    }
-  }
-  for (const auto& [name, value] : own)
-    out.push_back(fmt::format("{}={}", name, value));
-  return out;
+  std::vector<std::string> own;
+  for (const auto& [name, value] : plugin.env)
+    own.push_back(fmt::format("{}={}", name, value));
+  own.push_back(fmt::format("{}={}", kInfoVariable, info));
+  return io::environment_with(own);
 }
 
 std::vector<char*> pointers_to(std::vector<std::string>& texts) {
