@@ -1,6 +1,6 @@
 # The front door. `make help` lists what there is; every recipe is a script that also runs by itself.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-node test-tenants test-long soak build install image deb guests bench fmt tidy deps clean
+.PHONY: help demo test test-node test-tenants test-long soak build static install image deb guests bench plots fmt tidy deps clean
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
@@ -22,10 +22,14 @@ test-node: build guests ## pods on a real kubelet and containerd on this machine
 test-tenants: build guests ## attacks of one tenant beside another that must be served; needs root
 	@tests/tenants/run.sh
 
-test-long: build guests ## what takes longer than `make test` may, 100 minutes: all attacks together (15), other versions of Kubernetes (15), the Debian package on a bare Debian (3), the soak (65); needs root
+test-long: build static guests ## what takes longer than `make test` may, 265 minutes: all attacks together (15), other versions of Kubernetes (30), the Debian package on a bare Debian (3), an older version of hangar (10; OLDER=REVISION), clang-tidy over all files (30), the end-to-end tests with static programs (35), an hour in 128 MiB (75), the soak (65); needs root
 	@tests/tenants/run.sh --long
 	@tests/versions/run.sh
 	@tests/package/run.sh
+	@tests/downgrade/run.sh $(OLDER)
+	@tools/tidy.sh --again
+	@tests/static/run.sh
+	@tests/edge/run.sh
 	@tests/soak/run.sh
 
 soak: build guests ## a busy hour of 1,000 operators, nothing lost or leaked; shorter: make soak SOAK="--minutes=10 --operators=100 --cycle=60"; needs root
@@ -42,6 +46,9 @@ image: build ## the host's container image as build/hangar.tar: make image IMAGE
 	@deploy/images/build.py host build/hangar.tar --bin build/bin --name "$(IMAGE)"
 	@echo "build/hangar.tar is $(IMAGE)"
 
+static: ## hangar, hangar-guest and hangar-compile without shared libraries, in build/static; x86-64
+	@tools/static.sh
+
 deb: build ## the Debian package with a systemd unit, man pages and completion, in build/deb
 	@deploy/deb/build.py build/deb --bin build/bin
 
@@ -51,17 +58,21 @@ guests: ## the Wasm modules of examples and tests, in build/guests
 bench: deps build ## a benchmark against its peers: make bench NAME=flights
 	@tools/bench.sh $(NAME)
 
+plots: ## pictures of what make bench has measured here: docs/operating/benchmarks/NAME.svg
+	@bench/plots.py
+
 fmt: ## format C++ and Go
 	@git ls-files -z -- '*.h' '*.cc' | xargs -0r clang-format-19 -i
 	@. dev/env.sh && git ls-files -z -- '*.go' | xargs -0r gofmt -w
 
-tidy: deps ## clang-tidy over src/, and the layers
-	@tools/tidy.sh
+tidy: deps ## clang-tidy over src/, for files that are not known to be in order; and the layers: missing includes: make tidy TIDY=--fix-includes
+	@tools/tidy.sh $(TIDY)
 
-deps: ## what the build needs: packages, toolchains, wasmtime, QuickJS, Lua, the control plane (once, into a cache)
+deps: ## what the build needs: packages, toolchains, wasmtime, wasmparser, QuickJS, Lua, the control plane (once, into a cache)
 	@dev/setup.sh --tests
 	@dev/build-tools.sh > /dev/null
 	@third_party/wasmtime/build.sh > /dev/null
+	@third_party/wasmparser/build.sh > /dev/null
 	@third_party/quickjs/build.sh > /dev/null
 	@third_party/lua/build.sh > /dev/null
 

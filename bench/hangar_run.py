@@ -82,8 +82,9 @@ class Hangar(Processes):
     def __init__(self, cluster, directory, cache, *flags):
         self.directory, self.cache, self.port = directory, cache, free_port()
         harness.forget_pages(self._code())
+        # The programs that it is compared with have their guests in their own process, too.
         super().__init__([[BINARY, "run", directory, f"--kubeconfig={cluster.kubeconfig}", f"--module-cache-dir={cache}",
-                           f"--bind-address=127.0.0.1:{self.port}", "--log-level=warning", *flags]], directory / "run.log")
+                           f"--bind-address=127.0.0.1:{self.port}", "--log-level=warning", "--guest-isolation=none", *flags]], directory / "run.log")
 
     def _code(self):
         return [path for path in (self.cache / "code").rglob("*") if path.is_file()]

@@ -1,7 +1,7 @@
 """The common part of all benchmarks: figures with their peers and targets, and measurements of processes from outside.
 
 A benchmark is bench/NAME/bench.py: it fills a Report, which prints a table and writes build/bench/NAME.json, a list of
-{figure, unit, hangar, peer, peer_name, ratio, target, met}. Only the standard library, and nothing of hangar's.
+{figure, unit, hangar, peer, peer_name, ratio, target, met}. Only the standard library, and of hangar only what its tests know of processes.
 """
 import contextlib
 import json
@@ -19,6 +19,8 @@ MIB = 1024 * 1024
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 sys.path.insert(0, str(ROOT / "tests/e2e"))
+
+from processes import children  # noqa: E402
 
 
 def progress(text):
@@ -64,6 +66,10 @@ def at_most_of_peer(bound):
     return Target("<=", bound, of_peer=True)
 
 
+def at_least_of_peer(bound):
+    return Target(">=", bound, of_peer=True)
+
+
 def _middle(value):
     if isinstance(value, (list, tuple)):
         return statistics.median(value) if value else None
@@ -73,8 +79,11 @@ def _middle(value):
 class Report:
     """The figures of one benchmark, in the order in which they are added."""
 
-    def __init__(self, name):
-        self.name = name
+    # As many runs of a benchmark are kept, for plots.py.
+    RUNS_MAX = 20
+
+    def __init__(self, name, out=OUT):
+        self.name, self.out = name, out
         self.figures = []
         self.notes = []
 
@@ -93,10 +102,17 @@ class Report:
         self.notes.append(text)
 
     def write(self, path=None):
-        path = path or OUT / f"{self.name}.json"
+        path = path or self.out / f"{self.name}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(self.figures, indent=1) + "\n")
         return path
+
+    def keep(self, seconds):
+        """Writes the report a second time, beside those of earlier runs, under the time of this one."""
+        directory = self.out / "runs" / self.name
+        self.write(directory / f"{time.strftime('%Y-%m-%dT%H-%M-%SZ', time.gmtime(seconds))}.json")
+        for oldest in sorted(directory.glob("*.json"))[:-self.RUNS_MAX]:
+            oldest.unlink()
 
     def table(self):
         def number(value):
@@ -122,6 +138,8 @@ class Report:
         """Prints and writes the report, and says where."""
         print(self.table(), flush=True)
         progress(f"written to {self.write().relative_to(ROOT)}")
+        if not self.name.endswith(".quick"):
+            self.keep(time.time())
 
 
 # Processes, seen from outside -------------------------------------------------------------------
@@ -193,6 +211,102 @@ class MemoryGroup:
                 self._directory.rmdir()
 
 
+def distinct_copies(wasm, count, directory):
+    """Modules of the same cost and different digests: each has one more custom section, which no code reads."""
+    directory.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for number in range(count):
+        name = f"bench-{number:02}".encode()
+        paths.append(directory / f"{wasm.stem}-{number:02}.wasm")
+        paths[-1].write_bytes(wasm.read_bytes() + bytes([0, len(name) + 2, len(name)]) + name + b"\0")
+    return paths
+
+
+class SmallMachine:
+    """Cgroups in which some processes have the memory and the processor time of a small machine: of version 1, where memory and
+    processor time are in two hierarchies, or of version 2. OSError where this machine does not allow it."""
+
+    def __init__(self, name, memory_bytes, cores=None, root=pathlib.Path("/sys/fs/cgroup")):
+        name = f"{name}-{os.getpid()}"
+        self._is_version_2 = (root / "cgroup.controllers").exists()
+        self._directories = []
+        try:
+            if self._is_version_2:
+                wanted = "+memory" if cores is None else "+memory +cpu"
+                (root / "cgroup.subtree_control").write_text(wanted)
+                self.memory_directory = self._make(root / name)
+            else:
+                self.memory_directory = self._make(root / "memory" / name)
+            self.limit_memory(memory_bytes)
+            if cores is not None:
+                self._limit_cores(cores, self.memory_directory if self._is_version_2 else self._make(root / "cpu" / name))
+        except OSError:
+            self.close()
+            raise
+
+    def _make(self, directory):
+        directory.mkdir()
+        self._directories.append(directory)
+        return directory
+
+    def _limit_cores(self, cores, directory, period_us=100_000):
+        quota = round(cores * period_us)
+        if self._is_version_2:
+            (directory / "cpu.max").write_text(f"{quota} {period_us}")
+        else:
+            (directory / "cpu.cfs_period_us").write_text(str(period_us))
+            (directory / "cpu.cfs_quota_us").write_text(str(quota))
+
+    def limit_memory(self, memory_bytes):
+        """The kernel takes pages back at once if there are more; OSError (version 1) if it finds too few."""
+        (self.memory_directory / ("memory.max" if self._is_version_2 else "memory.limit_in_bytes")).write_text(str(memory_bytes))
+
+    def inside(self):
+        """The prefix of a command whose process, and its children, should be in it."""
+        joins = "; ".join(f'echo $$ > "{directory}/cgroup.procs"' for directory in self._directories)
+        return ("sh", "-ec", f'{joins}; exec "$@"', "sh")
+
+    def _number(self, version_1, version_2):
+        file = self.memory_directory / (version_2 if self._is_version_2 else version_1)
+        return int(file.read_text()) if file.exists() else None
+
+    def _field(self, file, name):
+        for line in (self.memory_directory / file).read_text().splitlines():
+            key, value = line.split()
+            if key == name:
+                return int(value)
+        return 0
+
+    def memory(self):
+        """MiB: all, with page cache and the kernel's own; and of it what the kernel can not drop at once."""
+        used = self._number("memory.usage_in_bytes", "memory.current")
+        droppable = self._field("memory.stat", "inactive_file" if self._is_version_2 else "total_inactive_file")
+        return {"all": used / MIB, "kept": max(0, used - droppable) / MIB}
+
+    def kernel_memory(self):
+        """MiB that the kernel holds for its processes (page tables, sockets); None where the kernel does not count it."""
+        if self._is_version_2:
+            used = self._field("memory.stat", "kernel") or None  # Since 5.18.
+        else:
+            used = self._number("memory.kmem.usage_in_bytes", "memory.current")
+        return None if used is None else used / MIB
+
+    def peak_memory(self):
+        """MiB, or None: kernels before 5.19 do not count it in version 2."""
+        peak = self._number("memory.max_usage_in_bytes", "memory.peak")
+        return None if peak is None else peak / MIB
+
+    def kills(self):
+        """How many processes the kernel has ended for want of memory."""
+        return self._field("memory.events" if self._is_version_2 else "memory.oom_control", "oom_kill")
+
+    def close(self):
+        """Call it after the processes have ended."""
+        for directory in self._directories:
+            with contextlib.suppress(OSError):
+                directory.rmdir()
+
+
 def forget_pages(paths):
     """Evicts the pages of unmapped files: the next process that reads them is charged for them."""
     for path in paths:
@@ -204,10 +318,34 @@ def forget_pages(paths):
             os.close(descriptor)
 
 
+def _ticks(pid, first, last):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return sum(map(int, fields[first:last])) / _TICKS_PER_SECOND
+
+
 def cpu_seconds(pid):
     """User and system time of the process, without its children."""
-    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS_PER_SECOND
+    return _ticks(pid, 11, 13)
+
+
+def cpu_seconds_with_ended(pid):
+    """User and system time of the process, and of its descendants that have ended and were waited for."""
+    return _ticks(pid, 11, 15)
+
+
+def process_tree(pid):
+    """The process and its live descendants."""
+    return [pid, *(one for child in children(pid) for one in process_tree(child))]
+
+
+def private_dirty(pid):
+    """MiB that only this process has and that the kernel cannot drop, and its page tables."""
+    kib = 0
+    for file, key in (("smaps_rollup", "Private_Dirty:"), ("status", "VmPTE:")):
+        for line in pathlib.Path(f"/proc/{pid}/{file}").read_text().splitlines():
+            if line.startswith(key):
+                kib += int(line.split()[1])
+    return kib / 1024
 
 
 @contextlib.contextmanager

@@ -1,7 +1,12 @@
 """The promises of the files of figures to their readers."""
 import json
+import os
+import signal
+import subprocess
+import sys
 
-from harness import Report, at_least, at_most, at_most_of_peer, percentile
+import harness
+from harness import MIB, Report, SmallMachine, at_least, at_most, at_most_of_peer, percentile
 
 
 def only_figure(**arguments):
@@ -48,3 +53,69 @@ def test_a_percentile_is_a_value_that_was_measured():
     assert percentile([3, 1, 2], 50) == 2
     assert percentile(range(1, 101), 99) == 99
     assert percentile([7], 99) == 7
+
+
+# Cgroups, as files. Version 2 is tested by these only where the machine's memory controller is one of version 1.
+
+
+def test_a_small_machine_of_version_1_is_two_groups(tmp_path):
+    for hierarchy in ("memory", "cpu"):
+        (tmp_path / hierarchy).mkdir()
+
+    machine = SmallMachine("edge", 128 * MIB, cores=0.5, root=tmp_path)
+
+    (memory,) = (tmp_path / "memory").iterdir()
+    (cpu,) = (tmp_path / "cpu").iterdir()
+    assert (memory / "memory.limit_in_bytes").read_text() == "134217728"
+    assert ((cpu / "cpu.cfs_period_us").read_text(), (cpu / "cpu.cfs_quota_us").read_text()) == ("100000", "50000")
+    assert all(f"{directory}/cgroup.procs" in machine.inside()[2] for directory in (memory, cpu))
+    (memory / "memory.usage_in_bytes").write_text("41943040\n")
+    (memory / "memory.max_usage_in_bytes").write_text("83886080\n")
+    (memory / "memory.stat").write_text("cache 20971520\ninactive_file 1\ntotal_inactive_file 10485760\n")
+    (memory / "memory.oom_control").write_text("oom_kill_disable 0\nunder_oom 0\noom_kill 3\n")
+    assert machine.memory() == {"all": 40, "kept": 30}
+    assert (machine.peak_memory(), machine.kills()) == (80, 3)
+    assert machine.kernel_memory() is None
+    (memory / "memory.kmem.usage_in_bytes").write_text("5242880\n")
+    assert machine.kernel_memory() == 5
+
+
+def test_a_small_machine_of_version_2_is_one_group(tmp_path):
+    (tmp_path / "cgroup.controllers").write_text("cpu memory pids\n")
+
+    machine = SmallMachine("edge", 128 * MIB, cores=0.5, root=tmp_path)
+
+    group = machine.memory_directory
+    assert group.parent == tmp_path
+    assert (tmp_path / "cgroup.subtree_control").read_text() == "+memory +cpu"
+    assert (group / "memory.max").read_text() == "134217728"
+    assert (group / "cpu.max").read_text() == "50000 100000"
+    (group / "memory.current").write_text("41943040\n")
+    (group / "memory.stat").write_text("anon 1\nfile 20971520\nkernel 5242880\ninactive_file 10485760\n")
+    (group / "memory.events").write_text("low 0\nhigh 0\nmax 7\noom 3\noom_kill 2\noom_group_kill 0\n")
+    assert machine.memory() == {"all": 40, "kept": 30}
+    assert (machine.peak_memory(), machine.kills(), machine.kernel_memory()) == (None, 2, 5)
+    machine.limit_memory(64 * MIB)
+    assert (group / "memory.max").read_text() == "67108864"
+
+
+def test_where_no_group_can_be_made_nothing_is_left(tmp_path):
+    (tmp_path / "memory").mkdir()
+
+    try:
+        SmallMachine("edge", 128 * MIB, cores=0.5, root=tmp_path)
+        raise AssertionError("there is no hierarchy for processor time")
+    except FileNotFoundError:
+        pass
+
+
+def test_processes_are_counted_with_their_descendants_and_those_that_ended():
+    script = "import subprocess, sys; subprocess.run(['sh', '-c', 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done']); " \
+             "subprocess.Popen(['sleep', '60']); print('ready', flush=True); sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
+        parent.stdout.readline()
+        [child] = harness.children(parent.pid)
+        assert harness.process_tree(parent.pid) == [parent.pid, child]
+        assert harness.cpu_seconds_with_ended(parent.pid) > harness.cpu_seconds(parent.pid)
+        assert 0 < harness.private_dirty(child) < harness.private_dirty(parent.pid)
+        os.kill(child, signal.SIGKILL)

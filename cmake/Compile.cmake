@@ -2,12 +2,17 @@
 # It is linked with Wasmtime::compiler, and so with no library of ours that has Wasmtime::runtime.
 file(GLOB compile_sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/compile/*.cc")
 list(FILTER compile_sources EXCLUDE REGEX "_test\\.cc$")
-add_executable(hangar-compile ${compile_sources} "${CMAKE_SOURCE_DIR}/src/wasm/module_header.cc"
-  "${CMAKE_SOURCE_DIR}/src/wasm/plugin.cc" "${CMAKE_SOURCE_DIR}/src/wasm/snapshot/code_scan.cc"
-  "${CMAKE_SOURCE_DIR}/src/wasm/custom_sections.cc" "${CMAKE_SOURCE_DIR}/src/schematics/keys.cc"
-  "${CMAKE_SOURCE_DIR}/src/schematics/sections.cc" "${CMAKE_SOURCE_DIR}/src/schematics/signature.cc")
+list(APPEND compile_sources "${CMAKE_SOURCE_DIR}/src/wasm/module_header.cc"
+  "${CMAKE_SOURCE_DIR}/src/wasm/plugin.cc" "${CMAKE_SOURCE_DIR}/src/wasm/custom_sections.cc"
+  "${CMAKE_SOURCE_DIR}/src/schematics/keys.cc" "${CMAKE_SOURCE_DIR}/src/schematics/sections.cc"
+  "${CMAKE_SOURCE_DIR}/src/schematics/signature.cc")
+if(HANGAR_UNITY)
+  hangar_batches(hangar-compile compile_sources)
+endif()
+add_executable(hangar-compile ${compile_sources})
 target_include_directories(hangar-compile PRIVATE "${CMAKE_SOURCE_DIR}/src")
-target_link_libraries(hangar-compile PRIVATE hangar_base hangar_json hangar_sandbox Wasmtime::compiler)
+target_link_libraries(hangar-compile PRIVATE hangar_base hangar_json hangar_sandbox Wasmparser::wasmparser
+  Wasmtime::compiler)
 add_executable(compile_tests "${CMAKE_SOURCE_DIR}/src/compile/sandbox_test.cc" "${CMAKE_SOURCE_DIR}/src/compile/sandbox.cc")
 target_include_directories(compile_tests PRIVATE "${CMAKE_SOURCE_DIR}/src")
 target_link_libraries(compile_tests PRIVATE hangar_base hangar_sandbox GTest::gtest_main)

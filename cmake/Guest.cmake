@@ -14,4 +14,4 @@ add_dependencies(domains_tests hangar-guest hangar-guest-probe hangar-guest-unpr
 target_compile_definitions(domains_tests PRIVATE HANGAR_GUEST_PROGRAM="$<TARGET_FILE:hangar-guest>"
   HANGAR_GUEST_PROBE_PROGRAM="$<TARGET_FILE:hangar-guest-probe>"
   HANGAR_GUEST_UNPRIVILEGED_PROGRAM="$<TARGET_FILE:hangar-guest-unprivileged>")
-hangar_test_runs_guests(domains_tests)
+hangar_test_runs_machines(domains_tests)

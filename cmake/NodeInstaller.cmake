@@ -4,8 +4,12 @@
 # here it comes as headers. A sanitized build is not static: sanitizers cannot be.
 file(GLOB node_sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/node_install/*.cc")
 list(FILTER node_sources EXCLUDE REGEX "_test\\.cc$")
-add_executable(hangar-node ${node_sources}
+list(APPEND node_sources
   "${CMAKE_SOURCE_DIR}/src/base/digest.cc" "${CMAKE_SOURCE_DIR}/src/base/result.cc" "${CMAKE_SOURCE_DIR}/src/base/utf8.cc" "${CMAKE_SOURCE_DIR}/src/json/value.cc")
+if(HANGAR_UNITY)
+  hangar_batches(hangar-node node_sources)
+endif()
+add_executable(hangar-node ${node_sources})
 target_include_directories(hangar-node PRIVATE "${CMAKE_SOURCE_DIR}/src")
 target_compile_definitions(hangar-node PRIVATE HANGAR_VERSION="${PROJECT_VERSION}")
 if(HANGAR_SANITIZE)

@@ -111,6 +111,17 @@ install_esbuild() {
 # Its Debian package conflicts with other vendors' Node.js, which bring an npm of their own.
 install_npm() { command -v npm >/dev/null || apt_install npm; }
 
+# What the build bundles into the console's page.
+install_page_packages() { "$here/../src/console/page/packages.sh" >/dev/null; }
+
+# The browser of tests/e2e/test_console.py. It brings two hundred packages, which nothing else here uses.
+install_browser_tests() {
+  local package
+  command -v chromium >/dev/null || apt_install chromium fonts-dejavu-core
+  # The versions of npm-packages.txt; both run on Debian's Node.js.
+  for package in playwright-core@1.60.0 axe-core@4.14.1; do "$here/npm-package.sh" $package >/dev/null; done
+}
+
 # lintian alone brings a hundred packages of Perl, which nothing else here uses.
 install_package_tests() {
   local program
@@ -124,8 +135,10 @@ install_npm
 install_go
 install_rust
 install_esbuild
+install_page_packages
 if [ "${1:-}" = --tests ]; then
   unpack_programs docker-registry docker-registry
   unpack_programs prometheus prometheus promtool
+  install_browser_tests
 fi
 if [ "${1:-}" = --package ]; then install_package_tests; fi

@@ -38,6 +38,7 @@ bool is_long_running(int argc, char** argv) {
 // each. glibc can be told not to only by an environment variable that it reads before main(), so
 // the program re-executes itself with that variable. It goes on as it is if that fails, or if it
 // has capabilities that its caller lacks: there the variable is removed at each start.
+// NOLINTBEGIN(concurrency-mt-unsafe): before any thread starts.
 void keep_no_freed_pieces(char** argv) {
   constexpr const char* kVariable = "GLIBC_TUNABLES";
   constexpr std::string_view kSetting = "glibc.malloc.tcache_count";
@@ -56,11 +57,13 @@ void keep_no_freed_pieces(char** argv) {
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
   if (!error) ::execv(program.c_str(), argv);
 }
+// NOLINTEND(concurrency-mt-unsafe)
 
 }  // namespace
 
 int main(int argc, char** argv) {
   if (is_long_running(argc, argv)) keep_no_freed_pieces(argv);
+  // NOLINTBEGIN(concurrency-mt-unsafe): before any thread starts.
   // Buffers of a module's size return to the system when they are freed. By default glibc would
   // keep the next ones after the first: up to 64 MiB in each thread's heap.
   ::mallopt(M_MMAP_THRESHOLD, hangar::limits::kMiB);
@@ -68,6 +71,7 @@ int main(int argc, char** argv) {
   // One heap for all threads: guests allocate in memories of their own, and a piece that one thread
   // freed serves the others.
   ::mallopt(M_ARENA_MAX, 1);
+  // NOLINTEND(concurrency-mt-unsafe)
   allow_many_files();
   return hangar::cli::run(argc, argv);
 }

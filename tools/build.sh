@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Builds the programs as users get them and links them to build/bin. build.sh [PROGRAM...]: only these.
+# HANGAR_BUILD_STATUS: if it is not empty, tells how much is built also where there is no terminal.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 . dev/env.sh
@@ -7,6 +8,7 @@ cd "$(dirname "$(readlink -f "$0")")/.."
 dev/setup.sh
 . dev/env.sh
 third_party/wasmtime/build.sh >/dev/null
+third_party/wasmparser/build.sh >/dev/null
 third_party/quickjs/build.sh >/dev/null
 third_party/lua/build.sh >/dev/null
 
@@ -15,7 +17,7 @@ if [ ${#programs[@]} = 0 ]; then programs=("${HANGAR_PROGRAMS[@]}"); fi
 say "building ${programs[*]} (release)"
 log=$(cmake --preset release 2>&1) || die "cmake: $log"
 quiet=(--quiet)
-if [ -t 1 ]; then quiet=(); fi
+if [ -t 1 ] || [ -n "${HANGAR_BUILD_STATUS:-}" ]; then quiet=(); fi
 ninja -C build/release -j "$HANGAR_JOBS" "${quiet[@]}" "${programs[@]}" >&2
 mkdir -p build/bin
 for program in "${programs[@]}"; do

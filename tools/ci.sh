@@ -44,8 +44,8 @@ finish() {
 trap finish EXIT
 
 install_dependencies() {
-  dev/build-tools.sh >/dev/null && third_party/wasmtime/build.sh >/dev/null && third_party/quickjs/build.sh >/dev/null &&
-    third_party/lua/build.sh >/dev/null
+  dev/build-tools.sh >/dev/null && dev/build-collector.sh >/dev/null && third_party/wasmtime/build.sh >/dev/null &&
+    third_party/wasmparser/build.sh >/dev/null && third_party/quickjs/build.sh >/dev/null && third_party/lua/build.sh >/dev/null
 }
 
 check_format() {
@@ -107,7 +107,7 @@ if step build build test "${targets[@]}"; then
   step e2e run_pytest tests/e2e -n "$((HANGAR_JOBS + 1))" --dist loadgroup || true
   step tenants run_pytest tests/tenants -n "$((HANGAR_JOBS + 1))" || true
 fi
-[ "${SANITIZERS:-0}" = 1 ] || exit 0
+if [ "${SANITIZERS:-0}" != 1 ]; then exit 0; fi
 # The fuzzers' build has ASan and UBSan in it; one build for both saves ten minutes.
 if step build-asan build fuzz; then
   step asan-unit run_ctest fuzz unit || true

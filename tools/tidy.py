@@ -13,23 +13,28 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Third-party headers by the beginning of their path, and the folders that may include them.
 DOORS = {
     "wasmtime": {"wasm", "compile"},
+    "hangar_wasmparser": {"wasm"},
     "curl/": {"http"},
     "ares": {"http"},
     "boost/beast": {"http"},
     "boost/asio": {"io", "http"},
     "boost/json": {"json"},
     "yaml-cpp": {"json"},
-    "prometheus": {"ops"},
     "spdlog": {"ops"},
     "CLI/": {"cli", "compile", "node_install", "node_fetch"},
     "archive": {"node_fetch"},
     "nghttp2": {"node_install"},
+    "protozero": {"tracing"},
     "toml++": {"node_install"},
     "zlib": {"modules", "airways"},
     "zstd.h": {"wasm"},
-    "openssl": {"admission", "base", "http", "schematics"},
+    "openssl": {"admission", "base", "http", "schematics", "sigstore"},
     "seccomp.h": {"sandbox"},
+    "sys/random.h": {"base"},
 }
+
+# Words of the features and of guests, which the lowest folder does not know.
+ABOVE_BASE = re.compile(r"\bk\w*(?:Airway|Flight|Guest|Machine|Module|Operator|Workflow)\w*")
 
 
 def layers() -> dict[str, set[str]]:
@@ -46,14 +51,18 @@ def folder_of(include: str, folders) -> str:
 
 def structure_findings(allowed: dict[str, set[str]]):
     """The list in CMakeLists.txt is the list of layers, lowest first; each folder with code has a README that
-    describes it."""
+    describes it, and a place in that of src."""
     known: set[str] = set()
     for name, may in allowed.items():
         for above in sorted(may - known - {name}):
             yield f"CMakeLists.txt: {name} is listed before {above}, which it may include"
         known.add(name)
     programs = {path.parent.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src").rglob("main.cc")} - {"."}
+    overview = ROOT / "src" / "README.md"
+    listed = overview.read_text() if overview.is_file() else None
     for folder in sorted(set(allowed) | programs):
+        if listed is not None and f"`{folder.split('/')[0]}/`" not in listed:
+            yield f"src/README.md: does not list {folder}"
         if not (ROOT / "src" / folder / "README.md").is_file():
             yield f"src/{folder}: has no README.md that says what it is"
 
@@ -73,6 +82,8 @@ def findings(allowed: dict[str, set[str]]):
             if "#pragma once" not in lines:
                 yield f"{where}:1: missing #pragma once"
         for number, line in enumerate(lines, 1):
+            if inside == "base/limits.h" and (bound := ABOVE_BASE.search(line)):
+                yield f"{where}:{number}: {bound[0]} belongs into the limits.h of the folder that keeps it"
             if quoted := re.match(r'#include "([\w/.]+)"', line):
                 target = folder_of(quoted[1], allowed)
                 if folder in allowed and target not in may:

@@ -40,6 +40,19 @@ def test_each_library_has_its_door(tree):
     assert tree(base__a_cc="#include <boost/asio/post.hpp>\n") == ["src/base/a.cc:1: only http, io may include boost/asio"]
 
 
+def test_random_bytes_have_one_door(tree):
+    assert tree(base__a_cc="#include <sys/random.h>\n") == []
+    assert tree(io__a_cc="#include <sys/random.h>\n") == ["src/io/a.cc:1: only base may include sys/random.h"]
+
+
+def test_the_lowest_folder_bounds_nothing_of_guests(tree):
+    head = "// Bounds.\n#pragma once\n"
+    assert tree(base__limits_h=head + "constexpr int kObjectBytesMax = 1;\n",
+                io__limits_h=head + "constexpr int kGuestRequestsMax = 1;\n") == []
+    assert tree(base__limits_h=head + "constexpr int kGuestRequestsMax = 1;\n") == [
+        "src/base/limits.h:3: kGuestRequestsMax belongs into the limits.h of the folder that keeps it"]
+
+
 def test_a_header_says_what_it_is_for_and_is_included_once(tree):
     assert tree(io__a_h="// What it is for.\n#pragma once\n") == []
     assert tree(io__a_h="int a();\n") == ["src/io/a.h:1: a header starts with what it is for", "src/io/a.h:1: missing #pragma once"]
@@ -58,3 +71,12 @@ def test_a_folder_says_what_it_is(tree, tmp_path):
 
     assert list(tidy.structure_findings(tidy.layers())) == [
         "src/compile: has no README.md that says what it is", "src/io: has no README.md that says what it is"]
+
+
+def test_the_overview_of_src_lists_each_folder(tree, tmp_path):
+    tree(base__a_cc="", io__a_cc="", abi__flight__a_cc="")
+    for folder in ("base", "io", "abi/flight"):
+        (tmp_path / "src" / folder / "README.md").write_text("# what it is")
+    (tmp_path / "src" / "README.md").write_text("| ground floor | `base/` |\n| contracts | `abi/` |\n")
+
+    assert list(tidy.structure_findings(tidy.layers())) == ["src/README.md: does not list io"]

@@ -74,17 +74,6 @@ class Kind:
         return f"{self.kind.lower()}-one"
 
 
-def distinct_copies(wasm, count, directory):
-    """Modules of the same cost and different digests: each has one more custom section, which no code reads."""
-    directory.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for number in range(count):
-        name = f"bench-{number:02}".encode()
-        paths.append(directory / f"heavy-{number:02}.wasm")
-        paths[-1].write_bytes(wasm.read_bytes() + bytes([0, len(name) + 2, len(name)]) + name + b"\0")
-    return paths
-
-
 class Arrivals:
     """When an object was first seen by a watch, by (kind, name)."""
 
@@ -552,7 +541,7 @@ def main():
         shutil.rmtree(host_directory, ignore_errors=True)
     directory.mkdir(parents=True)
     if arguments.quick:
-        wasms = distinct_copies(airways.GUESTS / "heavy.wasm", sizes.flights, directory / "modules")
+        wasms = harness.distinct_copies(airways.GUESTS / "heavy.wasm", sizes.flights, directory / "modules")
     else:
         wasms = sorted((airways.GUESTS / "bench").glob("heavy-*.wasm"))[:sizes.flights]
     assert len(wasms) == sizes.flights, f"{len(wasms)} flights in {airways.GUESTS}: run examples/build.sh"

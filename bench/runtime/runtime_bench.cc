@@ -15,6 +15,7 @@
 #include "wasm/code_cache.h"
 #include "wasm/digest.h"
 #include "wasm/engine.h"
+#include "wasm/limits.h"
 #include "wasm/module.h"
 
 #include <benchmark/benchmark.h>

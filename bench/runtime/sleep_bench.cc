@@ -10,6 +10,7 @@
 #include "wasm/digest.h"
 #include "wasm/engine.h"
 #include "wasm/instance.h"
+#include "wasm/limits.h"
 #include "wasm/snapshot/sleepable_module.h"
 #include "wasm/snapshot/snapshot_store.h"
 #include "wasm/wasi/preview1.h"

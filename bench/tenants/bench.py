@@ -3,7 +3,9 @@
 at once.
 
 The victim asks its operator, its workflow and its Airway's instance as fast as they answer. The figure is the 99th
-percentile of all answers beside an attack, as a multiple of the one alone in the same run. The peer is another build of the
+percentile of all answers beside an attack, as a multiple of the one alone in the same run. The same is told of reviews of an
+instance by the host's webhook, and of the time until a deleted operator of the victim is gone; there, times below a floor
+count as the floor, since nobody notices them. The peer is another build of the
 host, such as the last release, in a directory with its programs; it is attacked in the same way in the same run.
 
     bench/tenants/run.sh [--quick] [--seconds=N] [--together=N] [--ways=NAME,...] [--peer=DIRECTORY]
@@ -32,6 +34,11 @@ from ways import WAYS  # noqa: E402
 PATIENCE = 60
 # How much slower a victim may become beside an attack, and how long stopping an operator may take.
 SLOWER = at_most(2)
+# Below this, a longer time is no harm: what an answer may take at the 99th percentile, and a person's patience.
+REVIEW_FLOOR_MS = 100
+REMOVAL_FLOOR_MS = 1000
+# Operators that the victim deletes, one after the other; the slowest counts.
+REMOVALS = 3
 STOPPED = at_most(5)
 
 
@@ -39,15 +46,25 @@ class Ended(Exception):
     """The host is gone, or has stopped serving the victim."""
 
 
-def sample(stage, seconds):
-    """The times of all answers, over rounds of that many seconds."""
-    took, end = [], time.monotonic() + seconds
-    while time.monotonic() < end:
-        try:
-            took += stage.victim.round().values()
-        except (AssertionError, ApiError, OSError) as error:
-            raise Ended(str(error).splitlines()[0]) from None
-    return took
+def sample(stage, seconds, spares):
+    """The figures of all answers and reviews over rounds of that many seconds, and of the removals of `spares` after them."""
+    took, reviews, end = [], [], time.monotonic() + seconds
+    unanswered = len(stage.victim.unanswered_reviews)
+    try:
+        while time.monotonic() < end:
+            seen = stage.victim.round()
+            if (review := seen.pop("review", None)) is not None:
+                reviews.append(review)
+            took += seen.values()
+        removals = [stage.victim.removes(spare) for spare in spares]
+    except (AssertionError, ApiError, OSError) as error:
+        raise Ended(str(error).splitlines()[0]) from None
+    return {"p99": p99_ms(took), "answers": len(took), "review": p99_ms(reviews) if reviews else None,
+            "unanswered": len(stage.victim.unanswered_reviews) - unanswered, "removal": 1000 * max(removals) if removals else None}
+
+
+def begin_spares(stage):
+    return [stage.victim.begins_spare() for _ in range(REMOVALS)] if stage.victim.sees_removals() else []
 
 
 def p99_ms(took):
@@ -73,13 +90,14 @@ def attacked(stage, ways, label, seconds):
     stage.is_harmed = True
     lease = stage.lease()
     before = stage.host.metrics()["hangar_operators"]
+    spares = begin_spares(stage)
     stage.forget_peak()
     seen = {"ended": None}
     together = Together(stage, ways, label)
     try:
         together.begin()
-        took = sample(stage, seconds)
-        seen |= {"p99": p99_ms(took), "peak": stage.peak_bytes() / MIB, "answers": len(took)}
+        seen |= sample(stage, seconds, spares)
+        seen["peak"] = stage.peak_bytes() / MIB
         seen["going"] = sum(attack.is_going_on() for attack in together.attacks)
         seen["stop"] = time_to_stop(stage, together.attackers(), before)
         if stage.lease() != lease:
@@ -102,9 +120,9 @@ def measure(name, binary, scratch, ways, options):
     try:
         stage.is_harmed = False
         stage.victim = Victim(stage, PATIENCE)
-        sample(stage, 3)
-        alone = sample(stage, options.alone)
-        figures["alone"] = {"p99": p99_ms(alone), "peak": stage.peak_bytes() / MIB, "answers": len(alone), "ended": None}
+        sample(stage, 3, begin_spares(stage))
+        alone = sample(stage, options.alone, begin_spares(stage))
+        figures["alone"] = {**alone, "peak": stage.peak_bytes() / MIB, "ended": None}
         for way in ways:
             progress(f"{name}: {way.name}")
             figures[way.name] = attacked(stage, [way], f"a-{way.name.replace('_', '-')[:40]}", options.seconds)
@@ -139,20 +157,28 @@ def main():
         shutil.rmtree(scratch, ignore_errors=True)
 
     peer_name = str(options.peer) if options.peer else None
-    report.add("alone: 99th percentile of an answer", "ms", ours["alone"]["p99"], peers.get("alone", {}).get("p99"), peer_name)
+    for figure, what in (("p99", "99th percentile of an answer"), ("review", "99th percentile of a review"), ("removal", "until a deleted operator is gone")):
+        report.add(f"alone: {what}", "ms", ours["alone"][figure], peers.get("alone", {}).get(figure), peer_name)
     for label, seen in ours.items():
         if label == "alone":
             continue
         peer = peers.get(label, {})
 
-        def slower(figures, of):
-            return figures["p99"] / of["alone"]["p99"] if figures.get("p99") and not figures["ended"] else None
-        report.add(f"{label}: 99th percentile, of the one alone", "x", slower(seen, ours), slower(peer, peers) if peer else None, peer_name, SLOWER)
+        def slower(figures, of, figure, floor):
+            if not figures.get(figure) or figures["ended"]:
+                return None
+            return max(figures[figure], floor) / max(of["alone"][figure], floor)
+        for figure, what, floor in (("p99", "99th percentile", 0), ("review", "99th percentile of a review", REVIEW_FLOOR_MS),
+                                    ("removal", "until a deleted operator of the victim is gone", REMOVAL_FLOOR_MS)):
+            report.add(f"{label}: {what}, of the one alone", "x", slower(seen, ours, figure, floor),
+                       slower(peer, peers, figure, floor) if peer else None, peer_name, SLOWER)
         report.add(f"{label}: peak memory of the host", "MiB", seen.get("peak"), peer.get("peak"), peer_name, at_most(1024))
         report.add(f"{label}: until the attacker's operators are stopped", "s", seen.get("stop"), peer.get("stop"), peer_name, STOPPED)
         for who, figures in (("hangar", seen), ("peer", peer)):
             if figures.get("ended"):
                 report.note(f"{label}: {who} did not serve the victim: {figures['ended']}")
+            if figures.get("unanswered"):
+                report.note(f"{label}: {who} left {figures['unanswered']} reviews of the victim without an answer in time")
     report.finish()
 
 

@@ -13,6 +13,7 @@
 #include "json/value.h"
 #include "wasm/code_cache.h"
 #include "wasm/engine.h"
+#include "wasm/limits.h"
 
 #include <fmt/core.h>
 #include <sys/resource.h>

@@ -60,10 +60,10 @@ CertificateFiles CertificateFiles::in(const std::filesystem::path& directory) {
           .authorities = directory / kAuthoritiesKey};
 }
 
-CertificateKeeper::CertificateKeeper(io::Loop& loop, kube::Client client, Log log, Options options,
-                                     Listener listener)
+CertificateKeeper::CertificateKeeper(io::Loop& loop, const kube::Client& client, Log log,
+                                     Options options, Listener listener)
     : loop_(loop),
-      client_(std::move(client)),
+      client_(client),
       log_(std::move(log)),
       options_(std::move(options)),
       listener_(std::move(listener)) {}

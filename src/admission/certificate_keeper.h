@@ -63,7 +63,7 @@ class CertificateKeeper {
 
   // `client` writes whether or not this host leads. `listener` gets each certificate that differs
   // from the one before.
-  CertificateKeeper(io::Loop& loop, kube::Client client, Log log, Options options,
+  CertificateKeeper(io::Loop& loop, const kube::Client& client, Log log, Options options,
                     Listener listener);
   CertificateKeeper(const CertificateKeeper&) = delete;
   CertificateKeeper& operator=(const CertificateKeeper&) = delete;

@@ -20,7 +20,7 @@ constexpr std::string_view kConversionKind = "ConversionReview";
 }  // namespace
 
 Result<ConversionReview> parse_conversion_review(std::string_view body) {
-  json::Value document = HANGAR_TRY(json::parse(body));
+  const json::Value document = HANGAR_TRY(json::parse(body));
   if (json::string_at(document, {"apiVersion"}) != kConversionApiVersion ||
       json::string_at(document, {"kind"}) != kConversionKind) {
     return invalid(fmt::format("expected {} {}, not {} {}", kConversionApiVersion, kConversionKind,
@@ -34,9 +34,13 @@ Result<ConversionReview> parse_conversion_review(std::string_view body) {
   if (review.desired_api_version.empty()) {
     return invalid("request.desiredAPIVersion: is required");
   }
-  json::Value* const objects = json::find(document, {"request", "objects"});
-  if (objects == nullptr || !objects->is_array()) return invalid("request.objects: is required");
-  review.objects = std::move(objects->get_array());
+  const json::Array* const objects = json::array_at(document, {"request", "objects"});
+  if (objects == nullptr) return invalid("request.objects: is required");
+  review.statuses.reserve(objects->size());
+  for (const json::Value& object : *objects) {
+    const json::Value* const status = json::find(object, {"status"});
+    review.statuses.push_back(status != nullptr ? json::dump(*status) : std::string());
+  }
   return review;
 }
 

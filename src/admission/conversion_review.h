@@ -1,5 +1,8 @@
 // A ConversionReview (apiextensions.k8s.io/v1) as a struct, and its answer: the API server asks for
 // objects in another version of their kind. Pure.
+//
+// A list of objects may be large, and a converter runs for seconds. So what is kept meanwhile is
+// text: the whole body for the converter, and of each object what the converter must not change.
 #pragma once
 
 #include "base/result.h"
@@ -7,13 +10,14 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace hangar::admission {
 
 struct ConversionReview {
   std::string uid;
-  std::string desired_api_version;  // "group/version"
-  json::Array objects;
+  std::string desired_api_version;    // "group/version"
+  std::vector<std::string> statuses;  // Of each object, as JSON; empty: it has none.
 };
 
 // InvalidInput says what is wrong with it.

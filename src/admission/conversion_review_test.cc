@@ -9,6 +9,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace hangar::admission {
 namespace {
@@ -22,14 +23,15 @@ Result<ConversionReview> with_request(std::string_view request) {
                   request));
 }
 
-TEST(ConversionReview, IsReadWithItsObjects) {
-  const Result<ConversionReview> review =
-      with_request(R"({"uid": "u", "desiredAPIVersion": "g/v2", "objects": [{"a": 1}, {"b": 2}]})");
+TEST(ConversionReview, IsReadWithTheStatusOfEachObject) {
+  const Result<ConversionReview> review = with_request(
+      R"({"uid": "u", "desiredAPIVersion": "g/v2", "objects": [
+           {"a": 1, "status": {"ready": true}}, {"b": 2}, 3]})");
 
   ASSERT_TRUE(review) << review.error().message();
   EXPECT_EQ(review->uid, "u");
   EXPECT_EQ(review->desired_api_version, "g/v2");
-  EXPECT_EQ(review->objects, json::parse(R"([{"a": 1}, {"b": 2}])")->as_array());
+  EXPECT_EQ(review->statuses, (std::vector<std::string>{R"({"ready":true})", "", ""}));
 }
 
 TEST(ConversionReview, SaysWhatIsWrongWithIt) {

@@ -1,6 +1,8 @@
 #include "admission/kept_objects.h"
 
 #include "base/result.h"
+#include "base/time.h"
+#include "io/loop.h"
 #include "io/task.h"
 #include "json/value.h"
 #include "kube/cache/cache.h"
@@ -11,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <expected>
 #include <stop_token>
@@ -29,10 +32,13 @@ constexpr std::chrono::seconds kDeniedRecheck{5};
 
 }  // namespace
 
-KeptObjects::KeptObjects(Parts parts, kube::Resource kind, std::string keeper)
+KeptObjects::KeptObjects(Parts parts, kube::Resource kind, std::string keeper,
+                         std::string namespace_)
     : parts_(std::move(parts)),
       kind_(std::move(kind)),
       keeper_(std::move(keeper)),
+      namespace_(std::move(namespace_)),
+      applied_(parts_.loop),
       controller_(parts_.loop, parts_.metrics, parts_.log, {.name = "kept-" + kind_.plural},
                   [this](kube::ObjectKey key, std::stop_token stop) {
                     return reconcile(std::move(key), std::move(stop));
@@ -45,14 +51,17 @@ void KeptObjects::want(json::Value object) {
   json::set_at(object, {"apiVersion"}, json::Value(kind_.gvk().api_version()));
   json::set_at(object, {"kind"}, json::Value(kind_.kind));
   json::set_at(object, {"metadata", "labels", kKeptByLabel}, json::Value(keeper_));
+  if (!namespace_.empty()) {
+    json::set_at(object, {"metadata", "namespace"}, json::Value(namespace_));
+  }
   Wanted& wanted = wanted_[name];
   if (wanted.object == object) return;
   wanted = {.object = std::move(object)};
-  controller_.enqueue({.name = std::move(name)});
+  controller_.enqueue(key_of(std::move(name)));
 }
 
 void KeptObjects::drop(const std::string& name) {
-  if (wanted_.erase(name) != 0) controller_.enqueue({.name = name});
+  if (wanted_.erase(name) != 0) controller_.enqueue(key_of(name));
 }
 
 void KeptObjects::keep_no_others() {
@@ -74,10 +83,21 @@ Result<> KeptObjects::check(const std::string& name) const {
 
 void KeptObjects::start() {
   present_ = parts_.cache.subscribe(
-      {.resource = kind_, .label_selector = fmt::format("{}={}", kKeptByLabel, keeper_)},
+      {.resource = kind_,
+       .namespace_ = namespace_,
+       .label_selector = fmt::format("{}={}", kKeptByLabel, keeper_)},
       {.on_delta = [this](const kube::Delta& delta) { controller_.enqueue(delta.object->key()); },
        .on_synced = [this] { look_at_all(); }});
   controller_.start();
+}
+
+io::Task<void> KeptObjects::settle(Duration most) {
+  const std::stop_source late;
+  const io::Loop::Timer limit = parts_.loop.after(most, [late] { late.request_stop(); });
+  const auto is_applied = [](const auto& entry) { return !entry.second.applied_version.empty(); };
+  while (!std::ranges::all_of(wanted_, is_applied)) {
+    if (!co_await applied_.wait(late.get_token())) co_return;
+  }
 }
 
 io::Task<void> KeptObjects::stop() {
@@ -87,7 +107,7 @@ io::Task<void> KeptObjects::stop() {
 
 void KeptObjects::look_at_all() {
   for (const auto& [name, wanted] : wanted_)
-    controller_.enqueue({.name = name});
+    controller_.enqueue(key_of(name));
   if (!present_ || !is_complete_) return;
   for (const kube::ObjectPtr& object : present_->list())
     controller_.enqueue(object->key());
@@ -131,6 +151,7 @@ io::Task<Result<Outcome>> KeptObjects::reconcile(kube::ObjectKey key, std::stop_
   }
   found->second.problem.reset();
   found->second.applied_version = json::string_at(*answer, {"metadata", "resourceVersion"});
+  applied_.notify_all();
   co_return Outcome{};
 }
 

@@ -10,6 +10,8 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
+#include "base/time.h"
+#include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "json/value.h"
@@ -24,6 +26,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace hangar::admission {
 
@@ -39,8 +42,9 @@ class KeptObjects {
     Metrics& metrics;
     Log log;
   };
-  // `kind`: a cluster-scoped kind. `keeper`: the label's value.
-  KeptObjects(Parts parts, kube::Resource kind, std::string keeper);
+  // `keeper`: the label's value. `namespace_`: of all of the objects; empty for a cluster-scoped
+  // kind.
+  KeptObjects(Parts parts, kube::Resource kind, std::string keeper, std::string namespace_ = {});
   KeptObjects(const KeptObjects&) = delete;
   KeptObjects& operator=(const KeptObjects&) = delete;
   // Call stop() before.
@@ -56,6 +60,8 @@ class KeptObjects {
   [[nodiscard]] Result<> check(const std::string& name) const;
 
   void start();
+  // Waits until every wanted object has been applied, but no longer than `most`.
+  [[nodiscard]] io::Task<void> settle(Duration most);
   [[nodiscard]] io::Task<void> stop();
 
  private:
@@ -65,6 +71,9 @@ class KeptObjects {
     std::optional<Error> problem;  // Of the last attempt.
   };
 
+  [[nodiscard]] kube::ObjectKey key_of(std::string name) const {
+    return {.namespace_ = namespace_, .name = std::move(name)};
+  }
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> reconcile(kube::ObjectKey key,
                                                                std::stop_token stop);
   void look_at_all();
@@ -72,7 +81,9 @@ class KeptObjects {
   const Parts parts_;
   const kube::Resource kind_;
   const std::string keeper_;
+  const std::string namespace_;
   std::map<std::string, Wanted> wanted_;
+  io::Event applied_;
   bool is_complete_ = false;  // keep_no_others() was called.
   reconcile::Controller controller_;
   std::unique_ptr<kube::Cache::Subscription> present_;

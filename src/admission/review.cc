@@ -2,6 +2,7 @@
 
 #include "base/invalid.h"
 #include "base/result.h"
+#include "base/utf8.h"
 #include "json/value.h"
 #include "kube/object.h"
 
@@ -48,14 +49,10 @@ int code_for(ErrorKind kind) {
   }
 }
 
-// Cuts between characters only.
 std::string cut(std::string text, std::size_t bytes_max) {
   if (text.size() <= bytes_max) return text;
   constexpr std::string_view kCut = " ...";
-  std::size_t end = bytes_max - kCut.size();
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U)
-    --end;
-  text.resize(end);
+  text.resize(utf8_beginning(text, bytes_max - kCut.size()).size());
   return text.append(kCut);
 }
 

@@ -4,13 +4,15 @@
 #include "base/invalid.h"
 #include "base/limits.h"
 #include "base/result.h"
-#include "io/event.h"
+#include "budget/consumer.h"
+#include "budget/fair_slots.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "io/workers.h"
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -27,34 +29,53 @@ Error too_much(const char* what) {
 }  // namespace
 
 ReviewReader::ReviewReader(io::Loop& loop, io::Workers& workers)
-    : workers_(workers), parsing_(loop, kParsingMax) {}
+    : workers_(workers),
+      parsing_(loop, {.slots = kParsingMax, .waiting_per_tenant_max = kParsingWaitingMax}) {}
 
-io::Task<Result<ReviewReader::Read>> ReviewReader::read(std::string body, std::stop_token stop) {
+io::Task<Result<ReviewReader::Read>> ReviewReader::read(std::string body, std::string source,
+                                                        std::stop_token stop) {
   if (body.size() > kReviewBytesMax) {
     co_return invalid(fmt::format("a review of {} bytes is over the limit of {} MiB", body.size(),
                                   kReviewBytesMax / limits::kMiB));
   }
-  if (bytes_ + body.size() > kReviewsBytesMax) {
+  if (bytes_ + body.size() > kReviewsBytesMax ||
+      bytes_of(source) + body.size() > kSourceReviewsBytesMax) {
     co_return std::unexpected(too_much("the limit of their bytes is reached"));
   }
-  Bytes bytes(*this, body.size());
+  Bytes bytes(*this, source, body.size());
   if (body.size() <= kParsedAtOnceBytesMax) {
     co_return Read{.review = HANGAR_CO_TRY(parse_review(body)), .bytes = std::move(bytes)};
   }
-  Result<Review> review = co_await parse_elsewhere(std::move(body), std::move(stop));
+  Result<Review> review =
+      co_await parse_elsewhere(std::move(body), std::move(source), std::move(stop));
   if (!review) co_return std::unexpected(std::move(review).error());
   co_return Read{.review = *std::move(review), .bytes = std::move(bytes)};
 }
 
-io::Task<Result<Review>> ReviewReader::parse_elsewhere(std::string body, std::stop_token stop) {
-  if (waiting_ >= kParsingWaitingMax) {
+io::Task<Result<Review>> ReviewReader::parse_elsewhere(std::string body, std::string source,
+                                                       std::stop_token stop) {
+  const budget::Consumer consumer{.tenant = budget::Tenant::of_namespace(std::move(source)),
+                                  .name = "review"};
+  const Result<budget::FairSlots::Slot> slot =
+      co_await parsing_.acquire(consumer, {.cost = body.size()}, std::move(stop));
+  if (!slot && slot.error().kind() == ErrorKind::LimitExceeded) {
     co_return std::unexpected(too_much("large ones wait to be read"));
   }
-  ++waiting_;
-  const Result<io::Semaphore::Slot> slot = co_await parsing_.acquire(std::move(stop));
-  --waiting_;
   if (!slot) co_return std::unexpected(slot.error());
-  co_return co_await workers_.run([body = std::move(body)] { return parse_review(body); });
+  co_return co_await workers_.run(consumer,
+                                  [body = std::move(body)] { return parse_review(body); });
+}
+
+std::uint64_t ReviewReader::bytes_of(const std::string& source) const {
+  const auto found = source_bytes_.find(source);
+  return found == source_bytes_.end() ? 0 : found->second;
+}
+
+void ReviewReader::give_back(const std::string& source, std::uint64_t count) {
+  bytes_ -= count;
+  const auto found = source_bytes_.find(source);
+  found->second -= count;
+  if (found->second == 0) source_bytes_.erase(found);
 }
 
 }  // namespace hangar::admission

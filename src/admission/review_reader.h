@@ -1,18 +1,20 @@
 // Reads the bodies of reviews: large ones on a worker, few at a time, and no more bytes than the
-// host can hold. Whoever reaches the webhooks may send them.
-// Loop thread only.
+// host can hold. Whoever reaches the webhooks may send them, so sources (http::ServerRequest) take
+// turns, and one has no more than half of what there is.
+// The thread of its loop only.
 #pragma once
 
 #include "admission/review.h"
 #include "base/limits.h"
 #include "base/result.h"
-#include "io/event.h"
+#include "budget/fair_slots.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "io/workers.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -21,14 +23,15 @@ namespace hangar::admission {
 
 // What the loop parses itself: within a millisecond.
 inline constexpr std::size_t kParsedAtOnceBytesMax = 64 * limits::kKiB;
-// On workers, which run guests, too; and waiting for that.
+// On workers; and waiting for that, of one source.
 inline constexpr std::size_t kParsingMax = 2;
-inline constexpr std::size_t kParsingWaitingMax = 32;
+inline constexpr std::size_t kParsingWaitingMax = 16;
 // Of one review: the object as it is and as it was, and what is said about them. The API server
 // takes requests of 3 MiB.
 inline constexpr std::uint64_t kReviewBytesMax = 2 * 3 * limits::kMiB + limits::kMiB;
 // Of all reviews without an answer. As values they may take a dozen times as much.
 inline constexpr std::uint64_t kReviewsBytesMax = 32 * limits::kMiB;
+inline constexpr std::uint64_t kSourceReviewsBytesMax = kReviewsBytesMax / 2;
 
 class ReviewReader {
  public:
@@ -36,21 +39,27 @@ class ReviewReader {
   class Bytes {
    public:
     Bytes(Bytes&& other) noexcept
-        : reader_(std::exchange(other.reader_, nullptr)), count_(other.count_) {}
+        : reader_(std::exchange(other.reader_, nullptr)),
+          source_(std::move(other.source_)),
+          count_(other.count_) {}
     Bytes(const Bytes&) = delete;
     Bytes& operator=(const Bytes&) = delete;
     Bytes& operator=(Bytes&&) = delete;
     ~Bytes() {
-      if (reader_ != nullptr) reader_->bytes_ -= count_;
+      if (reader_ != nullptr && count_ > 0) reader_->give_back(source_, count_);
     }
 
    private:
     friend class ReviewReader;
-    Bytes(ReviewReader& reader, std::uint64_t count) : reader_(&reader), count_(count) {
+    Bytes(ReviewReader& reader, std::string source, std::uint64_t count)
+        : reader_(&reader), source_(std::move(source)), count_(count) {
+      if (count_ == 0) return;
       reader_->bytes_ += count_;
+      reader_->source_bytes_[source_] += count_;
     }
 
     ReviewReader* reader_;  // Null once moved from.
+    std::string source_;
     std::uint64_t count_;
   };
   struct Read {
@@ -65,15 +74,19 @@ class ReviewReader {
 
   // Errors, for the sender: InvalidInput as of parse_review(), or too large for any review;
   // Unavailable: too much is under way; Cancelled.
-  [[nodiscard]] io::Task<Result<Read>> read(std::string body, std::stop_token stop);
+  [[nodiscard]] io::Task<Result<Read>> read(std::string body, std::string source,
+                                            std::stop_token stop);
 
  private:
-  [[nodiscard]] io::Task<Result<Review>> parse_elsewhere(std::string body, std::stop_token stop);
+  [[nodiscard]] io::Task<Result<Review>> parse_elsewhere(std::string body, std::string source,
+                                                         std::stop_token stop);
+  [[nodiscard]] std::uint64_t bytes_of(const std::string& source) const;
+  void give_back(const std::string& source, std::uint64_t count);
 
   io::Workers& workers_;
-  io::Semaphore parsing_;
-  std::size_t waiting_ = 0;
+  budget::FairSlots parsing_;  // A source is a tenant.
   std::uint64_t bytes_ = 0;
+  std::map<std::string, std::uint64_t> source_bytes_;  // Of those that hold any.
 };
 
 }  // namespace hangar::admission

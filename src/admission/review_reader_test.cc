@@ -1,6 +1,7 @@
 #include "admission/review_reader.h"
 
 #include "admission/review.h"
+#include "base/consumer.h"
 #include "base/result.h"
 #include "io/loop.h"
 #include "io/task.h"
@@ -36,9 +37,9 @@ class ReviewReaderTest : public ::testing::Test {
   using Outcome = std::optional<Result<ReviewReader::Read>>;
 
   // What becomes of one body; nothing yet.
-  Outcome& read(std::string body) {
+  Outcome& read(std::string body, std::string source = "10.0.0.1") {
     Outcome& outcome = outcomes_.emplace_back();
-    loop_.spawn(read_into(std::move(body), outcome));
+    loop_.spawn(read_into(std::move(body), std::move(source), outcome));
     return outcome;
   }
   void run_ready() {
@@ -51,7 +52,7 @@ class ReviewReaderTest : public ::testing::Test {
   }
   // Until release(), no other work gets a worker.
   void occupy_workers() {
-    workers_.submit([held = released_.get_future().share()] { held.wait(); });
+    workers_.submit(unnamed_consumer(), [held = released_.get_future().share()] { held.wait(); });
   }
   void release() { released_.set_value(); }
 
@@ -63,8 +64,8 @@ class ReviewReaderTest : public ::testing::Test {
   std::list<Outcome> outcomes_;
 
  private:
-  io::Task<void> read_into(std::string body, Outcome& outcome) {
-    outcome.emplace(co_await reader_.read(std::move(body), stop_.get_token()));
+  io::Task<void> read_into(std::string body, std::string source, Outcome& outcome) {
+    outcome.emplace(co_await reader_.read(std::move(body), std::move(source), stop_.get_token()));
   }
 };
 
@@ -90,36 +91,55 @@ TEST_F(ReviewReaderTest, ParsesLargeBodiesElsewhereAndSmallOnesAtOnce) {
   EXPECT_EQ((*large)->review.uid, "u1");
 }
 
-TEST_F(ReviewReaderTest, BoundsHowManyWaitToBeParsed) {
+TEST_F(ReviewReaderTest, BoundsHowManyOfOneSourceWaitToBeParsed) {
   occupy_workers();
-  for (std::size_t i = 0; i < kParsingMax + kParsingWaitingMax; ++i)
+  // One of them is at the worker: the other place is for somebody else.
+  for (std::size_t i = 0; i < 1 + kParsingWaitingMax; ++i)
     read(body_of(kParsedAtOnceBytesMax));
 
   const auto& one_more = read(body_of(kParsedAtOnceBytesMax));
   const auto& small = read(body_of(100));
+  const auto& anothers = read(body_of(kParsedAtOnceBytesMax), "10.0.0.2");
   run_ready();
 
   EXPECT_THAT(refusal_of(one_more, ErrorKind::Unavailable), HasSubstr("wait to be read"));
   EXPECT_TRUE(small && *small);
+  EXPECT_FALSE(anothers) << "it is at the workers";
   release();
   run_until_all_ended();
+  EXPECT_TRUE(anothers && *anothers);
 }
 
 TEST_F(ReviewReaderTest, BoundsTheBytesOfReviewsWithoutAnAnswer) {
   const std::string body = body_of(kReviewBytesMax - 1000);
   const std::size_t fitting = kReviewsBytesMax / body.size();
   for (std::size_t i = 0; i < fitting; ++i)
-    read(body);
+    read(body, fmt::format("10.0.0.{}", i % 2));
   run_until_all_ended();
 
-  const auto& one_more = read(body);
+  const auto& one_more = read(body, "10.0.0.9");
   run_until_all_ended();
   EXPECT_THAT(refusal_of(one_more, ErrorKind::Unavailable), HasSubstr("limit of their bytes"));
 
   outcomes_.pop_front();  // That one is answered.
-  const auto& later = read(body);
+  const auto& later = read(body, "10.0.0.9");
   run_until_all_ended();
   EXPECT_TRUE(later && *later);
+}
+
+TEST_F(ReviewReaderTest, LeavesHalfOfTheBytesToOtherSources) {
+  const std::string body = body_of(kReviewBytesMax - 1000);
+  const std::size_t fitting = kSourceReviewsBytesMax / body.size();
+  for (std::size_t i = 0; i < fitting; ++i)
+    read(body);
+  run_until_all_ended();
+
+  const auto& one_more = read(body);
+  const auto& anothers = read(body, "10.0.0.2");
+  run_until_all_ended();
+
+  EXPECT_THAT(refusal_of(one_more, ErrorKind::Unavailable), HasSubstr("limit of their bytes"));
+  EXPECT_TRUE(anothers && *anothers);
 }
 
 TEST_F(ReviewReaderTest, RefusesWhatIsTooLargeForAReview) {

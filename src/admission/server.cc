@@ -1,15 +1,18 @@
 #include "admission/server.h"
 
+#include "admission/limits.h"
 #include "admission/review.h"
 #include "admission/review_reader.h"
-#include "base/limits.h"
+#include "base/assert.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
 #include "base/seconds.h"
 #include "base/time.h"
 #include "http/client.h"
+#include "http/limits.h"
 #include "http/server.h"
+#include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "io/workers.h"
@@ -17,22 +20,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 namespace hangar::admission {
 
 namespace {
 
-// A conversion is of all objects of a list, or a page of it: as many bytes as the converter may
-// print. A review is smaller (review_reader.h).
-constexpr std::uint64_t kBodyBytesMax = limits::kFlightOutputBytesMax;
+constexpr std::uint64_t kBodyBytesMax = limits::kConversionBytesMax;
 // Of all requests without an answer.
 constexpr std::uint64_t kBodiesBytesMax = 4 * kBodyBytesMax;
 // The API server's own default, and what it accepts at most.
@@ -43,22 +48,13 @@ constexpr std::chrono::milliseconds kOnTheWay{1000};
 // For conversions the API server waits for half a minute, and does not send a timeout.
 constexpr std::chrono::seconds kConversionMax = kTimeoutMax - std::chrono::seconds(5);
 constexpr std::chrono::seconds kStopGrace{10};
-
-// For readers of the API server's log, and of the error that it makes of a 401.
-constexpr std::string_view kWhoAreYou =
-    "this webhook takes reviews from the API server alone: name a client certificate that "
-    "webhook-client-ca-file has signed in the AdmissionConfiguration of the API server";
+// How long the main loop may be silent after a request was due. Less than kOnTheWay.
+constexpr std::chrono::milliseconds kSilenceMax{250};
 
 bool is_caller(const Callers& callers, const std::optional<std::string>& name) {
   if (!callers.must_authenticate) return true;
   return name &&
          (callers.names.empty() || std::ranges::find(callers.names, *name) != callers.names.end());
-}
-
-http::Response text(int status, std::string body) {
-  return {.status = status,
-          .headers = {{"Content-Type", "text/plain; charset=utf-8"}},
-          .body = std::move(body) + "\n"};
 }
 
 // The entry whose path is `path`, or the longest prefix of it that ends with '/'.
@@ -84,9 +80,15 @@ const Entry* entry_for(const std::map<std::string, Entry, std::less<>>& entries,
 
 }  // namespace
 
-Duration time_for(std::string_view query) {
+http::Response in_words(int status, std::string text) {
+  return {.status = status,
+          .headers = {{"Content-Type", "text/plain; charset=utf-8"}},
+          .body = std::move(text) + "\n"};
+}
+
+Duration time_for(std::string_view query, Duration otherwise) {
   constexpr std::string_view kName = "timeout=";
-  Duration timeout = kTimeoutDefault;
+  Duration timeout = otherwise;
   while (!query.empty()) {
     const std::size_t end = std::min(query.find('&'), query.size());
     const std::string_view pair = query.substr(0, end);
@@ -98,115 +100,287 @@ Duration time_for(std::string_view query) {
   return timeout > 2 * kOnTheWay ? timeout - kOnTheWay : timeout / 2;
 }
 
-Server::Server(io::Loop& loop, io::Workers& workers, Metrics& metrics, Log log, Callers callers)
-    : loop_(loop),
-      reader_(loop, workers),
-      metrics_(metrics),
-      seconds_(metrics.histogram("hangar_admission_review_seconds",
-                                 "Time of one review by an admission webhook, in seconds.",
-                                 latency_buckets())),
-      conversion_seconds_(metrics.histogram(
-          "hangar_conversion_seconds",
-          "Time of one conversion of objects between versions of their kind, in seconds.",
-          latency_buckets())),
-      log_(std::move(log)),
-      callers_(std::move(callers)) {}
+// What both threads know. The paths do not change once it listens.
+struct Server::Shared {
+  Shared(io::Loop& main_in, Metrics& metrics_in, Log log_in, Callers callers_in)
+      : main(main_in),
+        metrics(metrics_in),
+        seconds(metrics.histogram("hangar_admission_review_seconds",
+                                  "Time of one review by an admission webhook, in seconds.",
+                                  latency_buckets())),
+        conversion_seconds(metrics.histogram(
+            "hangar_conversion_seconds",
+            "Time of one conversion of objects between versions of their kind, in seconds.",
+            latency_buckets())),
+        log(std::move(log_in)),
+        callers(std::move(callers_in)) {}
+
+  io::Loop& main;
+  Metrics& metrics;
+  Histogram& seconds;
+  Histogram& conversion_seconds;
+  const Log log;
+  const Callers callers;
+  std::map<std::string, Reviewer, std::less<>> reviewers;
+  std::map<std::string, Converter, std::less<>> converters;
+  std::map<std::string, Passer, std::less<>> passers;
+  std::atomic<bool> is_leaving = false;
+};
+
+// The thread that speaks with clients. Constructed and destroyed on the main thread; everything
+// else is its own thread's, once that runs.
+class Server::Door {
+ public:
+  explicit Door(Shared& shared) : shared_(shared), parser_(loop_, 1), reader_(loop_, parser_) {
+    loop_.observe({.on_exception = [this](const Error& error, std::string_view) {
+      shared_.log.error("a task was ended by an exception", {{"error", error.message()}});
+    }});
+  }
+  Door(const Door&) = delete;
+  Door& operator=(const Door&) = delete;
+  ~Door() { loop_.stop(); }
+
+  // Starts the thread if it listens.
+  Result<> open(const std::string& address, http::ServerOptions::Tls certificate) {
+    HANGAR_TRY(http::listen_with(
+        server_, loop_, address,
+        {.tls = std::move(certificate),
+         .body_bytes_max = kBodyBytesMax,
+         .bodies_bytes_max = kBodiesBytesMax,
+         .source_connections_max = limits::kServerConnectionsMax / 2,
+         .source_bodies_bytes_max = kBodiesBytesMax / 2},
+        [this](http::ServerRequest request) { return answer(std::move(request)); }, shared_.log));
+    port_ = server_->port();
+    thread_ = std::jthread([this] { loop_.run(); });
+    return {};
+  }
+
+  // The rest is for the main thread.
+
+  [[nodiscard]] std::uint16_t port() const { return port_; }
+
+  Result<> show(http::ServerOptions::Tls certificate) {
+    HANGAR_TRY(http::check_certificate(certificate));
+    loop_.post([this, certificate = std::move(certificate)]() mutable {
+      const Result<> shown = server_->set_certificate(std::move(certificate));
+      HANGAR_ASSERT(shown.has_value(), "it was checked");
+    });
+    return {};
+  }
+
+  io::Task<void> close() {
+    if (std::exchange(is_closed_, true)) co_return;
+    const io::OneShot<bool> ended(shared_.main);
+    loop_.post(
+        [this, given = io::OneShot<bool>(ended)]() mutable { loop_.spawn(end(std::move(given))); });
+    co_await ended.wait();
+  }
+
+ private:
+  io::Task<void> end(io::OneShot<bool> ended) {
+    co_await server_->stop(kStopGrace);
+    // The last reference goes back to the main loop, since only one thread may use a OneShot.
+    shared_.main.post([done = std::move(ended)] { done.set(true); });
+    loop_.stop();
+  }
+
+  io::Task<http::Response> answer(http::ServerRequest request);
+  io::Task<http::Response> review(const Reviewer& reviewer, std::string name,
+                                  http::ServerRequest request);
+  io::Task<http::Response> convert(const Converter& converter, std::string name,
+                                   http::ServerRequest request);
+  io::Task<http::Response> pass(const Passer& passer, std::string path,
+                                http::ServerRequest request);
+
+  template <class T>
+  using Work = std::move_only_function<io::Task<Result<T>>(std::stop_token stop)>;
+  // Calls `work` on the main loop, and stops it when it is due.
+  template <class T>
+  io::Task<Result<T>> ask_main(Work<T> work, Instant due);
+  template <class T>
+  io::Task<void> work_on_main(Work<T> work, Instant due, io::OneShot<Result<T>> told);
+
+  Shared& shared_;
+  io::Loop loop_;
+  io::Workers parser_;
+  ReviewReader reader_;
+  std::unique_ptr<http::Server> server_;
+  std::uint16_t port_ = 0;
+  bool is_closed_ = false;  // Of the main thread.
+  std::jthread thread_;
+};
+
+Server::Server(io::Loop& main, Metrics& metrics, Log log, Callers callers)
+    : shared_(std::make_unique<Shared>(main, metrics, std::move(log), std::move(callers))) {}
 
 Server::~Server() = default;
 
 void Server::review_at(std::string path, Reviewer reviewer) {
-  reviewers_[std::move(path)] = std::move(reviewer);
+  HANGAR_ASSERT(!door_, "its thread reads the paths");
+  shared_->reviewers[std::move(path)] = std::move(reviewer);
 }
 
 void Server::convert_at(std::string path, Converter converter) {
-  converters_[std::move(path)] = std::move(converter);
+  HANGAR_ASSERT(!door_, "its thread reads the paths");
+  shared_->converters[std::move(path)] = std::move(converter);
+}
+
+void Server::pass_at(std::string path, Passer passer) {
+  HANGAR_ASSERT(!door_, "its thread reads the paths");
+  shared_->passers[std::move(path)] = std::move(passer);
 }
 
 Result<> Server::listen(const std::string& address, http::ServerOptions::Tls certificate) {
-  return http::listen_with(
-      server_, loop_, address,
-      {.tls = std::move(certificate),
-       .body_bytes_max = kBodyBytesMax,
-       .bodies_bytes_max = kBodiesBytesMax},
-      [this](http::ServerRequest request) { return answer(std::move(request)); }, log_);
+  if (door_) return door_->show(std::move(certificate));
+  auto door = std::make_unique<Door>(*shared_);
+  HANGAR_TRY(door->open(address, std::move(certificate)));
+  door_ = std::move(door);
+  return {};
+}
+
+std::uint16_t Server::port() const {
+  return door_->port();
+}
+
+void Server::leave() {
+  shared_->is_leaving = true;
+}
+
+bool Server::is_leaving() const {
+  return shared_->is_leaving;
 }
 
 io::Task<void> Server::stop() {
   leave();
-  if (server_) co_await server_->stop(kStopGrace);
+  if (door_) co_await door_->close();
 }
 
-io::Task<http::Response> Server::answer(http::ServerRequest request) {
-  if (request.path == "/live") co_return text(200, "ok");
+io::Task<http::Response> Server::Door::answer(http::ServerRequest request) {
+  if (request.path == "/live") co_return in_words(200, "ok");
   if (request.path == "/ready") {
-    if (is_leaving_) co_return text(503, "this host is ending");
-    co_return text(200, "ok");
+    if (shared_.is_leaving) co_return in_words(503, "this host is ending");
+    co_return in_words(200, "ok");
   }
   std::string rest;
-  if (const Reviewer* const reviewer = entry_for(reviewers_, request.path, rest)) {
-    if (request.method != "POST") co_return text(405, "send an AdmissionReview by POST");
-    if (!is_caller(callers_, request.client_name)) co_return text(401, std::string(kWhoAreYou));
+  if (const Reviewer* const reviewer = entry_for(shared_.reviewers, request.path, rest)) {
+    if (request.method != "POST") co_return in_words(405, "send an AdmissionReview by POST");
+    if (!is_caller(shared_.callers, request.client_name)) {
+      co_return in_words(401, std::string(kWhoAreYou));
+    }
     co_return co_await review(*reviewer, std::move(rest), std::move(request));
   }
-  if (const Converter* const converter = entry_for(converters_, request.path, rest)) {
-    if (request.method != "POST") co_return text(405, "send a ConversionReview by POST");
+  if (const Converter* const converter = entry_for(shared_.converters, request.path, rest)) {
+    if (request.method != "POST") co_return in_words(405, "send a ConversionReview by POST");
     co_return co_await convert(*converter, std::move(rest), std::move(request));
   }
-  co_return text(404, "there is no webhook at this path");
+  if (const Passer* const passer = entry_for(shared_.passers, request.path, rest)) {
+    if (request.method != "POST") co_return in_words(405, "send a review by POST");
+    co_return co_await pass(*passer, std::move(rest), std::move(request));
+  }
+  co_return in_words(404, "there is no webhook at this path");
 }
 
-io::Task<http::Response> Server::review(Reviewer reviewer, std::string name,
-                                        http::ServerRequest request) {
+io::Task<http::Response> Server::Door::review(const Reviewer& reviewer, std::string name,
+                                              http::ServerRequest request) {
   const Instant begin = io::Loop::now();
   const auto count = [this](const char* result) {
-    metrics_
+    shared_.metrics
         .counter("hangar_admission_reviews_total", "Reviews by admission webhooks, by result.",
                  {{"result", result}})
         .add();
   };
-  const Duration time = time_for(request.query);
-  std::stop_source stop;
-  const io::Loop::Timer limit = loop_.after(time, [stop]() mutable { stop.request_stop(); });
+  const Duration time = time_for(request.query, kTimeoutDefault);
+  const std::stop_source stop;
+  const io::Loop::Timer limit = loop_.after(time, [stop] { stop.request_stop(); });
   Result<ReviewReader::Read> read =
-      co_await reader_.read(std::move(request.body), stop.get_token());
+      co_await reader_.read(std::move(request.body), std::move(request.source), stop.get_token());
   if (!read) {
     const bool is_malformed = read.error().kind() == ErrorKind::InvalidInput;
     count(is_malformed ? "malformed" : "crowded");
-    co_return text(is_malformed ? 400 : 503, read.error().message());
+    co_return in_words(is_malformed ? 400 : 503, read.error().message());
   }
-  read->review.is_authenticated = callers_.must_authenticate;
+  read->review.is_authenticated = shared_.callers.must_authenticate;
   const std::string uid = read->review.uid;
-  Result<Decision> decision =
-      co_await reviewer(std::move(read->review), std::move(name), stop.get_token());
-  if (!decision && stop.stop_requested()) {
+  Result<Decision> decision = co_await ask_main<Decision>(
+      [&reviewer, review = std::move(read->review),
+       name = std::move(name)](std::stop_token stopping) mutable {
+        return reviewer(std::move(review), std::move(name), std::move(stopping));
+      },
+      begin + time);
+  const Duration took = io::Loop::now() - begin;
+  if (!decision && took >= time) {
     decision = refusal(Error(ErrorKind::Unavailable,
                              fmt::format("the review was not done within {}: {}",
                                          to_go_duration(time), decision.error().message())));
   } else if (!decision) {
     decision = refusal(decision.error());
   }
-  seconds_.observe(in_seconds(io::Loop::now() - begin));
+  shared_.seconds.observe(in_seconds(took));
   count(decision->is_allowed ? "allowed" : "denied");
   co_return http::Response{.status = 200,
                            .headers = {{"Content-Type", "application/json"}},
                            .body = answer_to(uid, *decision)};
 }
 
-io::Task<http::Response> Server::convert(Converter converter, std::string name,
-                                         http::ServerRequest request) {
+io::Task<http::Response> Server::Door::convert(const Converter& converter, std::string name,
+                                               http::ServerRequest request) {
   const Instant begin = io::Loop::now();
-  std::stop_source stop;
-  const io::Loop::Timer limit =
-      loop_.after(kConversionMax, [stop]() mutable { stop.request_stop(); });
-  Result<std::string> answer =
-      co_await converter(std::move(request.body), std::move(name), stop.get_token());
-  conversion_seconds_.observe(in_seconds(io::Loop::now() - begin));
+  Result<std::string> answer = co_await ask_main<std::string>(
+      [&converter, body = std::move(request.body),
+       name = std::move(name)](std::stop_token stopping) mutable {
+        return converter(std::move(body), std::move(name), std::move(stopping));
+      },
+      begin + kConversionMax);
+  shared_.conversion_seconds.observe(in_seconds(io::Loop::now() - begin));
   if (!answer) {
     const bool is_crowded = answer.error().kind() == ErrorKind::Unavailable;
-    co_return text(is_crowded ? 503 : 400, answer.error().message());
+    co_return in_words(is_crowded ? 503 : 400, answer.error().message());
   }
   co_return http::Response{
       .status = 200, .headers = {{"Content-Type", "application/json"}}, .body = *std::move(answer)};
+}
+
+io::Task<http::Response> Server::Door::pass(const Passer& passer, std::string path,
+                                            http::ServerRequest request) {
+  const Instant begin = io::Loop::now();
+  // Reviews say how long they may take, conversions do not.
+  const Duration time = time_for(request.query, kConversionMax);
+  Passed passed{.path = std::move(path),
+                .query = std::move(request.query),
+                .body = std::move(request.body),
+                .is_caller = is_caller(shared_.callers, request.client_name)};
+  Result<http::Response> answer = co_await ask_main<http::Response>(
+      [&passer, passed = std::move(passed)](std::stop_token stopping) mutable {
+        return passer(std::move(passed), std::move(stopping));
+      },
+      begin + time);
+  if (!answer) co_return in_words(503, answer.error().message());
+  co_return *std::move(answer);
+}
+
+template <class T>
+io::Task<Result<T>> Server::Door::ask_main(Work<T> work, Instant due) {
+  const io::OneShot<Result<T>> told(loop_);
+  const io::Loop::Timer limit = loop_.after(due + kSilenceMax - io::Loop::now(), [told] {
+    told.set(fail(ErrorKind::Unavailable, "the host is busy: try again"));
+  });
+  shared_.main.post(
+      [this, work = std::move(work), due, given = io::OneShot<Result<T>>(told)]() mutable {
+        shared_.main.spawn(work_on_main<T>(std::move(work), due, std::move(given)));
+      });
+  co_return co_await told.wait();
+}
+
+template <class T>
+io::Task<void> Server::Door::work_on_main(Work<T> work, Instant due, io::OneShot<Result<T>> told) {
+  const std::stop_source stop;
+  const Duration left = std::max<Duration>(due - io::Loop::now(), Duration::zero());
+  const io::Loop::Timer limit = shared_.main.after(left, [stop] { stop.request_stop(); });
+  Result<T> result = co_await work(stop.get_token());
+  // The last reference goes back to the thread of the OneShot, since no other may use it.
+  loop_.post([done = std::move(told), result = std::move(result)]() mutable {
+    done.set(std::move(result));
+  });
 }
 
 }  // namespace hangar::admission

@@ -5,11 +5,16 @@
 // `?timeout=`), if need be as a refusal that says so. A malformed review gets 400 and a message,
 // any other path gets 404. A slow client delays no other (http/server.h). More reviews than the
 // host can hold get 503 and a message (review_reader.h).
-// Loop thread only.
+//
+// Connections, handshakes, probes and the reading of reviews have a thread of their own, and large
+// reviews another one, so that strangers cost the main loop nothing. Only complete reviews of known
+// senders (Callers) come to the main loop, where reviewers work. While it hangs, reviews are
+// answered in time all the same: as refusals.
+//
+// Main loop only.
 #pragma once
 
 #include "admission/review.h"
-#include "admission/review_reader.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
@@ -17,11 +22,9 @@
 #include "http/server.h"
 #include "io/loop.h"
 #include "io/task.h"
-#include "io/workers.h"
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -39,6 +42,17 @@ using Reviewer = std::function<io::Task<Result<Decision>>(Review review, std::st
 using Converter = std::function<io::Task<Result<std::string>>(std::string body, std::string name,
                                                               std::stop_token stop)>;
 
+// A review or a conversion that somebody else reads and answers, such as the guest of an operator.
+struct Passed {
+  std::string path;   // Below the prefix.
+  std::string query;  // The API server says here how long it waits.
+  std::string body;
+  // The sender has proved to be the API server, or nobody needs to. A conversion never does.
+  bool is_caller = false;
+};
+// Once `stop` is requested, it ends soon. An error is answered with 503 and its message.
+using Passer = std::function<io::Task<Result<http::Response>>(Passed passed, std::stop_token stop)>;
+
 // Which clients may send reviews. The API server shows a certificate if its AdmissionConfiguration
 // has one for this webhook; for conversions it never does.
 struct Callers {
@@ -48,48 +62,50 @@ struct Callers {
 
 class Server {
  public:
-  // `workers` read large reviews.
-  Server(io::Loop& loop, io::Workers& workers, Metrics& metrics, Log log, Callers callers = {});
+  // Does no I/O. `main` outlives this object, and has ended or has no request of it any more when
+  // this object is destroyed (stop()).
+  Server(io::Loop& main, Metrics& metrics, Log log, Callers callers = {});
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
+  // Waits for its threads.
   ~Server();
 
   // A path that ends with '/' is for all paths below it; the longest match counts. Before listen().
   void review_at(std::string path, Reviewer reviewer);
   void convert_at(std::string path, Converter converter);
+  // Bodies are not read here, and answers are sent as they are.
+  void pass_at(std::string path, Passer passer);
 
   // Listens from the first call on, and shows this certificate. Errors as of http::Server.
   [[nodiscard]] Result<> listen(const std::string& address, http::ServerOptions::Tls certificate);
-  [[nodiscard]] bool is_listening() const { return server_ != nullptr; }
+  [[nodiscard]] bool is_listening() const { return door_ != nullptr; }
+  // The port it listens on, after listen().
+  [[nodiscard]] std::uint16_t port() const;
 
   // /ready fails from now on. Requests are answered as before.
-  void leave() { is_leaving_ = true; }
-  [[nodiscard]] bool is_leaving() const { return is_leaving_; }
-  // Lets running requests finish.
+  void leave();
+  [[nodiscard]] bool is_leaving() const;
+  // Lets running requests finish. Once is enough.
   [[nodiscard]] io::Task<void> stop();
 
  private:
-  [[nodiscard]] io::Task<http::Response> answer(http::ServerRequest request);
-  [[nodiscard]] io::Task<http::Response> review(Reviewer reviewer, std::string name,
-                                                http::ServerRequest request);
-  [[nodiscard]] io::Task<http::Response> convert(Converter converter, std::string name,
-                                                 http::ServerRequest request);
+  class Door;
+  struct Shared;
 
-  io::Loop& loop_;
-  ReviewReader reader_;
-  Metrics& metrics_;
-  Histogram& seconds_;
-  Histogram& conversion_seconds_;
-  const Log log_;
-  const Callers callers_;
-  std::map<std::string, Reviewer, std::less<>> reviewers_;
-  std::map<std::string, Converter, std::less<>> converters_;
-  std::unique_ptr<http::Server> server_;  // Null until listen().
-  bool is_leaving_ = false;
+  const std::unique_ptr<Shared> shared_;
+  std::unique_ptr<Door> door_;  // Null until listen().
 };
 
+// For readers of the API server's log, and of the error that it makes of a 401.
+inline constexpr std::string_view kWhoAreYou =
+    "this webhook takes reviews from the API server alone: name a client certificate that "
+    "webhook-client-ca-file has signed in the AdmissionConfiguration of the API server";
+
+// A short text as an answer, for whoever reads the API server's errors.
+[[nodiscard]] http::Response in_words(int status, std::string text);
+
 // How long a reviewer may take, from the query of the API server's request: a little less than the
-// API server waits.
-[[nodiscard]] Duration time_for(std::string_view query);
+// API server waits. `otherwise`: what the API server waits for if it does not say.
+[[nodiscard]] Duration time_for(std::string_view query, Duration otherwise);
 
 }  // namespace hangar::admission

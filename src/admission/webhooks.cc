@@ -5,6 +5,8 @@
 #include "admission/server.h"
 #include "base/base64.h"
 #include "base/result.h"
+#include "http/authority.h"
+#include "http/listen_address.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "json/value.h"
@@ -19,6 +21,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -30,8 +33,11 @@ namespace hangar::admission {
 
 namespace {
 
+constexpr std::string_view kHttps = "https://";
 constexpr std::string_view kInjectAnnotation = "cert-manager.io/inject-ca-from";
 constexpr std::chrono::seconds kOwnerAgain{10};
+// For one write. The host ends without it when the API server is away.
+constexpr std::chrono::seconds kWithdrawalMax{2};
 
 kube::Resource policy_resource() {
   return {.group = "admissionregistration.k8s.io",
@@ -45,6 +51,24 @@ kube::Resource binding_resource() {
           .version = "v1",
           .plural = "validatingadmissionpolicybindings",
           .kind = "ValidatingAdmissionPolicyBinding"};
+}
+
+kube::Resource slice_resource() {
+  return {.group = "discovery.k8s.io",
+          .version = "v1",
+          .plural = "endpointslices",
+          .kind = "EndpointSlice",
+          .namespaced = true};
+}
+
+// The names that the certificate must have.
+std::vector<std::string> all_names(const Reach& reach, const LeaderReach& leader) {
+  std::vector<std::string> names;
+  if (reach.is_set()) names = reach.server_names();
+  if (leader.service.is_set()) {
+    std::ranges::move(leader.service.server_names(), std::back_inserter(names));
+  }
+  return names;
 }
 
 Result<std::uint16_t> port_in(std::string_view digits, std::string_view text) {
@@ -64,15 +88,6 @@ KeptObjects::Parts keeping(const Webhooks::Parts& parts) {
           .log = parts.log};
 }
 
-// The position of the colon before the port, or the end. An IPv6 address in brackets has colons,
-// too.
-std::size_t colon_in(std::string_view host) {
-  const std::size_t colon = host.rfind(':');
-  return colon == std::string_view::npos || host.find(']', colon) != std::string_view::npos
-             ? host.size()
-             : colon;
-}
-
 }  // namespace
 
 kube::Resource configuration_resource() {
@@ -83,18 +98,18 @@ kube::Resource configuration_resource() {
 }
 
 Result<Reach> parse_url(std::string_view text) {
-  constexpr std::string_view kScheme = "https://";
+  const auto refused = [text](std::string_view why) {
+    return fail(
+        ErrorKind::InvalidInput,
+        fmt::format("\"{}\" is not a URL such as https://host:9443, without a path{}", text, why));
+  };
   std::string_view host = text;
-  const bool is_https = host.starts_with(kScheme);
-  if (is_https) host.remove_prefix(kScheme.size());
+  if (!host.starts_with(kHttps)) return refused("");
+  host.remove_prefix(kHttps.size());
   if (host.ends_with('/')) host.remove_suffix(1);
-  if (!is_https || host.empty() || host.find_first_of("/?#@") != std::string_view::npos) {
-    return fail(ErrorKind::InvalidInput,
-                fmt::format("\"{}\" is not a URL such as https://host:9443, without a path", text));
-  }
-  const std::size_t colon = colon_in(host);
-  if (colon < host.size()) std::ignore = HANGAR_TRY(port_in(host.substr(colon + 1), text));
-  return Reach{.url = fmt::format("{}{}", kScheme, host)};
+  const Result<http::Authority> server = http::parse_authority(host);
+  if (!server) return refused(fmt::format(": {}", server.error().message()));
+  return Reach{.url = fmt::format("{}{}", kHttps, server->to_string())};
 }
 
 Result<Reach> parse_service(std::string_view text) {
@@ -114,10 +129,10 @@ Result<Reach> parse_service(std::string_view text) {
 
 std::vector<std::string> Reach::server_names() const {
   if (url.empty()) return {fmt::format("{}.{}.svc", service_name, service_namespace)};
-  std::string_view host = std::string_view(url).substr(std::string_view("https://").size());
-  host = host.substr(0, colon_in(host));
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  return {std::string(host)};
+  Result<http::Authority> server =
+      http::parse_authority(std::string_view(url).substr(kHttps.size()));
+  if (!server) return {};
+  return {std::move(server->host)};
 }
 
 json::Value Reach::client_config(std::string_view path, std::string_view authorities_pem) const {
@@ -137,20 +152,21 @@ json::Value Reach::client_config(std::string_view path, std::string_view authori
 Webhooks::Webhooks(Parts parts, Options options)
     : parts_(std::move(parts)),
       options_(std::move(options)),
-      server_(parts_.loop, parts_.workers, parts_.metrics, parts_.log,
+      server_(parts_.loop, parts_.metrics, parts_.log,
               {.must_authenticate = !options_.client_authorities.empty(),
                .names = options_.client_names}),
       certificate_(parts_.loop, parts_.client, parts_.log,
                    {.files = options_.certificate,
                     .namespace_ = options_.namespace_,
                     .secret = options_.secret,
-                    .names = options_.reach.is_set() ? options_.reach.server_names()
-                                                     : std::vector<std::string>(),
+                    .names = all_names(options_.reach, options_.leader),
                     .client_authorities = options_.client_authorities},
                    [this](const ServerCertificate& one) { on_certificate(one); }),
       kept_(keeping(parts_), configuration_resource(), options_.namespace_),
       policies_(keeping(parts_), policy_resource(), options_.namespace_),
-      bindings_(keeping(parts_), binding_resource(), options_.namespace_) {}
+      bindings_(keeping(parts_), binding_resource(), options_.namespace_),
+      slices_(keeping(parts_), slice_resource(), options_.namespace_,
+              options_.leader.service.service_namespace) {}
 
 Webhooks::~Webhooks() = default;
 
@@ -169,8 +185,9 @@ void Webhooks::drop(const std::string& name) {
 
 void Webhooks::want_policy(json::Value policy, json::Value binding) {
   if (!is_on()) return;
-  policy_ = std::move(policy);
-  binding_ = std::move(binding);
+  std::string name(json::string_at(policy, {"metadata", "name"}));
+  wanted_policies_.insert_or_assign(
+      std::move(name), Policy{.policy = std::move(policy), .binding = std::move(binding)});
   put_all();
 }
 
@@ -188,6 +205,8 @@ void Webhooks::lead() {
   if (!is_on()) return;
   is_leading_ = true;
   parts_.loop.spawn(find_owner());
+  if (options_.leader.service.is_set()) slices_.start();
+  if (!options_.has_reviews) return;
   kept_.start();
   policies_.start();
   bindings_.start();
@@ -205,11 +224,19 @@ io::Task<void> Webhooks::stop() {
     server_.leave();
     // Requests arrive until endpoints and proxies have learned that this host leaves.
     std::ignore = co_await parts_.loop.sleep(options_.drain, {});
+    // Until another host leads, the API server then fails at once instead of waiting for this one.
+    if (is_leading_ && options_.leader.service.is_set()) {
+      is_leading_endpoint_ = false;
+      put_leader();
+      co_await slices_.settle(kWithdrawalMax);
+    }
     co_await server_.stop();
     co_await certificate_.stop();
   }
   stop_.request_stop();
   if (!is_leading_) co_return;
+  if (options_.leader.service.is_set()) co_await slices_.stop();
+  if (!options_.has_reviews) co_return;
   co_await kept_.stop();
   co_await policies_.stop();
   co_await bindings_.stop();
@@ -225,7 +252,17 @@ void Webhooks::on_certificate(const ServerCertificate& certificate) {
   const bool is_another = authorities_pem_ != certificate.authorities_pem;
   authorities_pem_ = certificate.authorities_pem;
   put_all();
-  if (is_another && address_changed_) address_changed_();
+  if (!is_another) return;
+  for (const auto& [feature, changed] : address_changed_)
+    changed();
+}
+
+void Webhooks::on_address_change(std::string_view feature, std::function<void()> changed) {
+  if (changed) {
+    address_changed_[std::string(feature)] = std::move(changed);
+  } else if (const auto found = address_changed_.find(feature); found != address_changed_.end()) {
+    address_changed_.erase(found);
+  }
 }
 
 void Webhooks::keep_no_others() {
@@ -236,10 +273,13 @@ void Webhooks::keep_no_others() {
 void Webhooks::put_all() {
   for (const auto& [name, registration] : registrations_)
     put(registration);
-  if (is_owner_known_ && !policy_.is_null()) {
-    put_owned(policies_, policy_);
-    put_owned(bindings_, binding_);
+  if (is_owner_known_) {
+    for (const auto& [name, wanted] : wanted_policies_) {
+      put_owned(policies_, wanted.policy);
+      put_owned(bindings_, wanted.binding);
+    }
   }
+  put_leader();
   // Configurations that cannot be wanted yet must not be deleted meanwhile.
   if (is_complete_ && authorities_pem_ && is_owner_known_) kept_.keep_no_others();
 }
@@ -252,6 +292,40 @@ std::optional<Address> Webhooks::address_of(std::string_view path) const {
   }
   return Address{.client_config = options_.reach.client_config(path, {}),
                  .annotations = {{kInjectAnnotation, options_.authorities_from}}};
+}
+
+std::optional<json::Value> Webhooks::leader_client_config(std::string_view path) const {
+  if (!authorities_pem_) return std::nullopt;
+  const Reach& reach = options_.leader.service.is_set() ? options_.leader.service : options_.reach;
+  // Also those that cert-manager injects elsewhere: the object is not the host's to annotate.
+  return reach.client_config(path, *authorities_pem_);
+}
+
+// The leader is the only endpoint of its Service, until it ends.
+void Webhooks::put_leader() {
+  const auto& [service, address] = options_.leader;
+  if (!service.is_set() || address.empty() || !is_owner_known_) return;
+  const bool is_ipv6 = address.find(':') != std::string::npos;
+  const Result<http::ListenAddress> listening = http::parse_listen_address(options_.bind_address);
+  if (!listening) return;  // Not served: listen() has said so.
+  json::Array endpoints;
+  if (is_leading_endpoint_) {
+    endpoints.push_back(json::Object{{"addresses", json::Array{address}},
+                                     {"conditions", json::Object{{"ready", true}}}});
+  }
+  put_owned(
+      slices_,
+      json::Object{
+          {"metadata",
+           json::Object{
+               {"name", fmt::format("{}-{}", service.service_name, is_ipv6 ? "ipv6" : "ipv4")},
+               {"labels", json::Object{{"kubernetes.io/service-name", service.service_name},
+                                       {"endpointslice.kubernetes.io/managed-by", "hangar.dev"}}}}},
+          {"addressType", is_ipv6 ? "IPv6" : "IPv4"},
+          {"ports", json::Array{json::Object{
+                        {"name", "webhooks"}, {"port", listening->port}, {"protocol", "TCP"}}}},
+          {"endpoints", std::move(endpoints)}});
+  slices_.keep_no_others();
 }
 
 // Only once the API server can reach the path, and trusts the certificate.

@@ -19,7 +19,6 @@
 #include "base/time.h"
 #include "io/loop.h"
 #include "io/task.h"
-#include "io/workers.h"
 #include "json/value.h"
 #include "kube/cache/cache.h"
 #include "kube/client.h"
@@ -77,9 +76,19 @@ struct Registration {
   json::Value owner;  // An owner reference, if the host has no owner for all; null: none.
 };
 
+// How the API server reaches the replica that leads, which alone runs operators: a Service without
+// a selector, whose EndpointSlice the leader keeps.
+struct LeaderReach {
+  Reach service = {};        // Not set: operators are reached as everything else is.
+  std::string address = {};  // Of this process's pod.
+};
+
 class Webhooks {
  public:
   struct Options {
+    // Whether the host itself reviews anything. Otherwise it keeps no configurations.
+    bool has_reviews = true;
+    LeaderReach leader = {};
     std::string bind_address = {};  // Empty: there are no webhooks.
     Reach reach = {};
     CertificateFiles certificate = {};  // Not given: the Secret.
@@ -99,7 +108,6 @@ class Webhooks {
   };
   struct Parts {
     io::Loop& loop;
-    io::Workers& workers;
     kube::Client client;         // Writes whether or not this host leads.
     const kube::Client& leader;  // Writes only while it does.
     kube::Cache& cache;
@@ -118,7 +126,8 @@ class Webhooks {
   // Does nothing if webhooks are off.
   void want(Registration registration);
   void drop(const std::string& name);
-  // A ValidatingAdmissionPolicy and its binding; the API server applies the policy itself.
+  // A ValidatingAdmissionPolicy and its binding of the same name; the API server applies the policy
+  // itself.
   void want_policy(json::Value policy, json::Value binding);
   [[nodiscard]] Result<> check_policy(const std::string& name) const;
   // Everything wanted is registered: other configurations of this host are deleted.
@@ -127,11 +136,16 @@ class Webhooks {
   [[nodiscard]] Result<> check(const std::string& name) const { return kept_.check(name); }
 
   // For configurations that features keep themselves (a CRD's conversion). Nothing before there is
-  // a certificate. `changed` is called whenever the address changes.
+  // a certificate.
   [[nodiscard]] std::optional<Address> address_of(std::string_view path) const;
-  void on_address_change(std::function<void()> changed) { address_changed_ = std::move(changed); }
+  // The `clientConfig` of webhooks that only the leader answers. Nothing before there is a
+  // certificate.
+  [[nodiscard]] std::optional<json::Value> leader_client_config(std::string_view path) const;
+  // `changed` is called whenever an address changes; an empty one ends that. One for each feature.
+  void on_address_change(std::string_view feature, std::function<void()> changed);
 
-  // Answers from now on, once there is a certificate.
+  // Answers from now on, once there is a certificate. The paths of all features are registered
+  // before.
   void start();
   // Keeps the configurations from now on.
   void lead();
@@ -144,6 +158,7 @@ class Webhooks {
   void on_certificate(const ServerCertificate& certificate);
   void put(const Registration& registration);
   void put_all();
+  void put_leader();
   void put_owned(KeptObjects& kept, json::Value object) const;
   [[nodiscard]] io::Task<void> find_owner();
 
@@ -154,16 +169,21 @@ class Webhooks {
   KeptObjects kept_;
   KeptObjects policies_;
   KeptObjects bindings_;
+  KeptObjects slices_;
   std::map<std::string, Registration> registrations_;
-  json::Value policy_;                          // Null: none is wanted.
-  json::Value binding_;                         // Null: none is wanted.
+  struct Policy {
+    json::Value policy;
+    json::Value binding;
+  };
+  std::map<std::string, Policy> wanted_policies_;
   std::optional<std::string> authorities_pem_;  // Nothing: no certificate yet.
-  std::function<void()> address_changed_;
+  std::map<std::string, std::function<void()>, std::less<>> address_changed_;  // By feature.
   std::optional<Error> not_listening_;
   json::Value owner_;            // A reference; null: none, or not known yet.
   bool is_owner_known_ = false;  // Or there is none.
   bool is_complete_ = false;     // keep_no_others() was called.
   bool is_leading_ = false;
+  bool is_leading_endpoint_ = true;  // Of the leader's Service, while it leads.
   bool has_started_ = false;
   std::stop_source stop_;
 };

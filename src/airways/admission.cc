@@ -10,6 +10,7 @@
 #include "airways/child_protection.h"
 #include "airways/conditions.h"
 #include "airways/conversion.h"
+#include "airways/conversion_memory.h"
 #include "airways/crd_template.h"
 #include "airways/flight_modules.h"
 #include "airways/flight_status.h"
@@ -23,9 +24,11 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "base/token_bucket.h"
+#include "budget/reservation_queue.h"
 #include "gateway/read_scope.h"
 #include "io/loop.h"
 #include "io/task.h"
+#include "io/workers.h"
 #include "json/value.h"
 #include "kube/cache/cache.h"
 #include "kube/client.h"
@@ -34,12 +37,14 @@
 #include "modules/pin.h"
 #include "modules/requester.h"
 #include "modules/supply.h"
+#include "wasm/engine.h"
 #include "wasm/module.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <expected>
 #include <iterator>
 #include <memory>
@@ -152,7 +157,7 @@ void Admission::start() {
 
 void Admission::start_airways() {
   webhooks_.server().review_at(std::string(kAirwaysPath),
-                               [this](Review review, std::string, std::stop_token stop) {
+                               [this](Review review, const std::string&, std::stop_token stop) {
                                  return review_airway(std::move(review), std::move(stop));
                                });
   webhooks_.server().review_at(std::string(kValidationsPath),
@@ -183,8 +188,8 @@ void Admission::lead() {
   platform_.shared.loop.spawn(protect_children());
 }
 
-Result<> Admission::check_protection() const {
-  return webhooks_.check_policy(std::string(kChildProtection));
+Result<> Admission::check_protection(std::string_view policy) const {
+  return webhooks_.check_policy(std::string(policy));
 }
 
 io::Task<void> Admission::stop() {
@@ -202,9 +207,15 @@ io::Task<void> Admission::protect_children() {
         json::Object{{"apiVersion", "authentication.k8s.io/v1"}, {"kind", "SelfSubjectReview"}},
         stop_.get_token());
     if (self) {
-      ChildProtection protection = child_protection(
-          json::string_at(*self, {"status", "userInfo", "username"}), platform_.acting_by_default);
-      webhooks_.want_policy(std::move(protection.policy), std::move(protection.binding));
+      const std::string_view host = json::string_at(*self, {"status", "userInfo", "username"});
+      const auto want = [this](ChildProtection protection) {
+        webhooks_.want_policy(std::move(protection.policy), std::move(protection.binding));
+      };
+      if (has_airways_) want(protection_of_airways(host, platform_.acting_by_default));
+      if (flights_) {
+        want(protection_of_flights());
+        want(protection_of_cluster_flights(host));
+      }
       break;
     }
     platform_.shared.log.warning("the API server does not say who this host is",
@@ -432,27 +443,45 @@ io::Task<Result<FlightModule>> Admission::module_for(ModuleRole role, modules::S
 
 io::Task<Result<std::string>> Admission::convert(std::string body, std::string airway_name,
                                                  std::stop_token stop) {
-  // A list of instances may be large: it is read by a worker.
+  // A list of instances may be large: it is read by a worker, and as values only within memory that
+  // was reserved for that. While the converter runs there is text alone, so that no conversion
+  // waits for memory with a document in its hands.
   const ReviewSlots::Slot slot = HANGAR_CO_TRY(co_await slots_.take_conversion(airway_name, stop));
+  io::Workers& workers = platform_.shared.workers;
+  const budget::Consumer whose = conversion_consumer(airway_name);
+  budget::ReservationQueue* const memory = platform_.runtime.engine().memory();
   const auto text = std::make_shared<std::string>(std::move(body));
-  auto parsed = HANGAR_CO_TRY(co_await platform_.shared.workers.run(
-      [text] { return admission::parse_conversion_review(*text); }));
+  const std::uint64_t read_bytes =
+      co_await workers.run(whose, [text] { return json::parsed_bytes_max(*text); });
+  auto held = HANGAR_CO_TRY(co_await reserve_for_conversion(memory, airway_name, read_bytes, stop));
+  auto parsed = HANGAR_CO_TRY(
+      co_await workers.run(whose, [text] { return admission::parse_conversion_review(*text); }));
+  held.reset();
   const auto review = std::make_shared<const admission::ConversionReview>(std::move(parsed));
-  Result<abi::flight::Output> printed =
-      co_await run_converter(std::move(*text), std::move(airway_name), stop);
-  Result<std::string> answer = fail(ErrorKind::GuestFault, std::string());
-  if (!printed) {
-    answer = std::unexpected(std::move(printed).error());
-  } else if (printed->exit_code != 0) {
-    answer = fail(ErrorKind::GuestFault, fmt::format("the converter ended with exit code {}: {}",
-                                                     printed->exit_code, printed->stderr_bytes));
-  } else {
-    answer = co_await platform_.shared.workers.run(
-        [review, output = std::move(printed->stdout_bytes)] { return converted(*review, output); });
-  }
+  Result<std::string> answer =
+      co_await answer_conversion(review, std::move(*text), std::move(airway_name), std::move(stop));
   if (answer) co_return *std::move(answer);
   failed_conversions_.add();
   co_return admission::conversion_failure(review->uid, answer.error().message());
+}
+
+io::Task<Result<std::string>> Admission::answer_conversion(
+    std::shared_ptr<const admission::ConversionReview> review, std::string body,
+    std::string airway_name, std::stop_token stop) {
+  abi::flight::Output printed =
+      HANGAR_CO_TRY(co_await run_converter(std::move(body), airway_name, stop));
+  if (printed.exit_code != 0) {
+    co_return fail(ErrorKind::GuestFault, fmt::format("the converter ended with exit code {}: {}",
+                                                      printed.exit_code, printed.stderr_bytes));
+  }
+  const auto output = std::make_shared<const std::string>(std::move(printed.stdout_bytes));
+  io::Workers& workers = platform_.shared.workers;
+  const budget::Consumer whose = conversion_consumer(airway_name);
+  const std::uint64_t bytes = co_await workers.run(
+      whose, [review, output] { return converted_bytes_max(*review, *output); });
+  const auto held = HANGAR_CO_TRY(co_await reserve_for_conversion(
+      platform_.runtime.engine().memory(), std::move(airway_name), bytes, std::move(stop)));
+  co_return co_await workers.run(whose, [review, output] { return converted(*review, *output); });
 }
 
 io::Task<Result<abi::flight::Output>> Admission::run_converter(std::string review,
@@ -470,8 +499,8 @@ io::Task<Result<abi::flight::Output>> Admission::run_converter(std::string revie
   }
   FlightModule module =
       HANGAR_CO_TRY(co_await module_for(kConverter, converter_of(airway), std::move(value), stop));
-  std::shared_ptr<const wasm::Module> code =
-      HANGAR_CO_TRY(co_await platform_.modules.load(std::move(module), stop));
+  std::shared_ptr<const wasm::Module> code = HANGAR_CO_TRY(
+      co_await platform_.modules.load(std::move(module), conversion_consumer(airway_name), stop));
   abi::flight::Conversion conversion{
       .stdin_bytes = std::move(review),
       .timeout =

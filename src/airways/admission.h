@@ -14,6 +14,7 @@
 #pragma once
 
 #include "abi/flight/evaluation.h"
+#include "admission/conversion_review.h"
 #include "admission/review.h"
 #include "admission/webhooks.h"
 #include "airways/acting.h"
@@ -67,7 +68,7 @@ class Admission {
   void start();
   // From now on children are protected, too (child_protection.h).
   void lead();
-  [[nodiscard]] Result<> check_protection() const;
+  [[nodiscard]] Result<> check_protection(std::string_view policy) const;
   [[nodiscard]] io::Task<void> stop();
 
  private:
@@ -92,6 +93,9 @@ class Admission {
   // A failed conversion is an answer, too. InvalidInput if the body is not a ConversionReview.
   [[nodiscard]] io::Task<Result<std::string>> convert(std::string body, std::string airway_name,
                                                       std::stop_token stop);
+  [[nodiscard]] io::Task<Result<std::string>> answer_conversion(
+      std::shared_ptr<const admission::ConversionReview> review, std::string body,
+      std::string airway_name, std::stop_token stop);
   [[nodiscard]] io::Task<Result<abi::flight::Output>> run_converter(std::string review,
                                                                     std::string airway_name,
                                                                     std::stop_token stop);

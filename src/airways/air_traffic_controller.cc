@@ -2,11 +2,14 @@
 
 #include "airways/airway_controller.h"
 #include "airways/flight.h"
+#include "airways/flight_modules.h"
 #include "airways/instance_controller.h"
 #include "airways/ownership.h"
 #include "airways/readiness.h"
 #include "airways/resource_ref.h"
 #include "airways/tracker.h"
+#include "archive/copy_format.h"
+#include "archive/module_archive.h"
 #include "base/metrics.h"
 #include "io/task.h"
 #include "json/value.h"
@@ -19,6 +22,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace hangar::airways {
@@ -39,6 +43,16 @@ std::vector<std::string> sources_of_rules(const AirTrafficController::Parts& par
   return given;
 }
 
+// Reviews and conversions need copies on every host, whether or not it leads.
+archive::ModuleArchive::Parts reading(const AirTrafficController::Parts& parts,
+                                      archive::CopyFormat format) {
+  return {.loop = parts.reviewing.loop,
+          .workers = parts.reviewing.workers,
+          .client = parts.reviewing.client,
+          .store = parts.store,
+          .format = std::move(format)};
+}
+
 }  // namespace
 
 AirTrafficController::AirTrafficController(const Parts& parts)
@@ -50,47 +64,60 @@ AirTrafficController::AirTrafficController(const Parts& parts)
                                    Change change) { dispatch(resource, change); }}),
       recorder_(parts.recorder, recorder::Contract::Airway),
       lua_(parts.runtime, parts.code_cache),
-      platform_{.shared = parts.platform,
-                .view = view_,
-                .tracker = tracker_,
-                .modules = parts.modules,
-                .store = parts.store,
-                .runtime = parts.runtime,
-                .custom_readiness = custom_readiness_,
-                .lua = lua_,
-                .authorizer = authorizer_,
-                .acting_by_default = parts.acting_by_default,
-                .evaluations =
-                    parts.platform.metrics.counter("hangar_evaluations_total", "Runs of flights."),
-                .evaluation_cpu_seconds = parts.platform.metrics.histogram(
-                    "hangar_evaluation_cpu_seconds", "CPU time of one run of a flight, in seconds.",
-                    latency_buckets()),
-                .host_version = parts.host_version,
-                .namespace_ = parts.namespace_,
-                .output = parts.output,
-                .recorder = recorder_,
-                .pod = parts.pod,
-                .means = {.has_webhooks = parts.webhooks.is_on()},
-                .webhook_address = [&webhooks = parts.webhooks](
-                                       std::string_view path) { return webhooks.address_of(path); },
-                .check_protection = [this] { return admission_.check_protection(); }},
+      platform_{
+          .shared = parts.platform,
+          .view = view_,
+          .tracker = tracker_,
+          .modules = parts.modules,
+          .store = parts.store,
+          .runtime = parts.runtime,
+          .custom_readiness = custom_readiness_,
+          .lua = lua_,
+          .authorizer = authorizer_,
+          .acting_by_default = parts.acting_by_default,
+          .evaluations =
+              parts.platform.metrics.counter("hangar_evaluations_total", "Runs of flights."),
+          .evaluation_cpu_seconds = parts.platform.metrics.histogram(
+              "hangar_evaluation_cpu_seconds", "CPU time of one run of a flight, in seconds.",
+              latency_buckets()),
+          .host_version = parts.host_version,
+          .namespace_ = parts.namespace_,
+          .output = parts.output,
+          .recorder = recorder_,
+          .pod = parts.pod,
+          .means = {.has_webhooks = parts.webhooks.is_on()},
+          .webhook_address = [&webhooks = parts.webhooks](
+                                 std::string_view path) { return webhooks.address_of(path); },
+          .check_protection =
+              [this](std::string_view policy) { return admission_.check_protection(policy); }},
       webhooks_(parts.webhooks),
       has_airways_(parts.has_airways),
       has_flights_(parts.has_flights),
       airways_(platform_),
-      flights_(platform_, parts.policies, {.kind = flight_resource(), .name = "flight"}),
+      flights_(platform_, parts.policies,
+               {.kind = flight_resource(), .name = "flight", .copies = flight_copies()}),
       cluster_flights_(platform_, parts.policies,
                        {.kind = cluster_flight_resource(),
                         .name = "clusterflight",
-                        .as_host = parts.cluster_flights}),
+                        .as_host = parts.cluster_flights,
+                        .copies = cluster_flight_copies()}),
       admission_(platform_, parts.reviewing, parts.webhooks,
                  {.has_airways = parts.has_airways,
                   .has_flights = parts.has_flights,
                   .policies = parts.policies,
                   .cluster_flights = parts.cluster_flights}),
-      readiness_rules_from_(sources_of_rules(parts)) {}
+      readiness_rules_from_(sources_of_rules(parts)),
+      airway_copies_(reading(parts, airway_copies())),
+      cluster_flight_copies_(reading(parts, cluster_flight_copies())),
+      flight_copies_(reading(parts, flight_copies())) {
+  platform_.modules.read_copies({{.archive = &airway_copies_, .kept_in = parts.namespace_},
+                                 {.archive = &cluster_flight_copies_, .kept_in = parts.namespace_},
+                                 {.archive = &flight_copies_, .kept_in = {}}});
+}
 
-AirTrafficController::~AirTrafficController() = default;
+AirTrafficController::~AirTrafficController() {
+  platform_.modules.read_copies({});
+}
 
 void AirTrafficController::start() {
   for (const std::string& namespace_ : readiness_rules_from_) {
@@ -105,9 +132,9 @@ void AirTrafficController::start() {
     flights_.start();
     cluster_flights_.start();
   }
-  if (!has_airways_) return;
   admission_.lead();
-  webhooks_.on_address_change([this] { airways_.on_webhook_address(); });
+  if (!has_airways_) return;
+  webhooks_.on_address_change("airways", [this] { airways_.on_webhook_address(); });
   airways_.start();
 }
 
@@ -138,7 +165,7 @@ bool AirTrafficController::is_synced() const {
 }
 
 io::Task<void> AirTrafficController::stop() {
-  webhooks_.on_address_change({});
+  webhooks_.on_address_change("airways", {});
   co_await admission_.stop();
   readiness_rules_.clear();
   co_await flights_.stop();

@@ -20,6 +20,7 @@
 #include "airways/readiness.h"
 #include "airways/resource_ref.h"
 #include "airways/tracker.h"
+#include "archive/module_archive.h"
 #include "gateway/authorizer.h"
 #include "io/task.h"
 #include "kube/cache/cache.h"
@@ -109,6 +110,10 @@ class AirTrafficController {
   Admission admission_;
   const std::vector<std::string> readiness_rules_from_;
   std::vector<std::unique_ptr<kube::Cache::Subscription>> readiness_rules_;
+  // For reading; what is pinned is kept by its controller.
+  archive::ModuleArchive airway_copies_;
+  archive::ModuleArchive cluster_flight_copies_;
+  archive::ModuleArchive flight_copies_;
 };
 
 }  // namespace hangar::airways

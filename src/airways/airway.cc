@@ -114,12 +114,13 @@ Result<Airway> parse_airway(const json::Value& object) {
 std::vector<std::string> unsupported_of(const Airway& airway, Means means) {
   std::vector<std::string> sentences;
   if (means.has_webhooks) return sentences;
-  constexpr std::string_view kAreOff =
-      "needs webhooks, which are off: --webhook-bind-address, or webhooks.enabled of the chart";
-  if (airway.terms.mode == Mode::Static)
-    sentences.push_back(fmt::format("spec.mode static {}", kAreOff));
+  if (std::optional<std::string> mode = unsupported_mode(airway.terms.mode, means.has_webhooks)) {
+    sentences.push_back(*std::move(mode));
+  }
   if (!airway.converter_url.empty()) {
-    sentences.push_back(fmt::format("spec.wasmUrls.converter {}", kAreOff));
+    sentences.emplace_back(
+        "spec.wasmUrls.converter needs webhooks, which are off: --webhook-bind-address, or "
+        "webhooks.enabled of the chart");
   }
   return sentences;
 }

@@ -4,6 +4,7 @@
 #include "airways/acting.h"
 #include "airways/airway.h"
 #include "airways/airway_instances.h"
+#include "airways/child_protection.h"
 #include "airways/conditions.h"
 #include "airways/conversion.h"
 #include "airways/crd_template.h"
@@ -62,14 +63,9 @@ constexpr std::size_t kConcurrency = 4;
 // A deletion that waits for the API server is looked at again after this, besides its events.
 constexpr std::chrono::seconds kDeletionRecheck{5};
 
-// How often copies of modules that no Airway is pinned to are looked for, besides those of Airways
-// whose deletion this host sees.
-constexpr std::chrono::hours kTidying{1};
-
 // The condition that says whether all instances are stored in the template's storage version.
 // Absent while there has been only one.
 constexpr std::string_view kStorageMigrated = "StorageMigrated";
-constexpr std::string_view kReasonUnsupported = "Unsupported";
 Verdict launched() {
   return {.status = ConditionStatus::True,
           .reason = std::string(kReasonReady),
@@ -120,7 +116,7 @@ struct AirwayController::Work {
   Memory& memory;
   std::stop_token stop;
   json::Value value;
-  OneModule* missing = nullptr;  // The module that keeps the Airway from being Ready.
+  PinnedModule* missing = nullptr;  // The module that keeps the Airway from being Ready.
   bool drops_converter = false;
 
   // When to look at the modules again.
@@ -132,11 +128,15 @@ struct AirwayController::Work {
 AirwayController::AirwayController(const Platform& platform)
     : platform_(platform),
       log_(platform.shared.log.named("airways")),
-      archive_({.loop = platform.shared.loop,
-                .workers = platform.shared.workers,
-                .client = platform.shared.client,
-                .store = platform.store,
-                .format = flight_copies()}),
+      copies_({.platform = platform.shared,
+               .store = platform.store,
+               .format = airway_copies(),
+               .log = log_,
+               .name = "airway-modules",
+               .kept_in = platform.namespace_,
+               .is_synced = [this] { return is_synced(); },
+               .is_needed =
+                   [this](const archive::ArchivedModule& copy) { return is_pinned(copy.sha256); }}),
       crds_(platform.shared.cache, {.detail = kube::Detail::Whole},
             {.on_object =
                  [this](const reconcile::SingleObject&, const kube::Delta* delta,
@@ -161,23 +161,18 @@ AirwayController::AirwayController(const Platform& platform)
               .forget = [this](kube::ObjectKey key) { return forget(std::move(key)); },
               .predicate = is_worth_a_run,
               .on_change = [this](const kube::Delta& delta) { tidy_after(delta); },
-              .on_synced = [this] { on_synced(); }}),
-      tidier_(platform.shared.loop, platform.shared.metrics, log_, {.name = "airway-modules"},
-              [this](kube::ObjectKey copy, std::stop_token stop) {
-                return tidy(std::move(copy), std::move(stop));
-              }) {}
+              .on_synced = [this] { on_synced(); }}) {}
 
 AirwayController::~AirwayController() = default;
 
 void AirwayController::start() {
-  platform_.modules.use_archive(&archive_, platform_.namespace_);
-  tidier_.start();
+  copies_.start();
   shell_.start();
 }
 
 // Removes copies and output of Airways that were deleted while no host ran.
 void AirwayController::on_synced() {
-  tidier_.enqueue({});
+  copies_.look_at_all();
   std::vector<std::string> names{flight_resource().qualified_plural(),
                                  cluster_flight_resource().qualified_plural()};
   for (const kube::ObjectPtr& airway : shell_.list())
@@ -194,14 +189,11 @@ bool AirwayController::is_worth_a_run(const kube::Delta& delta) {
 
 io::Task<void> AirwayController::stop() {
   co_await shell_.stop();
-  co_await tidier_.stop();
+  co_await copies_.stop();
   crds_.clear();
   for (const auto& [key, memory] : airways_) {
     co_await end(*memory);
   }
-  // Requests that run may still read the archive.
-  co_await platform_.modules.supply().stop();
-  platform_.modules.use_archive(nullptr, {});
 }
 
 std::vector<kube::Resource> AirwayController::instance_resources() const {
@@ -336,7 +328,9 @@ io::Task<Result<Verdict>> AirwayController::establish(Work& work) {
     co_return Verdict{.reason = std::string(kReasonUnsupported),
                       .message = fmt::format("{}", fmt::join(reasons, "; "))};
   }
-  if (airway.terms.mode == Mode::Static) HANGAR_CO_TRY(platform_.check_protection());
+  if (airway.terms.mode == Mode::Static) {
+    HANGAR_CO_TRY(platform_.check_protection(kAirwayChildren));
+  }
   std::optional<FlightModule> module =
       HANGAR_CO_TRY(co_await ask_for_module(work, airway, kFlight));
   if (!module) co_return initializing("the flight: " + work.memory.flight.asking.waits_for());
@@ -369,7 +363,7 @@ io::Task<Result<Verdict>> AirwayController::establish(Work& work) {
 
 io::Task<Result<std::optional<FlightModule>>> AirwayController::ask_for_module(
     Work& work, const Airway& airway, const ModuleRole& role) {
-  OneModule& one = work.memory.module(role);
+  PinnedModule& one = work.memory.module(role);
   work.missing = &one;
   const modules::Source source =
       role.name == kFlight.name ? airway.terms.flight : converter_of(airway);
@@ -385,11 +379,13 @@ io::Task<Result<std::optional<FlightModule>>> AirwayController::ask_for_module(
                .listener = {.name = listener_of(work.key.name, role),
                             .changed = [this, key = work.key] { shell_.enqueue(key); }}});
   if (before && (!one.pin || one.pin->sha256 != before->sha256)) {
-    tidier_.enqueue({.name = before->sha256});
+    look_at_copy(before->sha256);
   }
   if (!module || !*module) co_return module;
   work.missing = nullptr;
-  if (one.pin) HANGAR_CO_TRY(co_await keep_copy(work, one));
+  const std::optional<reconcile::EventText> not_kept =
+      HANGAR_CO_TRY(co_await one.keep_copy(copies_, work.value, role, work.stop));
+  if (not_kept) platform_.shared.events.record(work.value, *not_kept);
   one.describe(source);
   co_return module;
 }
@@ -407,30 +403,10 @@ io::Task<Result<std::optional<admission::Address>>> AirwayController::ask_for_co
 void AirwayController::drop_converter(Work& work) {
   modules::PinnedAsking::leave(platform_.modules.supply(), listener_of(work.key.name, kConverter));
   if (const std::optional<modules::Pin>& pin = work.memory.converter.pin) {
-    tidier_.enqueue({.name = pin->sha256});
+    look_at_copy(pin->sha256);
   }
   work.memory.converter = {};
   work.drops_converter = true;
-}
-
-io::Task<Result<>> AirwayController::keep_copy(Work& work, OneModule& one) {
-  const std::string sha256 = one.pin->sha256;
-  const Result<> kept =
-      co_await archive_.keep({.namespace_ = platform_.namespace_, .sha256 = sha256}, work.stop);
-  const ErrorKind kind = kept ? ErrorKind::NotFound : kept.error().kind();
-  if (!kept && (kind == ErrorKind::Cancelled || kind == ErrorKind::Unavailable)) co_return kept;
-  const std::string problem = kept ? std::string() : kept.error().message();
-  if (std::exchange(one.not_kept, problem) == problem || kept) co_return Result<>();
-  // Instances that depend on this host's cache and on the source are better than none.
-  platform_.shared.events.record(
-      work.value,
-      {.type = reconcile::EventType::Warning,
-       .reason = "ModuleNotKept",
-       .message = fmt::format("there is no copy of the module sha256:{} in namespace {}: {}. "
-                              "Instances go on for as long as a host has it in its cache or its "
-                              "source serves it",
-                              sha256, platform_.namespace_, problem)});
-  co_return Result<>();
 }
 
 bool AirwayController::is_pinned(const std::string& sha256) const {
@@ -447,32 +423,18 @@ bool AirwayController::is_pinned(const std::string& sha256) const {
   });
 }
 
+void AirwayController::look_at_copy(std::string sha256) {
+  copies_.look_at(copies_.of({}, std::move(sha256)));
+}
+
 void AirwayController::tidy_after(const kube::Delta& delta) {
   if (delta.type != kube::Delta::Type::Deleted) return;
   const json::Value airway = delta.object->to_value();
   for (const ModuleRole& role : kModuleRoles) {
     if (std::optional<modules::Pin> pin = pin_in(airway, role)) {
-      tidier_.enqueue({.name = std::move(pin->sha256)});
+      look_at_copy(std::move(pin->sha256));
     }
   }
-}
-
-io::Task<Result<Outcome>> AirwayController::tidy(kube::ObjectKey copy, std::stop_token stop) {
-  if (!is_synced()) co_return Outcome{};  // on_synced() queues all copies.
-  if (!copy.name.empty()) {
-    HANGAR_CO_TRY(co_await archive_.remove_unless(
-        {.namespace_ = platform_.namespace_, .sha256 = copy.name},
-        [this, &copy] { return !is_synced() || is_pinned(copy.name); }, std::move(stop)));
-    co_return Outcome{};
-  }
-  Result<std::vector<archive::ArchivedModule>> copies =
-      co_await archive_.list(platform_.namespace_, std::move(stop));
-  // Without this right the host has made no copies.
-  if (!copies && copies.error().kind() == ErrorKind::Denied) co_return Outcome{};
-  if (!copies) co_return std::unexpected(std::move(copies).error());
-  for (archive::ArchivedModule& module : *copies)
-    tidier_.enqueue({.name = std::move(module.sha256)});
-  co_return Outcome{.requeue_after = kTidying};
 }
 
 // False until the API server has established the CRD; its event queues the Airway again.

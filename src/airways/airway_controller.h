@@ -27,6 +27,7 @@
 #include "airways/platform.h"
 #include "airways/resource_ref.h"
 #include "airways/storage_migration.h"
+#include "archive/copies.h"
 #include "archive/module_archive.h"
 #include "base/result.h"
 #include "io/task.h"
@@ -69,10 +70,6 @@ class AirwayController {
   [[nodiscard]] InstanceController* instances_of(const kube::GroupKind& kind) const;
 
  private:
-  // The flight or the converter of an Airway.
-  struct OneModule : PinnedModule {
-    std::string not_kept;  // Why it has no copy, as an Event said; empty: it has one.
-  };
   // The host's memory of one Airway between reconciles.
   struct Memory {
     kube::Cache::Subscription* crd = nullptr;  // Of the CRD alone; crds_ holds it.
@@ -82,10 +79,10 @@ class AirwayController {
     std::unique_ptr<StorageMigration> migration;  // Null until the storage version changes.
     std::optional<Binding> bound;
     std::string uid;  // Of the Airway that the modules belong to.
-    OneModule flight;
-    OneModule converter;
+    PinnedModule flight;
+    PinnedModule converter;
 
-    [[nodiscard]] OneModule& module(const ModuleRole& role) {
+    [[nodiscard]] PinnedModule& module(const ModuleRole& role) {
       return role.name == kFlight.name ? flight : converter;
     }
   };
@@ -106,12 +103,8 @@ class AirwayController {
       Work& work, const Airway& airway);
   void drop_converter(Work& work);
   void leave_modules(const std::string& airway) const;
-  // Keeps a copy of the pinned module in the cluster.
-  [[nodiscard]] io::Task<Result<>> keep_copy(Work& work, OneModule& one);
-  // Removes a copy that no Airway is pinned to; for a key without a name, queues all copies.
-  [[nodiscard]] io::Task<Result<reconcile::Outcome>> tidy(kube::ObjectKey copy,
-                                                          std::stop_token stop);
   [[nodiscard]] bool is_pinned(const std::string& sha256) const;
+  void look_at_copy(std::string sha256);
   void tidy_after(const kube::Delta& delta);
   void on_synced();
   void put_module(const Work& work, const ModuleRole& role, json::Value& status) const;
@@ -131,10 +124,9 @@ class AirwayController {
   const Log log_;
   std::map<kube::ObjectKey, std::unique_ptr<Memory>> airways_;
   std::map<kube::GroupKind, InstanceController*> by_kind_;  // airways_ owns them.
-  archive::ModuleArchive archive_;
+  archive::Copies copies_;
   reconcile::Dependents<kube::ObjectKey> crds_;
   reconcile::CustomResource shell_;
-  reconcile::Controller tidier_;  // Removes unused copies from archive_, by digest.
 };
 
 }  // namespace hangar::airways

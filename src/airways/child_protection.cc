@@ -2,8 +2,10 @@
 
 #include "airways/acting.h"
 #include "airways/airway.h"
+#include "airways/flight.h"
 #include "airways/ownership.h"
 #include "json/value.h"
+#include "kube/object.h"
 
 #include <fmt/format.h>
 
@@ -53,40 +55,53 @@ std::string same_annotation(std::string_view key) {
   return fmt::format("{} == {}", annotation_in("object", key), annotation_in("oldObject", key));
 }
 
-json::Array variables(std::string_view host_user, const Acting& acting) {
-  const std::string otherwise = acting.namespace_.empty()
-                                    ? acting.name
-                                    : fmt::format("{}/{}", acting.namespace_, acting.name);
+std::string annotation_of_params(std::string_view otherwise) {
+  return fmt::format(
+      "(has(params.metadata.annotations) && {0} in params.metadata.annotations && "
+      "params.metadata.annotations[{0}] != '' ? params.metadata.annotations[{0}] : {1})",
+      cel_text(kServiceAccountAnnotation), cel_text(otherwise));
+}
+
+// What is different for the owners of one kind.
+struct Owners {
+  std::string_view name;  // Of the policy.
+  std::string_view kind;
+  std::string_view scope;      // Of the children.
+  std::string account = {};    // CEL: [NAMESPACE/]NAME, or '' for the host.
+  std::string host_user = {};  // If `account` can be ''.
+  std::string is_owner = {};   // CEL: `variables.release` is a release of `params`.
+};
+
+json::Array variables(const Owners& owners) {
   return {
       named("release", annotation_in("oldObject", kInstanceRefAnnotation)),
       named("where", annotation_in("oldObject", kNamespaceAnnotation)),
-      named("account", fmt::format("(has(params.metadata.annotations) && {0} in "
-                                   "params.metadata.annotations ? "
-                                   "params.metadata.annotations[{0}] : {1})",
-                                   cel_text(kServiceAccountAnnotation), cel_text(otherwise))),
+      named("account", owners.account),
       named("applier",
             fmt::format("variables.account == '' ? {} : 'system:serviceaccount:' + "
                         "(variables.account.contains('/') ? variables.account.replace('/', ':') : "
                         "variables.where + ':' + variables.account)",
-                        cel_text(host_user))),
-      // The object is a child of this Airway, and its writer is not the user that applies the
+                        cel_text(owners.host_user))),
+      // The object is a child of this owner, and its writer is not the user that applies the
       // release.
-      named("concerned",
-            "request.userInfo.username != variables.applier && variables.release.contains('/' + "
-            "params.spec.template.names.kind + '.' + params.spec.template.group + ':')"),
+      named("concerned", "request.userInfo.username != variables.applier && " + owners.is_owner),
       named("fixed",
             "variables.concerned && has(params.spec.mode) && params.spec.mode == 'static'"),
   };
 }
 
-}  // namespace
+// `namespace_`: CEL.
+std::string release_is(std::string_view namespace_, const kube::Resource& kind) {
+  return fmt::format("variables.release == {} + {} + params.metadata.name", namespace_,
+                     cel_text(fmt::format("/{}:", kind.gvk().group_kind().to_string())));
+}
 
-ChildProtection child_protection(std::string_view host_user, const Acting& acting_by_default) {
+ChildProtection protection(const Owners& owners) {
   const json::Object rule{{"apiGroups", json::Array{"*"}},
                           {"apiVersions", json::Array{"*"}},
                           {"resources", json::Array{"*"}},  // Without subresources.
                           {"operations", json::Array{"UPDATE", "DELETE"}},
-                          {"scope", "*"}};
+                          {"scope", owners.scope}};
   const json::Object children{{"matchLabels", json::Object{{kManagedByLabel, kManagedBy}}}};
   const std::string updates = "request.operation == 'DELETE' || ";
   const json::Array validations{
@@ -105,15 +120,15 @@ ChildProtection child_protection(std::string_view host_user, const Acting& actin
           "cannot modify flight sub-resources"),
       validation("request.operation != 'DELETE' || !variables.fixed",
                  "cannot delete resources managed by Air-Traffic-Controller")};
-  ChildProtection protection;
-  protection.policy = json::Object{
-      {"metadata", json::Object{{"name", kChildProtection}}},
+  ChildProtection made;
+  made.policy = json::Object{
+      {"metadata", json::Object{{"name", owners.name}}},
       {"spec",
        json::Object{
-           // Where Airways cannot be read, garbage collection and the deletion of namespaces must
+           // Where owners cannot be read, garbage collection and the deletion of namespaces must
            // not stall, nor anything else that depends on children.
            {"failurePolicy", "Ignore"},
-           {"paramKind", json::Object{{"apiVersion", kAirwayApiVersion}, {"kind", kAirwayKind}}},
+           {"paramKind", json::Object{{"apiVersion", kAirwayApiVersion}, {"kind", owners.kind}}},
            {"matchConstraints",
             json::Object{{"objectSelector", children}, {"resourceRules", json::Array{rule}}}},
            {"matchConditions",
@@ -121,16 +136,49 @@ ChildProtection child_protection(std::string_view host_user, const Acting& actin
                               "!request.userInfo.username.startsWith('system:serviceaccount:"
                               "kube-system:') && request.userInfo.username != "
                               "'system:kube-controller-manager'")}},
-           {"variables", variables(host_user, acting_by_default)},
+           {"variables", variables(owners)},
            {"validations", validations}}}};
-  protection.binding = json::Object{
-      {"metadata", json::Object{{"name", kChildProtection}}},
-      {"spec", json::Object{{"policyName", kChildProtection},
+  made.binding = json::Object{
+      {"metadata", json::Object{{"name", owners.name}}},
+      {"spec", json::Object{{"policyName", owners.name},
                             {"validationActions", json::Array{"Deny"}},
-                            // Selects every Airway.
+                            // Selects every owner; of Flights, those of the child's namespace.
                             {"paramRef", json::Object{{"selector", json::Object{}},
                                                       {"parameterNotFoundAction", "Allow"}}}}}};
-  return protection;
+  return made;
+}
+
+}  // namespace
+
+ChildProtection protection_of_airways(std::string_view host_user, const Acting& acting_by_default) {
+  const std::string otherwise =
+      acting_by_default.namespace_.empty()
+          ? acting_by_default.name
+          : fmt::format("{}/{}", acting_by_default.namespace_, acting_by_default.name);
+  return protection({.name = kAirwayChildren,
+                     .kind = kAirwayKind,
+                     .scope = "*",
+                     .account = annotation_of_params(otherwise),
+                     .host_user = std::string(host_user),
+                     .is_owner = "variables.release.contains('/' + params.spec.template.names.kind "
+                                 "+ '.' + params.spec.template.group + ':')"});
+}
+
+ChildProtection protection_of_flights() {
+  return protection({.name = kFlightChildren,
+                     .kind = kFlightKind,
+                     .scope = "Namespaced",
+                     .account = annotation_of_params(kDefaultFlightAccount),
+                     .is_owner = release_is("params.metadata.namespace", flight_resource())});
+}
+
+ChildProtection protection_of_cluster_flights(std::string_view host_user) {
+  return protection({.name = kClusterFlightChildren,
+                     .kind = kClusterFlightKind,
+                     .scope = "*",
+                     .account = annotation_of_params(""),
+                     .host_user = std::string(host_user),
+                     .is_owner = release_is("''", cluster_flight_resource())});
 }
 
 }  // namespace hangar::airways

@@ -1,7 +1,7 @@
-// Protects the children of Airways with mode static, and keeps every child in its release: one
-// ValidatingAdmissionPolicy with one binding, whose parameters are the Airways themselves. The API
-// server decides by itself: no host takes part in a write of a child, and nothing is created or
-// removed for a single Airway.
+// Protects the children of Airways, Flights and ClusterFlights with mode static, and keeps every
+// child in its release: for each of the three kinds one ValidatingAdmissionPolicy with one binding,
+// whose parameters are the objects of that kind. The API server decides by itself: no host takes
+// part in a write of a child, and nothing is created or removed for a single object.
 //
 // The managed fields of a child show whether it changes: a write by another user that changes a
 // field which the release has applied takes the field away from the release's manager
@@ -15,8 +15,10 @@
 
 namespace hangar::airways {
 
-// The name of both objects.
-inline constexpr std::string_view kChildProtection = "hangar-airway-children";
+// The names of policies; a binding has the name of its policy.
+inline constexpr std::string_view kAirwayChildren = "hangar-airway-children";
+inline constexpr std::string_view kFlightChildren = "hangar-flight-children";
+inline constexpr std::string_view kClusterFlightChildren = "hangar-clusterflight-children";
 
 struct ChildProtection {
   json::Value policy;
@@ -24,7 +26,11 @@ struct ChildProtection {
 };
 // `host_user`: the user that applies the releases of Airways without a service account, if
 // `acting_by_default` names none either.
-[[nodiscard]] ChildProtection child_protection(std::string_view host_user,
-                                               const Acting& acting_by_default);
+[[nodiscard]] ChildProtection protection_of_airways(std::string_view host_user,
+                                                    const Acting& acting_by_default);
+// Children in the Flight's namespace: the API server finds no Flight for what has no namespace.
+[[nodiscard]] ChildProtection protection_of_flights();
+// `host_user`: the user that applies the releases of ClusterFlights without a service account.
+[[nodiscard]] ChildProtection protection_of_cluster_flights(std::string_view host_user);
 
 }  // namespace hangar::airways

@@ -19,6 +19,7 @@ using reconcile::set_condition;
 inline constexpr std::string_view kReasonReady = "Ready";
 inline constexpr std::string_view kReasonInProgress = "InProgress";
 inline constexpr std::string_view kReasonError = "Error";
+inline constexpr std::string_view kReasonUnsupported = "Unsupported";
 inline constexpr std::string_view kReasonTerminating = "Terminating";
 
 }  // namespace hangar::airways

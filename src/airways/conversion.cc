@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,9 +16,10 @@ namespace hangar::airways {
 
 namespace {
 
-void keep_status(const json::Value& original, json::Value& converted) {
-  const json::Value* const status = json::find(original, {"status"});
-  if (status != nullptr && converted.is_object()) converted.get_object()["status"] = *status;
+Result<> keep_status(std::string_view status, json::Value& converted) {
+  if (status.empty() || !converted.is_object()) return {};
+  converted.get_object()["status"] = HANGAR_TRY(json::parse(status));
+  return {};
 }
 
 }  // namespace
@@ -44,11 +46,20 @@ Result<std::string> converted(const admission::ConversionReview& asked, std::str
   json::Value* const objects = json::find(*response, {"convertedObjects"});
   if (objects != nullptr && objects->is_array()) {
     json::Array& made = objects->get_array();
-    const std::size_t count = std::min(made.size(), asked.objects.size());
+    const std::size_t count = std::min(made.size(), asked.statuses.size());
     for (std::size_t i = 0; i < count; ++i)
-      keep_status(asked.objects[i], made[i]);
+      HANGAR_TRY(keep_status(asked.statuses[i], made[i]));
   }
   return admission::conversion_answer(std::move(*response));
+}
+
+std::uint64_t converted_bytes_max(const admission::ConversionReview& asked,
+                                  std::string_view printed) {
+  // The answer is text beside the values that it is made of.
+  std::uint64_t bytes = json::parsed_bytes_max(printed) + printed.size();
+  for (const std::string& status : asked.statuses)
+    bytes += json::parsed_bytes_max(status) + status.size();
+  return bytes;
 }
 
 }  // namespace hangar::airways

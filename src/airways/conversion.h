@@ -9,6 +9,7 @@
 #include "airways/airway.h"
 #include "base/result.h"
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -26,5 +27,8 @@ inline constexpr std::string_view kConversionPath = "/crdconvert/";
 // failure in it is passed on unchanged. GuestFault if the converter printed something else.
 [[nodiscard]] Result<std::string> converted(const admission::ConversionReview& asked,
                                             std::string_view printed);
+// An upper bound of the memory that converted() takes for these.
+[[nodiscard]] std::uint64_t converted_bytes_max(const admission::ConversionReview& asked,
+                                                std::string_view printed);
 
 }  // namespace hangar::airways

@@ -24,9 +24,6 @@ namespace {
 
 using json::Fields;
 
-// The account of a Pod that names none, too.
-constexpr std::string_view kDefaultAccount = "default";
-
 constexpr std::string_view kGroup = "yoke.cd";
 
 Result<Fields> spec_of(const json::Value& object) {
@@ -72,7 +69,9 @@ Result<Terms> parse_flight(const json::Value& object) {
   terms.flight.sha256 = HANGAR_TRY(spec.text("checksum"));
   terms.args = HANGAR_TRY(spec.texts("args"));
   terms.input = HANGAR_TRY(input_in(spec));
-  terms.watches_lookups = false;
+  const bool follows = terms.mode == Mode::Dynamic || terms.mode == Mode::Subscription;
+  terms.lookup_watch = follows ? LookupWatch::Changes : LookupWatch::None;
+  terms.tracked_interval_min = limits::kFlightTrackedIntervalMin;
   terms.timeout =
       std::min<Duration>(terms.timeout.value_or(limits::kFlightTimeMax), limits::kFlightTimeMax);
   if (terms.fix_drift_interval > Duration(0)) {
@@ -91,7 +90,7 @@ Result<Account> account_of(const json::Value& flight) {
   const std::string namespace_(json::string_at(flight, {"metadata", "namespace"}));
   if (namespace_.empty()) return invalid("metadata.namespace: is required");
   const Acting acting = HANGAR_TRY(
-      acting_of(flight, {.namespace_ = namespace_, .name = std::string(kDefaultAccount)}));
+      acting_of(flight, {.namespace_ = namespace_, .name = std::string(kDefaultFlightAccount)}));
   if (!acting.namespace_.empty() && acting.namespace_ != namespace_) {
     return invalid(fmt::format(
         "metadata.annotations[{}]: a Flight acts as a ServiceAccount of its own namespace {}, and "

@@ -26,6 +26,8 @@ inline constexpr std::string_view kClusterFlightKind = "ClusterFlight";
 // Kinds to delete together with the Flight; also if the Flight is invalid.
 [[nodiscard]] PruneOptions prune_of(const json::Value& object);
 
+// The account of a Flight that names none, as of a Pod.
+inline constexpr std::string_view kDefaultFlightAccount = "default";
 // The service account that a Flight acts as: the one that its annotation names, or `default`. It is
 // always of the Flight's own namespace; InvalidInput if the annotation names another one.
 [[nodiscard]] Result<Account> account_of(const json::Value& flight);

@@ -67,13 +67,12 @@ FlightAdmission::FlightAdmission(Parts parts, AsHost as_host)
       modules_(parts.modules),
       rules_{.policies = parts.policies, .as_host = as_host} {}
 
-FlightAdmission::~FlightAdmission() = default;
-
 void FlightAdmission::start(admission::Webhooks& webhooks) {
   std::string path = fmt::format("{}{}", kValidationsPath, kWebhook);
-  webhooks.server().review_at(path, [this](Review proposed, std::string, std::stop_token stop) {
-    return review(std::move(proposed), std::move(stop));
-  });
+  webhooks.server().review_at(path,
+                              [this](Review proposed, const std::string&, std::stop_token stop) {
+                                return review(std::move(proposed), std::move(stop));
+                              });
   const kube::Resource flights = flight_resource();
   webhooks.want({.name = std::string(kConfiguration),
                  .webhook = std::string(kWebhook),
@@ -110,6 +109,8 @@ Result<Decision> FlightAdmission::check_fields(const Review& review, const Terms
 FlightAdmission::DecisionTask FlightAdmission::evaluate(const Review& review, Terms terms,
                                                         const Actor& actor, std::stop_token stop) {
   HANGAR_CO_TRY(co_await actor.check(platform_.shared.acting, stop));
+  // A review ends before anything that it looked up could change.
+  terms.lookup_watch = LookupWatch::None;
   FlightModule module = HANGAR_CO_TRY(co_await modules_.prepare(
       wish_for(review.object, terms.flight, rules_.requester_of(review.object)), stop));
 

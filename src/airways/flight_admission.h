@@ -43,7 +43,7 @@ class FlightAdmission {
   FlightAdmission(Parts parts, AsHost as_host);
   FlightAdmission(const FlightAdmission&) = delete;
   FlightAdmission& operator=(const FlightAdmission&) = delete;
-  ~FlightAdmission();
+  ~FlightAdmission() = default;
 
   // Registers the webhook, and answers from now on.
   void start(admission::Webhooks& webhooks);

@@ -2,6 +2,9 @@
 
 #include "airways/acting.h"
 #include "airways/binding.h"
+#include "airways/child_protection.h"
+#include "airways/conditions.h"
+#include "airways/flight_modules.h"
 #include "airways/flight_rules.h"
 #include "airways/flight_status.h"
 #include "airways/identity.h"
@@ -11,6 +14,8 @@
 #include "airways/pinned_module.h"
 #include "airways/platform.h"
 #include "airways/terms.h"
+#include "archive/copies.h"
+#include "archive/module_archive.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "io/loop.h"
@@ -36,6 +41,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -58,6 +64,15 @@ FlightController::FlightController(const Platform& platform, tenants::Policies& 
     : platform_(platform),
       policies_(policies),
       rules_{.policies = policies, .as_host = options.as_host},
+      copies_({.platform = platform.shared,
+               .store = platform.store,
+               .format = std::move(options.copies),
+               .log = platform.shared.log.named("airways"),
+               .name = options.name + "-modules",
+               .kept_in = options.kind.namespaced ? std::string() : platform.namespace_,
+               .is_synced = [this] { return is_synced(); },
+               .is_needed = [this](const archive::ArchivedModule& copy) { return is_pinned(copy); },
+               .namespaces = [this] { return controller_.shell().namespaces(); }}),
       controller_(platform,
                   {.kind = std::move(options.kind),
                    .name = std::move(options.name),
@@ -66,7 +81,8 @@ FlightController::FlightController(const Platform& platform, tenants::Policies& 
                        [this](kube::ObjectPtr flight, Instance& instance, std::stop_token stop) {
                          return work_on(std::move(flight), instance, std::move(stop));
                        },
-                   .forget = [this](const kube::ObjectKey& key) { forget(key); }}) {}
+                   .forget = [this](const kube::ObjectKey& key) { forget(key); },
+                   .on_synced = [this] { copies_.look_at_all(); }}) {}
 
 FlightController::~FlightController() = default;
 
@@ -74,11 +90,13 @@ void FlightController::start() {
   if (controller_.kind().namespaced) {
     policies_.listen([this](const std::string& namespace_) { look_again(namespace_); });
   }
+  copies_.start();
   controller_.start();
 }
 
 io::Task<void> FlightController::stop() {
-  return controller_.stop();
+  co_await controller_.stop();
+  co_await copies_.stop();
 }
 
 std::map<std::string, std::uint64_t> FlightController::counts() const {
@@ -105,13 +123,36 @@ std::string FlightController::listener_of(const kube::ObjectKey& key) const {
 
 void FlightController::forget(const kube::ObjectKey& key) {
   modules::PinnedAsking::leave(platform_.modules.supply(), listener_of(key));
-  flights_.erase(key);
+  const auto found = flights_.find(key);
+  if (found == flights_.end()) return;
+  const std::optional<modules::Pin> pin = std::move(found->second->module.pin);
+  flights_.erase(found);
+  look_at_copy(key, pin);
+}
+
+void FlightController::look_at_copy(const kube::ObjectKey& flight,
+                                    const std::optional<modules::Pin>& former) {
+  if (former) copies_.look_at(copies_.of(flight.namespace_, former->sha256));
+}
+
+bool FlightController::is_pinned(const archive::ArchivedModule& copy) {
+  const bool is_namespaced = controller_.kind().namespaced;
+  const std::string_view where = is_namespaced ? copy.namespace_ : std::string_view();
+  return std::ranges::any_of(controller_.shell().list(where), [&](const kube::ObjectPtr& flight) {
+    // The memory is newer than the status.
+    const auto found = flights_.find(flight->key());
+    const bool is_remembered = found != flights_.end() && found->second->uid == flight->uid();
+    const std::optional<modules::Pin> pin =
+        is_remembered ? found->second->module.pin : pin_in(flight->to_value(), kFlightModule);
+    return pin && pin->sha256 == copy.sha256;
+  });
 }
 
 FlightController::Memory& FlightController::memory_of(const json::Value& flight) {
   auto& memory = flights_[kube::key_of(flight)];
   const std::string_view uid = json::string_at(flight, {"metadata", "uid"});
   if (!memory || memory->uid != uid) {
+    if (memory) look_at_copy(kube::key_of(flight), memory->module.pin);
     memory = std::make_unique<Memory>();
     memory->uid = uid;
     memory->module.pin = pin_in(flight, kFlightModule);
@@ -137,6 +178,7 @@ FlightController::OutcomeTask FlightController::take_down(kube::ObjectPtr flight
                                                           Instance& instance,
                                                           std::stop_token stop) {
   const json::Value value = flight->to_value();
+  (void)memory_of(value);  // Its copy is looked at when it is forgotten.
   modules::PinnedAsking::leave(platform_.modules.supply(), listener_of(flight->key()));
   InstanceWork work({.platform = platform_,
                      .shell = controller_.shell(),
@@ -151,6 +193,7 @@ FlightController::OutcomeTask FlightController::take_down(kube::ObjectPtr flight
 FlightController::OutcomeTask FlightController::evaluate(kube::ObjectPtr flight, Instance& instance,
                                                          std::stop_token stop) {
   const json::Value value = flight->to_value();
+  copies_.look_in(flight->key().namespace_);
   Memory& memory = memory_of(value);
   Result<std::shared_ptr<const Binding>> binding = co_await bind(value, memory, instance, stop);
   const Instant now = io::Loop::now();
@@ -204,6 +247,15 @@ FlightController::OutcomeTask FlightController::evaluate(kube::ObjectPtr flight,
 io::Task<Result<>> FlightController::check(const json::Value& flight, const Terms& terms,
                                            std::stop_token stop) {
   const Actor actor = HANGAR_CO_TRY(rules_.check(flight, terms));
+  if (std::optional<std::string> lacks =
+          unsupported_mode(terms.mode, platform_.means.has_webhooks)) {
+    co_return std::unexpected(Error(ErrorKind::InvalidInput, *std::move(lacks))
+                                  .with_reason(std::string(kReasonUnsupported)));
+  }
+  if (terms.mode == Mode::Static) {
+    HANGAR_CO_TRY(platform_.check_protection(
+        controller_.kind().namespaced ? kFlightChildren : kClusterFlightChildren));
+  }
   co_return co_await actor.check(platform_.shared.acting, std::move(stop));
 }
 
@@ -211,12 +263,11 @@ io::Task<Result<std::shared_ptr<const Binding>>> FlightController::bind(const js
                                                                         Memory& memory,
                                                                         Instance& instance,
                                                                         std::stop_token stop) {
-  const kube::ObjectKey key = kube::key_of(flight);
   const Result<Terms> terms = parse_flight(flight);
-  Result<> may = terms ? co_await check(flight, *terms, std::move(stop))
-                       : Result<>(std::unexpected(terms.error()));
+  Result<> may =
+      terms ? co_await check(flight, *terms, stop) : Result<>(std::unexpected(terms.error()));
   if (!may) {
-    modules::PinnedAsking::leave(platform_.modules.supply(), listener_of(key));
+    modules::PinnedAsking::leave(platform_.modules.supply(), listener_of(kube::key_of(flight)));
     memory.module.asking = {};
     memory.module.module_of.clear();
     co_return std::unexpected(std::move(may).error());
@@ -226,14 +277,8 @@ io::Task<Result<std::shared_ptr<const Binding>>> FlightController::bind(const js
   const std::string definition =
       fmt::format("{}/{}/{}", memory.uid, json::int_at(flight, {"metadata", "generation"}),
                   requester.public_because());
-  std::optional<FlightModule> module = HANGAR_CO_TRY(memory.module.ask(
-      platform_.modules, {.role = kFlightModule,
-                          .source = terms->flight,
-                          .requester = std::move(requester),
-                          .definition = definition,
-                          .listener = {.name = listener_of(key), .changed = [this, key] {
-                                         controller_.shell().enqueue(key);
-                                       }}}));
+  std::optional<FlightModule> module = HANGAR_CO_TRY(co_await ask_for_module(
+      flight, memory, *terms, definition, std::move(requester), std::move(stop)));
   if (!module) co_return std::shared_ptr<const Binding>();
   memory.module.describe(terms->flight);
   std::string bound_of = fmt::format("{} {}", definition, module->sha256);
@@ -246,6 +291,27 @@ io::Task<Result<std::shared_ptr<const Binding>>> FlightController::bind(const js
     instance.life.on_changed();
   }
   co_return memory.binding;
+}
+
+io::Task<Result<std::optional<FlightModule>>> FlightController::ask_for_module(
+    const json::Value& flight, Memory& memory, const Terms& terms, std::string definition,
+    modules::Requester requester, std::stop_token stop) {
+  const kube::ObjectKey key = kube::key_of(flight);
+  const std::optional<modules::Pin> before = memory.module.pin;
+  Result<std::optional<FlightModule>> module = memory.module.ask(
+      platform_.modules, {.role = kFlightModule,
+                          .source = terms.flight,
+                          .requester = std::move(requester),
+                          .definition = std::move(definition),
+                          .listener = {.name = listener_of(key), .changed = [this, key] {
+                                         controller_.shell().enqueue(key);
+                                       }}});
+  if (memory.module.pin != before) look_at_copy(key, before);
+  if (!module || !*module) co_return module;
+  const std::optional<reconcile::EventText> not_kept = HANGAR_CO_TRY(
+      co_await memory.module.keep_copy(copies_, flight, kFlightModule, std::move(stop)));
+  if (not_kept) platform_.shared.events.record(flight, *not_kept);
+  co_return module;
 }
 
 void FlightController::add_to_status(const json::Value& flight, const Memory& memory,

@@ -7,6 +7,9 @@
 //     administrator can create, acts as the account that it names, or as the host where that is
 //     allowed.
 //   - The removal of a release needs neither its module nor a policy that allows it.
+//   - A Flight keeps the module that it is pinned to, whatever the source serves later and wherever
+//     this host starts: its namespace has a copy before the status names the digest, or an Event
+//     says why not. Copies of ClusterFlights are in the host's namespace.
 //   - No reconcile waits for a module: the Ready condition names what is awaited.
 //   - However long the flights of some namespaces run, those of another one begin
 //     (reconcile::Controller).
@@ -15,21 +18,28 @@
 
 #include "airways/binding.h"
 #include "airways/flight.h"
+#include "airways/flight_modules.h"
 #include "airways/flight_rules.h"
 #include "airways/instance.h"
 #include "airways/instance_controller.h"
 #include "airways/pinned_module.h"
 #include "airways/platform.h"
 #include "airways/terms.h"
+#include "archive/copies.h"
+#include "archive/copy_format.h"
+#include "archive/module_archive.h"
 #include "base/result.h"
 #include "io/task.h"
 #include "json/value.h"
 #include "kube/object.h"
+#include "modules/pin.h"
+#include "modules/requester.h"
 #include "tenants/policies.h"
 
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 
@@ -41,6 +51,7 @@ class FlightController {
     kube::Resource kind;  // flight_resource(), or cluster_flight_resource().
     std::string name;     // The controller's name in logs and metrics.
     AsHost as_host = AsHost::Refused;
+    archive::CopyFormat copies;  // Of pinned modules.
   };
   // The references outlive this object.
   FlightController(const Platform& platform, tenants::Policies& policies, Options options);
@@ -83,6 +94,13 @@ class FlightController {
   // Checks the policies, and that the host may act as the Flight's account.
   [[nodiscard]] io::Task<Result<>> check(const json::Value& flight, const Terms& terms,
                                          std::stop_token stop);
+  // The module to use now, with its copy in the cluster; nothing while there is none.
+  [[nodiscard]] io::Task<Result<std::optional<FlightModule>>> ask_for_module(
+      const json::Value& flight, Memory& memory, const Terms& terms, std::string definition,
+      modules::Requester requester, std::stop_token stop);
+  // That Flight is pinned to something else by now, or gone.
+  void look_at_copy(const kube::ObjectKey& flight, const std::optional<modules::Pin>& former);
+  [[nodiscard]] bool is_pinned(const archive::ArchivedModule& copy);
   [[nodiscard]] std::string listener_of(const kube::ObjectKey& key) const;
   void add_to_status(const json::Value& flight, const Memory& memory, const Instance& instance,
                      json::Value& status) const;
@@ -93,6 +111,7 @@ class FlightController {
   tenants::Policies& policies_;
   const FlightRules rules_;
   std::map<kube::ObjectKey, std::unique_ptr<Memory>> flights_;
+  archive::Copies copies_;
   InstanceController controller_;
 };
 

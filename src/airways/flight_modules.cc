@@ -2,11 +2,16 @@
 
 #include "airways/airway.h"
 #include "airways/ownership.h"
+#include "archive/copies.h"
+#include "archive/copy_format.h"
+#include "archive/limits.h"
 #include "archive/module_archive.h"
+#include "base/consumer.h"
 #include "base/digest.h"
 #include "base/limits.h"
 #include "base/result.h"
 #include "budget/beneficiaries.h"
+#include "budget/consumer.h"
 #include "io/file.h"
 #include "io/loop.h"
 #include "io/task.h"
@@ -26,11 +31,13 @@
 #include <cstdint>
 #include <expected>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 namespace hangar::airways {
 
@@ -47,12 +54,26 @@ constexpr std::uint64_t kIndexBytesMax = 4 * limits::kMiB;
 
 }  // namespace
 
-archive::CopyFormat flight_copies() {
-  constexpr std::size_t kPartsMax = 8;
+archive::CopyFormat airway_copies() {
   return {.label = "hangar.dev/flight",
           .name_prefix = "flight-",
           .field_manager = std::string(kControllerFieldManager),
-          .parts_max = kPartsMax};
+          .parts_max = limits::kCopyPartsMax};
+}
+
+archive::CopyFormat cluster_flight_copies() {
+  return {.label = "hangar.dev/cluster-flight",
+          .name_prefix = "cluster-flight-",
+          .field_manager = std::string(kControllerFieldManager),
+          .parts_max = limits::kCopyPartsMax};
+}
+
+archive::CopyFormat flight_copies() {
+  return {.label = "hangar.dev/flight-module",
+          .name_prefix = "flight-module-",
+          .field_manager = std::string(kControllerFieldManager),
+          .parts_max = limits::kCopyPartsMax,
+          .objects_max = limits::kCopyObjectsMax};
 }
 
 modules::Source converter_of(const Airway& airway) {
@@ -83,7 +104,7 @@ void FlightModules::know(FlightModule module) {
   made_.insert_or_assign(made->sha256, made);
 }
 
-io::Task<void> FlightModules::remember(FlightModule module) {
+io::Task<void> FlightModules::remember(FlightModule module, budget::Beneficiaries beneficiaries) {
   if (made_.size() >= limits::kModuleReferencesMax) made_.clear();  // They are read again then.
   know(std::move(module));
   if (parts_.index_file.empty()) co_return;
@@ -94,7 +115,8 @@ io::Task<void> FlightModules::remember(FlightModule module) {
   // An index that is too large would not be read again; a failed write costs time at the next
   // start.
   if (text.size() > kIndexBytesMax) co_return;
-  std::ignore = co_await parts_.sources.workers.run(
+  std::ignore = co_await parts_.sources.workers.run_for_any(
+      beneficiaries.all(),
       [path = parts_.index_file, text = std::move(text)] { return io::write_file(path, text); });
 }
 
@@ -110,24 +132,32 @@ Result<> FlightModules::check_allowed(std::string_view reference) const {
 
 io::Task<Result<std::string>> FlightModules::recall(modules::Requester requester,
                                                     std::string sha256, std::stop_token stop) {
-  // The copies are of modules that administrators have named. A tenant who knows a digest must not
-  // get the module for that.
-  if (archive_ == nullptr || !requester.tenant().empty()) {
-    co_return co_await Maker::recall(std::move(requester), std::move(sha256), std::move(stop));
+  // A tenant who knows a digest must not get a module for that: only his namespace's own copies
+  // count, and only for him.
+  const std::string tenant = requester.tenant();
+  Result<std::string> copy = co_await Maker::recall(std::move(requester), sha256, stop);
+  for (const CopyPlace& place : std::vector(copies_)) {
+    const std::optional<std::string> where = archive::namespace_for(place.kept_in, tenant);
+    if (!where) continue;
+    copy = co_await place.archive->read({.namespace_ = *where, .sha256 = sha256}, stop);
+    const bool is_elsewhere = !copy && (copy.error().kind() == ErrorKind::NotFound ||
+                                        copy.error().kind() == ErrorKind::Denied);
+    if (!is_elsewhere) break;
   }
-  co_return co_await archive_->read({.namespace_ = archive_namespace_, .sha256 = std::move(sha256)},
-                                    std::move(stop));
+  co_return copy;
 }
 
-io::Task<Result<FlightModule>> FlightModules::prepare(modules::Wish wish, std::stop_token stop) {
+io::Task<Result<FlightModule>> FlightModules::prepare(modules::Wish wish, std::stop_token stop,
+                                                      modules::Supply::OnWaiting on_waiting) {
   const modules::Supplied supplied =
-      HANGAR_CO_TRY(co_await supply_.get(std::move(wish), std::move(stop)));
+      HANGAR_CO_TRY(co_await supply_.get(std::move(wish), std::move(stop), std::move(on_waiting)));
   co_return module_of(supplied);
 }
 
 io::Task<Result<>> FlightModules::check_converter(FlightModule module, std::stop_token stop) {
-  const std::shared_ptr<const wasm::Module> code =
-      HANGAR_CO_TRY(co_await load(std::move(module), std::move(stop)));
+  const std::shared_ptr<const wasm::Module> code = HANGAR_CO_TRY(
+      co_await load(std::move(module), modules::Requester::cluster_wide().consumer("converter"),
+                    std::move(stop)));
   co_return parts_.runtime.check_converter(*code);
 }
 
@@ -144,19 +174,28 @@ io::Task<Result<modules::Product>> FlightModules::make(std::string sha256,
                                                        std::stop_token stop) {
   FlightModule module{.sha256 = sha256, .sha1 = {}, .resolved = {}};
   const wasm::Digest digest = HANGAR_CO_TRY(wasm::Digest::from_hex(sha256));
-  module.sha1 = co_await parts_.sources.workers.run([bytes] { return sha1_hex(*bytes); });
-  const std::shared_ptr<const wasm::Module> code = HANGAR_CO_TRY(
-      co_await parts_.code_cache.load(digest, std::move(bytes), std::move(stop),
-                                      wasm::Module::Allocation::Pooled, std::move(beneficiaries)));
+  module.sha1 = co_await parts_.sources.workers.run_for_any(beneficiaries.all(),
+                                                            [bytes] { return sha1_hex(*bytes); });
+  const std::shared_ptr<const wasm::Module> code = HANGAR_CO_TRY(co_await parts_.code_cache.load(
+      digest, std::move(bytes), std::move(stop), wasm::Module::Allocation::Pooled, beneficiaries));
   HANGAR_CO_TRY(parts_.runtime.check(*code));
-  co_await remember(module);
+  co_await remember(module, std::move(beneficiaries));
   co_return modules::Product(std::make_shared<const FlightModule>(std::move(module)));
 }
 
+io::Task<Result<std::shared_ptr<const void>>> FlightModules::charge(modules::Product product,
+                                                                    budget::Consumer consumer) {
+  const auto module = std::static_pointer_cast<const FlightModule>(product);
+  const wasm::Digest digest = HANGAR_CO_TRY(wasm::Digest::from_hex(module->sha256));
+  std::ignore = HANGAR_CO_TRY(co_await parts_.code_cache.charge(digest, 0, std::move(consumer)));
+  co_return nullptr;
+}
+
 io::Task<Result<std::shared_ptr<const wasm::Module>>> FlightModules::load(FlightModule module,
+                                                                          budget::Consumer consumer,
                                                                           std::stop_token stop) {
   // The module was supplied under the keys of that time, which may have changed.
-  HANGAR_CO_TRY(co_await supply_.verify(module.sha256, stop));
+  HANGAR_CO_TRY(co_await supply_.verify(module.sha256, consumer, stop));
   if (const auto found = kept_.find(module.sha256); found != kept_.end()) {
     found->second.last_used = io::Loop::now();
     found->second.has_pages = true;
@@ -164,8 +203,8 @@ io::Task<Result<std::shared_ptr<const wasm::Module>>> FlightModules::load(Flight
     co_return found->second.module;
   }
   const wasm::Digest digest = HANGAR_CO_TRY(wasm::Digest::from_hex(module.sha256));
-  std::shared_ptr<const wasm::Module> loaded =
-      HANGAR_CO_TRY(co_await parts_.code_cache.load(digest, nullptr, std::move(stop)));
+  std::shared_ptr<const wasm::Module> loaded = HANGAR_CO_TRY(co_await parts_.code_cache.load(
+      digest, nullptr, std::move(stop), wasm::Module::Allocation::Pooled, std::move(consumer)));
   watch_pages();
   kept_[module.sha256] = {.module = loaded, .last_used = io::Loop::now()};
   co_return loaded;
@@ -185,7 +224,8 @@ void FlightModules::release_unused() {
   for (auto& [sha256, kept] : kept_) {
     if (kept.has_pages && kept.last_used + kPagesKeptUnused <= now) {
       kept.has_pages = false;
-      parts_.sources.workers.submit([module = kept.module] { module->release_pages(); });
+      parts_.sources.workers.submit(budget::Consumer::of_host("pages"),
+                                    [module = kept.module] { module->release_pages(); });
     }
     have_pages = have_pages || kept.has_pages;
   }

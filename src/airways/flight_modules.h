@@ -3,6 +3,7 @@
 
 #include "abi/flight/evaluation.h"
 #include "airways/airway.h"
+#include "archive/copy_format.h"
 #include "archive/module_archive.h"
 #include "base/result.h"
 #include "base/time.h"
@@ -20,12 +21,16 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
-#include <utility>
+#include <vector>
 
 namespace hangar::airways {
 
-// How copies of the modules that Airways are pinned to are stored in the host's namespace. A packed
-// flight in Go takes a few MiB.
+// How copies of the modules that Airways, ClusterFlights and Flights are pinned to are stored: the
+// former two in the host's namespace, those of Flights in their own. Each has its own name: which
+// copies of one are needed is known to nobody else, and in the host's namespace a Flight is given
+// no module of an Airway. A packed flight in Go takes a few MiB.
+[[nodiscard]] archive::CopyFormat airway_copies();
+[[nodiscard]] archive::CopyFormat cluster_flight_copies();
 [[nodiscard]] archive::CopyFormat flight_copies();
 
 // The source of an Airway's converter.
@@ -52,11 +57,12 @@ class FlightModules final : public modules::Maker {
   };
   explicit FlightModules(Parts parts);
 
-  // Where the copies of pinned modules are. Null: there are none. `archive` outlives its use.
-  void use_archive(archive::ModuleArchive* archive, std::string namespace_name) {
-    archive_ = archive;
-    archive_namespace_ = std::move(namespace_name);
-  }
+  // Where copies of pinned modules are read.
+  struct CopyPlace {
+    archive::ModuleArchive* archive;  // Outlives its use.
+    std::string kept_in;              // As archive::namespace_for() has it.
+  };
+  void read_copies(std::vector<CopyPlace> places) { copies_ = std::move(places); }
 
   // Reads the index; an unreadable one is ignored. Blocks; call it first.
   void open();
@@ -69,18 +75,20 @@ class FlightModules final : public modules::Maker {
   // not requested from its source, which would check this.
   [[nodiscard]] Result<> check_allowed(std::string_view reference) const;
 
-  // For callers that can wait: asks the source and waits for its module.
-  [[nodiscard]] io::Task<Result<FlightModule>> prepare(modules::Wish wish, std::stop_token stop);
+  // For callers that can wait: asks the source and waits for its module, as Supply::get().
+  [[nodiscard]] io::Task<Result<FlightModule>> prepare(modules::Wish wish, std::stop_token stop,
+                                                       modules::Supply::OnWaiting on_waiting = {});
 
   // InvalidInput if the module cannot be a converter: the supply checks only that it can be a
   // flight.
   [[nodiscard]] io::Task<Result<>> check_converter(FlightModule module, std::stop_token stop);
 
   // The code of a supplied module, mapped from the cache and shared, if the present keys allow it.
+  // `consumer`: who waits for it.
   // When it has not run for some seconds, its pages leave memory; after some minutes, so does the
   // module.
-  [[nodiscard]] io::Task<Result<std::shared_ptr<const wasm::Module>>> load(FlightModule module,
-                                                                           std::stop_token stop);
+  [[nodiscard]] io::Task<Result<std::shared_ptr<const wasm::Module>>> load(
+      FlightModule module, budget::Consumer consumer, std::stop_token stop);
 
   // modules::Maker.
   [[nodiscard]] modules::Product find(const std::string& sha256) override;
@@ -88,6 +96,9 @@ class FlightModules final : public modules::Maker {
                                                         std::shared_ptr<const std::string> bytes,
                                                         budget::Beneficiaries beneficiaries,
                                                         std::stop_token stop) override;
+  // Not held: the code of a flight is loaded for each run, and made again if it is gone.
+  [[nodiscard]] io::Task<Result<std::shared_ptr<const void>>> charge(
+      modules::Product product, budget::Consumer consumer) override;
   [[nodiscard]] bool is_asked_by_digest() const override { return true; }
   [[nodiscard]] io::Task<Result<std::string>> recall(modules::Requester requester,
                                                      std::string sha256,
@@ -100,7 +111,7 @@ class FlightModules final : public modules::Maker {
     bool has_pages = true;  // Assumed: it was loaded since its pages were released.
   };
   void know(FlightModule module);
-  [[nodiscard]] io::Task<void> remember(FlightModule module);
+  [[nodiscard]] io::Task<void> remember(FlightModule module, budget::Beneficiaries beneficiaries);
   void release_unused();
   // Schedules release_unused() for soon.
   void watch_pages();
@@ -110,8 +121,7 @@ class FlightModules final : public modules::Maker {
   std::map<std::string, Kept> kept_;                                 // By sha256.
   io::Loop::Timer release_timer_;                                    // Runs while anything is kept.
   bool is_watching_pages_ = false;                                   // The timer is the short one.
-  archive::ModuleArchive* archive_ = nullptr;
-  std::string archive_namespace_;
+  std::vector<CopyPlace> copies_;
   modules::Supply supply_;
 };
 

@@ -76,7 +76,7 @@ io::Task<Result<abi::flight::Output>> run_flight(FlightRun run, const json::Valu
   const Platform& platform = run.platform;
   std::string input = HANGAR_CO_TRY(input_of(terms, instance));
   std::shared_ptr<const wasm::Module> code =
-      HANGAR_CO_TRY(co_await platform.modules.load(run.binding->module, stop));
+      HANGAR_CO_TRY(co_await platform.modules.load(run.binding->module, run.consumer, stop));
 
   abi::flight::Evaluation evaluation{
       .release = run.release.name,
@@ -121,8 +121,10 @@ std::string evaluation_failure(const abi::flight::Output& output) {
 
 // YAML takes more than a second for each MiB, and with aliases a few bytes stand for many. So the
 // size of a text does not tell which one the loop could parse.
-io::Task<Result<Output>> parse_printed(io::Workers& workers, std::string text) {
-  co_return co_await workers.run([text = std::move(text)] { return parse_output(text); });
+io::Task<Result<Output>> parse_printed(io::Workers& workers, budget::Consumer whose,
+                                       std::string text) {
+  co_return co_await workers.run(std::move(whose),
+                                 [text = std::move(text)] { return parse_output(text); });
 }
 
 }  // namespace hangar::airways

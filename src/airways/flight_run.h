@@ -45,6 +45,7 @@ struct FlightRun {
 [[nodiscard]] std::string evaluation_failure(const abi::flight::Output& output);
 
 // Parses a flight's output on a worker, however short it is.
-[[nodiscard]] io::Task<Result<Output>> parse_printed(io::Workers& workers, std::string text);
+[[nodiscard]] io::Task<Result<Output>> parse_printed(io::Workers& workers, budget::Consumer whose,
+                                                     std::string text);
 
 }  // namespace hangar::airways

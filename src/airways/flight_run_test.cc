@@ -1,5 +1,6 @@
 #include "airways/flight_run.h"
 
+#include "base/consumer.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "io/loop.h"
@@ -20,9 +21,10 @@ class ParsePrinted : public testing::Test {
  protected:
   // Starts to parse while the only worker has other work.
   void begin(std::string text) {
-    workers_.submit([this] { may_go_on_.wait(); });
+    workers_.submit(budget::unnamed_consumer(), [this] { may_go_on_.wait(); });
     const auto task = [](ParsePrinted& self, std::string printed) -> io::Task<void> {
-      Result<Output> parsed = co_await parse_printed(self.workers_, std::move(printed));
+      Result<Output> parsed =
+          co_await parse_printed(self.workers_, budget::unnamed_consumer(), std::move(printed));
       self.parsed_.emplace(std::move(parsed));
     };
     loop_.spawn(task(*this, std::move(text)));

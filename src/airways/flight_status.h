@@ -45,13 +45,14 @@ inline constexpr ModuleRole kConverter{.name = "converter",
                                        .checksum_field = "spec.wasmUrls.converterChecksum"};
 inline constexpr std::array kModuleRoles = {kFlight, kConverter};  // Those of an Airway.
 // The module of a Flight, which is its only instance.
-inline constexpr ModuleRole kFlightModule{.name = "module",
-                                          .is_up_to_date = "FlightUpToDate",
-                                          .changed = "FlightChanged",
-                                          .checksum_field = "spec.checksum",
-                                          .of = "Flight",
-                                          .go = "it goes",
-                                          .no_copy = "the host's cache does not have it"};
+inline constexpr ModuleRole kFlightModule{
+    .name = "module",
+    .is_up_to_date = "FlightUpToDate",
+    .changed = "FlightChanged",
+    .checksum_field = "spec.checksum",
+    .of = "Flight",
+    .go = "it goes",
+    .no_copy = "the host's cache and the cluster have no copy"};
 
 struct ModuleFacts {
   std::string reference;  // For messages.

@@ -7,6 +7,7 @@
 #include "json/value.h"
 #include "json/yaml.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace hangar::airways {
 namespace {
@@ -42,6 +44,32 @@ json::Value acting_as(std::string_view account) {
   return object;
 }
 
+TEST(Flight, FollowsLookupsInTheModesThatSaySo) {
+  const std::pair<std::string_view, LookupWatch> modes[] = {{"standard", LookupWatch::None},
+                                                            {"static", LookupWatch::None},
+                                                            {"dynamic", LookupWatch::Changes},
+                                                            {"subscription", LookupWatch::Changes}};
+  for (const auto& [mode, watch] : modes) {
+    const Result<Terms> terms = parse_flight(flight(fmt::format("{{wasmUrl: x, mode: {}}}", mode)));
+    ASSERT_TRUE(terms) << terms.error().message();
+    EXPECT_EQ(name_of(terms->mode), mode);
+    EXPECT_EQ(terms->lookup_watch, watch) << mode;
+    EXPECT_EQ(terms->tracked_interval_min, seconds(1));
+  }
+
+  const Result<Terms> wrong = parse_flight(flight("{wasmUrl: x, mode: eager}"));
+  ASSERT_FALSE(wrong);
+  EXPECT_THAT(wrong.error().message(), HasSubstr("spec.mode: \"eager\" is not one of"));
+}
+
+TEST(Flight, NeedsWebhooksForModeStaticOnly) {
+  for (const Mode mode : {Mode::Standard, Mode::Dynamic, Mode::Subscription}) {
+    EXPECT_EQ(unsupported_mode(mode, false), std::nullopt);
+  }
+  EXPECT_EQ(unsupported_mode(Mode::Static, true), std::nullopt);
+  EXPECT_THAT(unsupported_mode(Mode::Static, false), testing::Optional(HasSubstr("webhooks")));
+}
+
 TEST(Flight, HasYokesDefaults) {
   const Result<Terms> terms = parse_flight(flight("{wasmUrl: 'oci://registry/web:v1'}"));
 
@@ -51,7 +79,7 @@ TEST(Flight, HasYokesDefaults) {
   EXPECT_EQ(terms->input, "") << "never the Flight itself";
   EXPECT_EQ(terms->mode, Mode::Standard);
   EXPECT_FALSE(terms->cluster_access);
-  EXPECT_FALSE(terms->watches_lookups);
+  EXPECT_EQ(terms->lookup_watch, LookupWatch::None);
   EXPECT_EQ(terms->fix_drift_interval, seconds(0));
   EXPECT_EQ(terms->timeout, seconds(10));
   EXPECT_EQ(terms->history_max, 2U);

@@ -84,7 +84,8 @@ Verdict failed(std::string message) {
 Verdict verdict_of(const Error& error) {
   Verdict verdict = failed(error.message());
   for (const std::string_view reason :
-       {kReasonModuleUnavailable, reconcile::kNamespaceNotAllowed, tenants::kRefusedByPolicy}) {
+       {kReasonModuleUnavailable, kReasonUnsupported, reconcile::kNamespaceNotAllowed,
+        tenants::kRefusedByPolicy}) {
     if (error.reason() == reason) verdict.reason = reason;
   }
   return verdict;

@@ -1,10 +1,12 @@
 #include "airways/instance_controller.h"
 
 #include "airways/instance.h"
+#include "airways/life.h"
 #include "airways/overrides.h"
 #include "airways/ownership.h"
 #include "airways/platform.h"
 #include "airways/resource_ref.h"
+#include "io/loop.h"
 #include "io/task.h"
 #include "kube/cache/store.h"
 #include "kube/object.h"
@@ -53,7 +55,7 @@ InstanceController::InstanceController(const Platform& platform, Options options
                   [this](const kube::Delta& delta) {
                     memory_of(delta.object->key()).life.on_changed();
                   },
-              .on_synced = [this] { forget_output(); }}) {}
+              .on_synced = [this] { on_synced(); }}) {}
 
 InstanceController::~InstanceController() = default;
 
@@ -62,11 +64,12 @@ void InstanceController::start() {
 }
 
 // Removes the output of instances that were deleted while no host ran.
-void InstanceController::forget_output() {
+void InstanceController::on_synced() {
   std::vector<kube::ObjectKey> keys;
   for (const kube::ObjectPtr& object : shell_.list())
     keys.push_back(object->key());
   platform_.output.remove_others(std::move(keys), resource_);
+  if (options_.on_synced) options_.on_synced();
 }
 
 io::Task<void> InstanceController::stop() {
@@ -106,8 +109,13 @@ void InstanceController::on_child(const kube::ObjectKey& instance, const Resourc
 void InstanceController::on_tracked(const kube::ObjectKey& instance, const ResourceRef& resource) {
   const auto found = instances_.find(instance);
   if (found == instances_.end()) return;
-  found->second->life.on_tracked(resource);
-  shell_.enqueue(instance);
+  Life& life = found->second->life;
+  life.on_tracked(resource);
+  if (const Duration wait = life.tracked_in(io::Loop::now()); wait > Duration::zero()) {
+    shell_.enqueue_after(instance, wait);
+  } else {
+    shell_.enqueue(instance);
+  }
 }
 
 InstanceController::OutcomeTask InstanceController::work_on(kube::ObjectPtr instance,

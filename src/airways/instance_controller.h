@@ -39,6 +39,8 @@ class InstanceController {
         work;
     // An instance is gone. Called for every key without an object.
     std::function<void(const kube::ObjectKey& key)> forget = {};
+    // All instances are known.
+    std::function<void()> on_synced = {};
   };
   InstanceController(const Platform& platform, Options options);
   InstanceController(const InstanceController&) = delete;
@@ -65,7 +67,7 @@ class InstanceController {
   void on_tracked(const kube::ObjectKey& instance, const ResourceRef& resource);
 
  private:
-  void forget_output();
+  void on_synced();
   [[nodiscard]] Instance& memory_of(const kube::ObjectKey& key);
   [[nodiscard]] OutcomeTask work_on(kube::ObjectPtr instance, std::stop_token stop);
   [[nodiscard]] io::Task<void> forget(kube::ObjectKey key);

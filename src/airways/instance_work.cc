@@ -7,6 +7,7 @@
 #include "airways/flight_run.h"
 #include "airways/identity.h"
 #include "airways/instance.h"
+#include "airways/instance_report.h"
 #include "airways/life.h"
 #include "airways/limits.h"
 #include "airways/output.h"
@@ -20,12 +21,14 @@
 #include "airways/resource_ref.h"
 #include "airways/revision.h"
 #include "airways/tracker.h"
+#include "base/assert.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "budget/accounts.h"
 #include "budget/consumer.h"
 #include "io/loop.h"
 #include "io/task.h"
+#include "io/workers.h"
 #include "json/value.h"
 #include "kube/client.h"
 #include "kube/core_resources.h"
@@ -42,10 +45,7 @@
 #include "reconcile/guest_waits.h"
 #include "wasm/limits.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <expected>
 #include <memory>
@@ -63,35 +63,11 @@ namespace {
 
 using reconcile::Outcome;
 
-// Readiness that depends on objects that are not watched (EndpointSlices, custom rules) is computed
-// again after this; yoke's own interval.
-constexpr std::chrono::seconds kReadinessRecheck{5};
-
 // Bytes per second that the flight of one instance may print on stderr, on average. Four times
 // that, the most that one run may print, may come at once.
 constexpr std::uint64_t kOutputRateMax = limits::kFlightErrorBytesMax / 4;
 
-// Errors that persist until a user acts.
-bool is_for_people(const Error& error) {
-  return error.kind() == ErrorKind::InvalidInput || error.kind() == ErrorKind::Corrupt ||
-         error.kind() == ErrorKind::LimitExceeded ||
-         error.reason() == reconcile::kNamespaceNotAllowed;
-}
-
-// InvalidInput is not retried. If it did not get into the status, no user would learn of it.
-bool is_untold(const Error& error, const Result<>& written) {
-  return !written && error.kind() == ErrorKind::InvalidInput;
-}
-
 }  // namespace
-
-json::Value without_status(json::Value instance) {
-  json::erase_at(instance, {"status"});
-  json::erase_at(instance, {"metadata", "resourceVersion"});
-  json::erase_at(instance, {"metadata", "generation"});
-  json::erase_at(instance, {"metadata", "managedFields"});
-  return instance;
-}
 
 InstanceWork::InstanceWork(Subject subject, const kube::Object& object, std::stop_token stop)
     : subject_(std::move(subject)),
@@ -107,24 +83,15 @@ InstanceWork::InstanceWork(Subject subject, const kube::Object& object, std::sto
 
 InstanceWork::~InstanceWork() = default;
 
-// Whether the spec has changed since. A status about the old spec is of no use and would be
-// refused; the change has queued this instance again.
 bool InstanceWork::is_overtaken() const {
-  const kube::ObjectPtr newest = subject_.shell.newest(key_);
-  return newest && newest->uid() == json::string_at(value_, {"metadata", "uid"}) &&
-         newest->generation() > json::int_at(value_, {"metadata", "generation"});
+  return airways::is_overtaken(value_, subject_.shell.newest(key_).get());
 }
 
 // Whether a child or a looked-up object differs from what our last apply left.
 bool InstanceWork::has_news(const ResourceRef& ref) const {
   const auto applied = memory_.applied.find(ref);
   const kube::ObjectPtr child = platform_.view.child(ref);
-  if (applied == memory_.applied.end() || !child || child->uid() != applied->second.uid) {
-    return true;
-  }
-  const std::string_view version = child->resource_version();
-  return version != applied->second.resource_version &&
-         !is_older(version, applied->second.resource_version);
+  return is_news(child.get(), applied == memory_.applied.end() ? nullptr : &applied->second);
 }
 
 io::Task<Result<Outcome>> InstanceWork::run() {
@@ -141,12 +108,22 @@ io::Task<Result<>> InstanceWork::report(Verdict verdict) {
 }
 
 io::Task<Result<Outcome>> InstanceWork::carry_out() {
-  if (!memory_.history)
-    memory_.history.emplace(platform_.shared.workers, platform_.shared.client, release_);
+  if (!memory_.history) {
+    const kube::Client& client = platform_.shared.client;
+    // A deletion reads the history, and waits for no guest's turn: the workers may all be in one.
+    io::Workers* const readers = client.readers();
+    memory_.history.emplace(readers != nullptr ? *readers : platform_.shared.workers, client,
+                            release_);
+  }
+  memory_.history->set_order(is_being_deleted_ ? io::Workers::Order::First
+                                               : io::Workers::Order::InTurn);
 
   const Instant now = io::Loop::now();
   const Life::Act act = memory_.life.begin(
-      {.is_being_deleted = is_being_deleted_, .has_flight = subject_.binding != nullptr},
+      {.is_being_deleted = is_being_deleted_,
+       .has_flight = subject_.binding != nullptr,
+       .tracked_interval_min =
+           subject_.binding ? subject_.binding->terms.tracked_interval_min : Duration(0)},
       [this](const ResourceRef& ref) { return has_news(ref); }, now);
   switch (act) {
     case Life::Act::TakeDown:
@@ -176,6 +153,7 @@ io::Task<Result<>> InstanceWork::claim() {
 }
 
 io::Task<Result<Outcome>> InstanceWork::evaluate() {
+  HANGAR_ASSERT(binding_ != nullptr, "only an instance with a flight is evaluated");
   // Before the finalizer: without a history there is nothing that it would have to remove.
   HANGAR_CO_TRY(co_await prepare());
   HANGAR_CO_TRY(co_await claim());
@@ -188,8 +166,9 @@ io::Task<Result<Outcome>> InstanceWork::evaluate() {
   if (done) done = co_await release();
   if (done) done = co_await settle();
   platform_.tracker.end(self, done ? Tracker::End::Succeeded : Tracker::End::Failed);
-  // After a failure, watches of earlier runs stay, like the references in the tracker.
-  if (done) {
+  // After a failure, watches of earlier runs stay, like the references in the tracker. Those of a
+  // tenant's flight, which may fail with other lookups each time, stay no longer than these.
+  if (done || terms.lookup_watch == LookupWatch::Changes) {
     const std::vector<ResourceRef> tracked = platform_.tracker.tracked(self);
     platform_.view.keep_external(self, tracked);
   }
@@ -199,8 +178,7 @@ io::Task<Result<Outcome>> InstanceWork::evaluate() {
     memory_.life.on_failed();
     error = advise(done.error());
     if (error->kind() == ErrorKind::Cancelled) co_return std::unexpected(*std::move(error));
-    // A conflict is retried at once, so it is not worth a status write.
-    if (error->kind() != ErrorKind::Conflict) verdict_ = failed(error->message());
+    if (std::optional<Verdict> verdict = verdict_on_failure(*error)) verdict_ = *std::move(verdict);
   }
   Result<> written = co_await write_status(verdict_);
   if (error && !is_untold(*error, written)) co_return std::unexpected(*std::move(error));
@@ -337,6 +315,7 @@ io::Task<Result<>> InstanceWork::release() {
 }
 
 io::Task<Result<Stages>> InstanceWork::run_flight() {
+  HANGAR_ASSERT(actor_.has_value(), "a flight runs as somebody");
   evaluated_ = value_;
   const Instant began = io::Loop::now();
   // A deletion does not wait until the flight has had its turn.
@@ -358,14 +337,14 @@ io::Task<Result<Stages>> InstanceWork::run_flight() {
   keep_output(output->stderr_bytes);
   if (output->exit_code != 0) {
     // The output is not a release, but it may contain a status for the instance.
-    if (Result<Output> parsed =
-            co_await parse_printed(platform_.shared.workers, std::move(output->stdout_bytes))) {
+    if (Result<Output> parsed = co_await parse_printed(platform_.shared.workers, consumer(),
+                                                       std::move(output->stdout_bytes))) {
       identity_ = take_identity(parsed->stages, release_.instance);
     }
     co_return fail(ErrorKind::GuestFault, evaluation_failure(*output));
   }
-  Output parsed = HANGAR_CO_TRY(
-      co_await parse_printed(platform_.shared.workers, std::move(output->stdout_bytes)));
+  Output parsed = HANGAR_CO_TRY(co_await parse_printed(platform_.shared.workers, consumer(),
+                                                       std::move(output->stdout_bytes)));
   identity_ = take_identity(parsed.stages, release_.instance);
   co_return std::move(parsed.stages);
 }
@@ -404,19 +383,9 @@ io::Task<Result<>> InstanceWork::settle() {
   const Readiness readiness = HANGAR_CO_TRY(co_await carrying().readiness());
   memory_.has_looked = true;
   memory_.life.on_settled(readiness.is_ready());
-  switch (readiness.state) {
-    case Readiness::State::Ready:
-      verdict_ = deployed();
-      break;
-    case Readiness::State::NotReady:
-      verdict_ = waiting_for_ready();
-      look_again_after_ = kReadinessRecheck;
-      break;
-    case Readiness::State::Failed:
-      verdict_ = failed("failed to check release readiness: " + readiness.why);
-      look_again_after_ = kReadinessRecheck;  // A rule may be corrected.
-      break;
-  }
+  Settled settled = settled_as(readiness);
+  verdict_ = std::move(settled.verdict);
+  if (settled.look_again) look_again_after_ = settled.look_again;
   co_return Result<>();
 }
 
@@ -431,8 +400,7 @@ io::Task<Result<Outcome>> InstanceWork::tear_down() {
     memory_.life.on_ended();
     co_return Outcome{};
   }
-  if (!outcome && outcome.error().kind() != ErrorKind::Cancelled &&
-      outcome.error().kind() != ErrorKind::Conflict) {
+  if (!outcome && is_stuck(outcome.error())) {
     co_await say_stuck(advise(outcome.error()));
   } else if (outcome && outcome->requeue_after && !memory_.stuck.empty()) {
     memory_.stuck.clear();
@@ -451,11 +419,7 @@ io::Task<bool> InstanceWork::goes_with_its_namespace() {
 }
 
 io::Task<void> InstanceWork::say_stuck(Error error) {
-  Verdict verdict = being_removed();
-  verdict.message = fmt::format(
-      "the resources of the flight cannot be removed: {}. It is tried again "
-      "from time to time",
-      error.message());
+  Verdict verdict = stuck_in_removal(error);
   if (std::exchange(memory_.stuck, verdict.message) != verdict.message) {
     platform_.shared.events.record(value_, {.type = reconcile::EventType::Warning,
                                             .reason = "RemovalFailed",
@@ -535,14 +499,8 @@ io::Task<void> InstanceWork::tell_wait(reconcile::GuestWait wait) {
 // Records an Event when the reason of the Ready condition changes, for `kubectl describe`.
 void InstanceWork::announce(const Verdict& verdict) {
   const std::string before = std::exchange(memory_.last_reason, verdict.reason);
-  if (verdict.reason == before) return;
-  if (verdict.reason == kReasonInProgress || verdict.reason == kReasonTerminating) return;
-  if (verdict.reason != kReasonReady) {
-    platform_.shared.events.record(value_, {.type = reconcile::EventType::Warning,
-                                            .reason = "FlightFailed",
-                                            .message = subject_.said_by + verdict.message});
-  } else {
-    platform_.shared.events.record(value_, {.reason = "Deployed", .message = verdict.message});
+  if (std::optional<reconcile::EventText> text = event_of(verdict, before, subject_.said_by)) {
+    platform_.shared.events.record(value_, *std::move(text));
   }
 }
 

@@ -126,8 +126,4 @@ class InstanceWork {
   std::optional<Duration> look_again_after_;
 };
 
-// The instance without its status and the metadata that the API server sets, for comparisons: our
-// own status write must not count as a change.
-[[nodiscard]] json::Value without_status(json::Value instance);
-
 }  // namespace hangar::airways

@@ -26,11 +26,14 @@ Life::Act Life::begin(const Facts& facts, const std::function<bool(const Resourc
     return Act::Nothing;
   }
   const bool is_drift_due = drift_at_ && *drift_at_ <= now;
-  const bool is_changed = std::ranges::any_of(changed_, has_news);
-  changed_.clear();
+  const bool counts = tracked_in(now) == Duration::zero();
+  const bool is_changed = counts && std::ranges::any_of(changed_, has_news);
   if (std::exchange(is_to_evaluate_, false) || is_changed || is_drift_due || waited_for_release) {
+    changed_.clear();
+    tracked_at_ = now + facts.tracked_interval_min;
     return Act::Evaluate;
   }
+  if (counts) changed_.clear();
   if (is_ready_flights_) {
     // The flight sets Ready, and says nothing new before it runs again.
     waits_for_ = Waiting::Nothing;
@@ -73,10 +76,17 @@ Duration Life::patience_left(Instant now) const {
                         : Duration::zero();
 }
 
+Duration Life::tracked_in(Instant now) const {
+  return tracked_at_ ? std::max(Duration::zero(), Duration(*tracked_at_ - now)) : Duration::zero();
+}
+
 std::optional<Duration> Life::next_look(std::optional<Duration> look_again, Instant now) const {
-  if (!drift_at_) return look_again;
-  const Duration until = std::max(Duration::zero(), Duration(*drift_at_ - now));
-  return std::min(look_again.value_or(Duration::max()), until);
+  const auto soonest = [&look_again](Duration wait) {
+    look_again = std::min(look_again.value_or(Duration::max()), wait);
+  };
+  if (drift_at_) soonest(std::max(Duration::zero(), Duration(*drift_at_ - now)));
+  if (!changed_.empty() && tracked_in(now) > Duration::zero()) soonest(tracked_in(now));
+  return look_again;
 }
 
 }  // namespace hangar::airways

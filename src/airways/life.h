@@ -40,6 +40,8 @@ class Life {
   struct Facts {
     bool is_being_deleted = false;  // It has our finalizer: something may have been made.
     bool has_flight = false;        // It can be evaluated.
+    // The shortest time between evaluations that tracked resources cause.
+    Duration tracked_interval_min{0};
   };
   // The next act; it counts as begun. Until it has ended, every change of a child is worth a look.
   // `has_news` tells whether a tracked resource differs from what our last apply left.
@@ -65,12 +67,14 @@ class Life {
 
   // Queries -------------------------------------------------------------------------------------
 
+  // How much longer a change of a tracked resource evaluates nothing.
+  [[nodiscard]] Duration tracked_in(Instant now) const;
   [[nodiscard]] bool waits_for_release() const { return waits_for_ == Waiting::Release; }
   [[nodiscard]] bool is_ready_flights() const { return is_ready_flights_; }
   // How much longer a release that waits may wait.
   [[nodiscard]] Duration patience_left(Instant now) const;
-  // When to look again unless an event comes first: for drift, and after `look_again` if it is
-  // given.
+  // When to look again unless an event comes first: for drift, for a tracked resource that has
+  // changed, and after `look_again` if it is given.
   [[nodiscard]] std::optional<Duration> next_look(std::optional<Duration> look_again,
                                                   Instant now) const;
 
@@ -78,8 +82,9 @@ class Life {
   // The effect of the next change of a child.
   enum class Waiting : std::uint8_t { Nothing, Readiness, Release };
 
-  bool is_to_evaluate_ = true;  // begin() resets both.
+  bool is_to_evaluate_ = true;  // begin() resets it, and `changed_` unless that has to wait.
   std::set<ResourceRef> changed_;
+  std::optional<Instant> tracked_at_;  // When `changed_` counts again.
   Waiting waits_for_ = Waiting::Nothing;
   std::optional<Instant> release_until_;  // When a release that waits fails.
   std::optional<Instant> drift_at_;

@@ -156,5 +156,37 @@ TEST(AirwayLife, LooksForDriftAfterItsInterval) {
   EXPECT_EQ(life.next_look({}, kNow + minutes(10)), std::nullopt);
 }
 
+TEST(AirwayLife, FollowsWhatItTracksNoMoreOftenThanItsInterval) {
+  constexpr Life::Facts kLimited{.has_flight = true, .tracked_interval_min = seconds(1)};
+  const auto half = std::chrono::milliseconds(500);
+  Life life;
+  EXPECT_EQ(life.begin(kLimited, no_news, kNow), Act::Evaluate);
+  life.on_released();
+  life.on_settled(true);
+  life.on_evaluated(Duration(0), kNow);
+  EXPECT_EQ(life.next_look({}, kNow), std::nullopt);
+
+  life.on_tracked(kSecret);
+
+  EXPECT_EQ(life.tracked_in(kNow + half), half);
+  EXPECT_EQ(life.begin(kLimited, news, kNow + half), Act::Settle) << "a child brought it here";
+  life.on_settled(true);
+  EXPECT_EQ(life.next_look({}, kNow + half), half) << "the change is not forgotten";
+  EXPECT_EQ(life.next_look(half / 2, kNow + half), half / 2);
+  EXPECT_EQ(life.begin(kLimited, news, kNow + seconds(1)), Act::Evaluate);
+  life.on_released();
+  life.on_settled(true);
+  life.on_evaluated(Duration(0), kNow + seconds(1));
+  EXPECT_EQ(life.next_look({}, kNow + seconds(1)), std::nullopt);
+  EXPECT_EQ(life.begin(kLimited, news, kNow + seconds(3)), Act::Settle) << "nothing has changed";
+}
+
+TEST(AirwayLife, DoesNotComeBackForTrackedChangesWithoutAFlight) {
+  Life life = settled();
+  life.on_tracked(kSecret);
+  EXPECT_EQ(life.begin({}, news, kNow), Act::Nothing);
+  EXPECT_EQ(life.next_look({}, kNow), std::nullopt);
+}
+
 }  // namespace
 }  // namespace hangar::airways

@@ -1,7 +1,9 @@
 // Bounds of releases and their history, each with the reason for its number.
 #pragma once
 
+#include "admission/limits.h"
 #include "base/limits.h"
+#include "wasm/limits.h"
 
 #include <chrono>
 #include <cstddef>
@@ -22,6 +24,19 @@ inline constexpr std::chrono::seconds kFlightTimeMax{60};
 // The shortest fixDriftInterval of a Flight: tenants write Flights, and each evaluation costs the
 // API server requests.
 inline constexpr std::chrono::seconds kFlightDriftIntervalMin{1};
+
+// The shortest time between evaluations of a Flight that changes of its resources and of looked-up
+// objects cause: some objects change many times a second.
+inline constexpr std::chrono::seconds kFlightTrackedIntervalMin{1};
+
+// Objects beyond its release whose changes evaluate a Flight again: each is an entry of about a KiB
+// and a part of a watch, and tenants write Flights.
+inline constexpr std::size_t kFlightFollowedMax = 64;
+
+// References of earlier runs of one instance beyond which a failure does not add to them: a flight
+// that fails may look up or print other names each time.
+inline constexpr std::size_t kTrackedLookupsMax = 1000;
+inline constexpr std::size_t kTrackedReleasedMax = 2 * kFlightResourcesMax;
 
 // Entries of a Flight's inventory: each has at most 600 bytes, and an object at most 1.5 MiB.
 inline constexpr std::size_t kInventoryMax = 1000;
@@ -73,5 +88,8 @@ inline constexpr std::uint64_t kLuaAnswerBytesMax = 16 * kKiB;
 // How long a stage may take to become ready, as in yoke, and a prune until everything is gone.
 inline constexpr std::chrono::seconds kStageReadyMax{30};
 inline constexpr std::chrono::seconds kPruneMax{120};
+
+static_assert(kConversionBytesMax >= kFlightOutputBytesMax,
+              "what a converter has printed, it can be given again");
 
 }  // namespace hangar::limits

@@ -19,6 +19,7 @@
 #include <expected>
 #include <span>
 #include <stop_token>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -52,22 +53,30 @@ LiveView::LiveView(kube::Cache& cache, kube::Discovery& discovery, const kube::C
     : discovery_(discovery),
       client_(client),
       handlers_(std::move(handlers)),
-      dependents_(cache,
-                  {.detail = kube::Detail::Whole,
-                   .child_selector = fmt::format("{}={}", kManagedByLabel, kManagedBy)},
-                  {.on_object =
-                       [this](const reconcile::SingleObject& object, const kube::Delta* delta,
-                              const std::vector<ResourceRef>&) {
-                         if (delta == nullptr) return;  // A failed watch.
-                         handlers_.on_external(to_ref(object), change_of(delta->type));
-                       },
-                   .on_child =
-                       [this](const kube::GroupKind& kind, const kube::Delta& delta) {
-                         handlers_.on_child(to_ref(kind, delta.object->key()),
-                                            change_of(delta.type), *delta.object);
-                       }}) {}
+      dependents_(
+          cache,
+          {.detail = kube::Detail::Whole,
+           .child_selector = fmt::format("{}={}", kManagedByLabel, kManagedBy)},
+          {.on_object = [this](const reconcile::SingleObject& object, const kube::Delta* delta,
+                               const std::vector<ResourceRef>&) { tell_external(object, delta); },
+           .on_child =
+               [this](const kube::GroupKind& kind, const kube::Delta& delta) {
+                 handlers_.on_child(to_ref(kind, delta.object->key()), change_of(delta.type),
+                                    *delta.object);
+               }}),
+      followed_(cache, {.detail = kube::Detail::Metadata},
+                {.on_object = [this](const reconcile::SingleObject& object,
+                                     const kube::Delta* delta, const std::vector<ResourceRef>&) {
+                  tell_external(object, delta);
+                }}) {}
 
 LiveView::~LiveView() = default;
+
+void LiveView::tell_external(const reconcile::SingleObject& object,
+                             const kube::Delta* delta) const {
+  if (delta == nullptr) return;  // A failed watch.
+  handlers_.on_external(to_ref(object), change_of(delta->type));
+}
 
 io::Task<Result<>> LiveView::watch_children(kube::Resource resource, std::stop_token stop) {
   Result<> synced = co_await dependents_.children(resource).wait_synced(std::move(stop));
@@ -98,10 +107,22 @@ io::Task<Result<kube::ObjectPtr>> LiveView::external(ResourceRef instance, kube:
   co_return subscription.get(key);
 }
 
+io::Task<Result<>> LiveView::follow(ResourceRef instance, kube::Resource resource,
+                                    kube::ObjectKey key, std::stop_token stop) {
+  const std::string what = resource.qualified_plural();
+  kube::Cache::Subscription& subscription =
+      followed_.hold(instance, {.resource = std::move(resource), .key = std::move(key)});
+  Result<> synced = co_await subscription.wait_synced(std::move(stop));
+  if (!synced) co_return std::unexpected(std::move(synced).error().in("watch " + what));
+  co_return Result<>();
+}
+
 void LiveView::keep_external(const ResourceRef& instance, std::span<const ResourceRef> resources) {
-  dependents_.keep(instance, [&](const reconcile::SingleObject& object, bool) {
+  const auto is_wanted = [&](const reconcile::SingleObject& object, bool) {
     return std::ranges::find(resources, to_ref(object)) != resources.end();
-  });
+  };
+  dependents_.keep(instance, is_wanted);
+  followed_.keep(instance, is_wanted);
 }
 
 }  // namespace hangar::airways

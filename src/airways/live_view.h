@@ -4,8 +4,8 @@
 //   - children: of each kind that a release has, the objects with our managed-by label. They
 //     answer, without a request, lookups of a release's own resources, readiness, ownership, and
 //     whether an object is still as we applied it.
-//   - external: each object that a flight has looked up beyond its release. Its creation is seen,
-//     too.
+//   - external: each object that a flight has looked up beyond its release, with its content or
+//     only its metadata. Its creation is seen, too.
 // Loop thread only.
 #pragma once
 
@@ -57,17 +57,23 @@ class LiveView final : public ReleaseView {
                                                            kube::Resource resource,
                                                            kube::ObjectKey key,
                                                            std::stop_token stop) override;
+  // Watches the object's metadata. `instance` holds the watch as that of external().
+  [[nodiscard]] io::Task<Result<>> follow(ResourceRef instance, kube::Resource resource,
+                                          kube::ObjectKey key, std::stop_token stop) override;
   // From now on `instance` holds only the watches of `resources`.
   void keep_external(const ResourceRef& instance, std::span<const ResourceRef> resources);
   void forget(const ResourceRef& instance) { keep_external(instance, {}); }
 
  private:
   [[nodiscard]] const kube::Client& own_client() const override { return client_; }
+  void tell_external(const reconcile::SingleObject& object, const kube::Delta* delta) const;
 
   kube::Discovery& discovery_;
   const kube::Client client_;
   const Handlers handlers_;
-  reconcile::Dependents<ResourceRef> dependents_;  // Holders are instances.
+  // Holders are instances.
+  reconcile::Dependents<ResourceRef> dependents_;
+  reconcile::Dependents<ResourceRef> followed_;  // Of metadata.
 };
 
 }  // namespace hangar::airways

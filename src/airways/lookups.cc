@@ -2,6 +2,7 @@
 
 #include "abi/flight/lookups.h"
 #include "airways/acting.h"
+#include "airways/limits.h"
 #include "airways/matcher.h"
 #include "airways/ownership.h"
 #include "airways/release_view.h"
@@ -63,6 +64,14 @@ kube::ObjectKey lookup_key(const kube::Resource& resource, const LookupRequest& 
   return key;
 }
 
+// A refused object is not kept: a flight goes on after a refusal, with any number of other names.
+bool FollowedObjects::take(const ResourceRef& ref) {
+  if (refs_.contains(ref)) return true;
+  if (refs_.size() >= limits::kFlightFollowedMax) return false;
+  refs_.insert(ref);
+  return true;
+}
+
 ReleaseLookups::ReleaseLookups(std::shared_ptr<const Terms> terms, const Release& release,
                                ResourceRef remembered_for, ReleaseView& view, Tracker& tracker,
                                std::optional<LookupRights> rights, std::stop_token stop)
@@ -102,7 +111,32 @@ io::Task<std::optional<LookupAnswer>> ReleaseLookups::refuse(const kube::Resourc
 }
 
 void ReleaseLookups::remember(const ResourceRef& ref, LookupOutcome outcome) {
-  if (terms_->watches_lookups) tracker_.looked_up(remembered_for_, ref, outcome);
+  if (terms_->lookup_watch == LookupWatch::None) return;
+  // No run releases more, and what it has looked for in vain and not released does not count.
+  if (terms_->lookup_watch == LookupWatch::Changes &&
+      ++remembered_count_ > limits::kFlightResourcesMax) {
+    return;
+  }
+  tracker_.looked_up(remembered_for_, ref, outcome);
+}
+
+io::Task<Result<kube::ObjectPtr>> ReleaseLookups::find_covered(const kube::Resource& resource,
+                                                               const ResourceRef& ref) {
+  if (terms_->lookup_watch == LookupWatch::Content) {
+    co_return co_await view_.external(remembered_for_, resource, ref.key(), stop_);
+  }
+  if (terms_->lookup_watch == LookupWatch::Changes) {
+    if (!followed_.take(ref)) {
+      co_return fail(ErrorKind::LimitExceeded,
+                     fmt::format("a flight of this mode looks up at most {} objects beyond its "
+                                 "release; with mode standard it may look up more",
+                                 limits::kFlightFollowedMax));
+    }
+    // Both before the object is read, so that no change is missed.
+    HANGAR_CO_TRY(co_await view_.follow(remembered_for_, resource, ref.key(), stop_));
+    remember(ref, LookupOutcome::External);
+  }
+  co_return co_await view_.read(resource, ref.key(), stop_);
 }
 
 io::Task<LookupAnswer> ReleaseLookups::lookup(LookupRequest request) {
@@ -126,10 +160,8 @@ io::Task<LookupAnswer> ReleaseLookups::lookup(LookupRequest request) {
     }
   }
   const bool covered = any_matches(terms_->resource_access_matchers, ref);
-  Result<kube::ObjectPtr> found =
-      covered && terms_->watches_lookups
-          ? co_await view_.external(remembered_for_, *resource, ref.key(), stop_)
-          : co_await view_.read(*resource, ref.key(), stop_);
+  Result<kube::ObjectPtr> found = covered ? co_await find_covered(*resource, ref)
+                                          : co_await view_.read(*resource, ref.key(), stop_);
   if (!found) co_return answer_of(found.error());
   if (!*found) {
     remember(ref, covered ? LookupOutcome::Absent : LookupOutcome::Candidate);

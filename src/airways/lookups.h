@@ -8,11 +8,14 @@
 #include "airways/resource_ref.h"
 #include "airways/terms.h"
 #include "airways/tracker.h"
+#include "base/result.h"
 #include "io/task.h"
 #include "kube/object.h"
 
+#include <cstddef>
 #include <memory>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <string>
 
@@ -23,9 +26,21 @@ namespace hangar::airways {
 [[nodiscard]] kube::ObjectKey lookup_key(const kube::Resource& resource,
                                          const abi::flight::LookupRequest& request);
 
+// The objects beyond its release that one run of a flight follows: at most
+// limits::kFlightFollowedMax.
+class FollowedObjects {
+ public:
+  // True when the run may follow the object: it does so already, or there is room.
+  [[nodiscard]] bool take(const ResourceRef& ref);
+
+ private:
+  std::set<ResourceRef> refs_;
+};
+
 // Known children of the release, and objects that a matcher covers, are answered from watches where
-// the terms and the view have them. Any other object takes a request, to tell "not found" from "not
-// yours". A change of an object that the Tracker was told of evaluates the instance again.
+// the terms and the view have them (LookupWatch). Any other object takes a request, to tell "not
+// found" from "not yours". A change of an object that the Tracker was told of evaluates the
+// instance again.
 //
 // An object outside of the release that no matcher covers is never shown: the answer is Forbidden.
 // So it is for an object that the flight's account may not get; this is checked before anything
@@ -50,6 +65,9 @@ class ReleaseLookups final : public abi::flight::Lookups {
       const kube::Resource& resource, const ResourceRef& ref);
 
   void remember(const ResourceRef& ref, LookupOutcome outcome);
+  // An object beyond the release that the flight may see; null if there is none.
+  [[nodiscard]] io::Task<Result<kube::ObjectPtr>> find_covered(const kube::Resource& resource,
+                                                               const ResourceRef& ref);
 
   std::shared_ptr<const Terms> terms_;
   const Release& release_;
@@ -57,6 +75,9 @@ class ReleaseLookups final : public abi::flight::Lookups {
   ReleaseView& view_;
   Tracker& tracker_;
   std::optional<LookupRights> rights_;
+  // With LookupWatch::Changes.
+  FollowedObjects followed_;
+  std::size_t remembered_count_ = 0;
   std::stop_token stop_;
 };
 

@@ -27,8 +27,8 @@
 
 // Defined by cmake/Lua.cmake: the interpreter as a zlib stream.
 extern "C" {
-extern const char hangar_lua_begin[];  // NOLINT(*-avoid-c-arrays)
-extern const char hangar_lua_end[];    // NOLINT(*-avoid-c-arrays)
+extern const char hangar_lua_begin[];
+extern const char hangar_lua_end[];
 }
 
 namespace hangar::airways {
@@ -112,8 +112,8 @@ LuaRules::LuaRules(const abi::flight::Runtime& runtime, wasm::CodeCache& code_ca
 io::Task<Result<>> LuaRules::prepare(std::stop_token stop) {
   const io::Semaphore::Slot slot = HANGAR_CO_TRY(co_await loading_.acquire(stop));
   if (interpreter_ != nullptr) co_return Result<>();
-  Interpreter unpacked =
-      HANGAR_CO_TRY(co_await runtime_.engine().workers().run([] { return unpack_interpreter(); }));
+  Interpreter unpacked = HANGAR_CO_TRY(co_await runtime_.engine().workers().run(
+      budget::Consumer::of_host("lua"), [] { return unpack_interpreter(); }));
   interpreter_ = HANGAR_CO_TRY(
       co_await code_cache_.load(unpacked.digest, std::move(unpacked.bytes), std::move(stop)));
   co_return Result<>();

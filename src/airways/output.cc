@@ -3,11 +3,11 @@
 #include "airways/limits.h"
 #include "airways/resource_ref.h"
 #include "base/invalid.h"
-#include "base/limits.h"
 #include "base/result.h"
 #include "json/value.h"
 #include "json/yaml.h"
 #include "kube/object.h"
+#include "wasm/limits.h"
 
 #include <fmt/format.h>
 

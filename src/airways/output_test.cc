@@ -1,8 +1,8 @@
 #include "airways/output.h"
 
 #include "airways/limits.h"
-#include "base/limits.h"
 #include "json/value.h"
+#include "wasm/limits.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

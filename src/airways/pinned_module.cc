@@ -2,15 +2,21 @@
 
 #include "airways/flight_modules.h"
 #include "airways/flight_status.h"
+#include "archive/copies.h"
+#include "archive/module_archive.h"
 #include "base/result.h"
+#include "io/task.h"
+#include "json/value.h"
 #include "modules/pin.h"
 #include "modules/reference.h"
 #include "modules/supply.h"
+#include "reconcile/event_log.h"
 
 #include <fmt/format.h>
 
 #include <expected>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <utility>
 
@@ -67,6 +73,32 @@ Result<std::optional<FlightModule>> PinnedModule::ask(FlightModules& modules, Qu
   // Meanwhile the supply may ask for a newer module; the last one of this definition stays in use.
   if (module_of != question.definition) return std::nullopt;
   return module;
+}
+
+io::Task<Result<std::optional<reconcile::EventText>>> PinnedModule::keep_copy(
+    archive::Copies& copies, const json::Value& object, const ModuleRole& role,
+    std::stop_token stop) {
+  if (!pin) co_return std::nullopt;
+  const archive::ArchivedModule copy =
+      copies.of(std::string(json::string_at(object, {"metadata", "namespace"})), pin->sha256);
+  const Result<> kept = co_await copies.archive().keep(copy, std::move(stop));
+  const ErrorKind kind = kept ? ErrorKind::NotFound : kept.error().kind();
+  if (kind == ErrorKind::Cancelled) co_return std::unexpected(kept.error());
+  if (kind == ErrorKind::Unavailable) {
+    // What is written down goes on, with the copy that there is or none.
+    if (pin_in(object, role) == pin) co_return std::nullopt;
+    co_return std::unexpected(kept.error());
+  }
+  const std::string problem = kept ? std::string() : kept.error().message();
+  if (std::exchange(not_kept, problem) == problem || kept) co_return std::nullopt;
+  co_return reconcile::EventText{
+      .type = reconcile::EventType::Warning,
+      .reason = "ModuleNotKept",
+      .message =
+          fmt::format("there is no copy of the module sha256:{} in namespace {}: {}. Without "
+                      "one, {} on for as long as a host has it in its cache or its source "
+                      "serves it",
+                      copy.sha256, copy.namespace_, problem, role.go)};
 }
 
 void PinnedModule::describe(const modules::Source& source) {

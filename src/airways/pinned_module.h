@@ -1,17 +1,22 @@
 // One module that an Airway or a Flight names, between reconciles: its pin, the supply's last
-// answer, and the facts for the status.
+// answer, its copy in the cluster, and the facts for the status.
 //
-// No I/O of its own; loop thread only.
+// Loop thread only.
 #pragma once
 
 #include "airways/flight_modules.h"
 #include "airways/flight_status.h"
+#include "archive/copies.h"
 #include "base/result.h"
+#include "io/task.h"
+#include "json/value.h"
 #include "modules/pin.h"
 #include "modules/requester.h"
 #include "modules/supply.h"
+#include "reconcile/event_log.h"
 
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 
@@ -27,6 +32,7 @@ struct PinnedModule {
   std::optional<FlightModule> module;  // The last answer.
   std::string module_of;               // The definition that it answers.
   std::optional<ModuleFacts> facts;    // For the status.
+  std::string not_kept;                // Why it has no copy, as an Event said; empty: it has one.
 
   struct Question {
     const ModuleRole& role;
@@ -38,6 +44,13 @@ struct PinnedModule {
   // The module to use now; nothing while there is none for this definition. `facts` do not change:
   // call describe() once the pinned module is stored where it has to be.
   [[nodiscard]] Result<std::optional<FlightModule>> ask(FlightModules& modules, Question question);
+  // Keeps a copy of the module in the cluster, if it is pinned; call it when ask() has returned the
+  // module. The outcome is an Event, when there is no copy for another reason than before: what
+  // depends on this host's cache and on the source is better than nothing. Errors: of what may
+  // pass, unless the status of `object` names the pin already; Cancelled.
+  [[nodiscard]] io::Task<Result<std::optional<reconcile::EventText>>> keep_copy(
+      archive::Copies& copies, const json::Value& object, const ModuleRole& role,
+      std::stop_token stop);
   // Sets `facts`. Requires that ask() has returned a module.
   void describe(const modules::Source& source);
   // Whether the pin is the first one for its reference: nobody has approved another module.

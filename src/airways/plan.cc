@@ -131,6 +131,28 @@ ApplyNeed apply_need(const json::Value& desired, const kube::Object* live, const
                                                                         : ApplyNeed::LiveChanged;
 }
 
+bool is_news(const kube::Object* child, const Applied* applied) {
+  if (applied == nullptr || child == nullptr || child->uid() != applied->uid) return true;
+  const std::string_view version = child->resource_version();
+  return version != applied->resource_version && !is_older(version, applied->resource_version);
+}
+
+bool is_from_before(const kube::Object& live, const Applied* applied) {
+  return applied != nullptr && (applied->uid != live.uid() ||
+                                is_older(live.resource_version(), applied->resource_version));
+}
+
+std::vector<ApplyStep> rehearsal_of(const StagePlan& plan) {
+  std::vector<ApplyStep> steps;
+  if (plan.apply.size() <= 1) return steps;
+  for (const ApplyStep& step : plan.apply) {
+    if (step.need == ApplyNeed::Missing || step.need == ApplyNeed::DesiredChanged) {
+      steps.push_back(step);
+    }
+  }
+  return steps;
+}
+
 Result<StagePlan> plan_stage(const Stage& stage, std::span<const LiveFact> facts,
                              const Release& release, Adoption adoption) {
   StagePlan plan;

@@ -64,6 +64,12 @@ enum class ApplyNeed : std::uint8_t {
 [[nodiscard]] ApplyNeed apply_need(const json::Value& desired, const kube::Object* live,
                                    const Applied* last);
 
+// Whether a resource differs from what our last apply left. `child`: as the cache has it, null if
+// it has none; `applied`: null if the last apply is not known.
+[[nodiscard]] bool is_news(const kube::Object* child, const Applied* applied);
+// The cache lags behind our last apply: its `live` has the readiness from before.
+[[nodiscard]] bool is_from_before(const kube::Object& live, const Applied* applied);
+
 struct ApplyStep {
   std::size_t index = 0;  // In the stage.
   ApplyNeed need = ApplyNeed::None;
@@ -81,6 +87,11 @@ struct LiveFact {
 // if a resource may not be taken over; the message names each of them.
 [[nodiscard]] Result<StagePlan> plan_stage(const Stage& stage, std::span<const LiveFact> facts,
                                            const Release& release, Adoption adoption);
+
+// The steps to send as a dry run first, so that an invalid resource does not leave half a stage
+// behind: those whose document the server has not accepted before. A single apply needs no
+// rehearsal.
+[[nodiscard]] std::vector<ApplyStep> rehearsal_of(const StagePlan& plan);
 
 struct PruneStep {
   ResourceRef ref;

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -264,6 +265,52 @@ const std::string kB = "{apiVersion: apps/v1, kind: Deployment, metadata: {name:
 const std::string kNs = "{apiVersion: v1, kind: Namespace, metadata: {name: team}}";
 const std::string kCrd =
     "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: x.y}}";
+
+TEST(IsNews, IsAnyChangeButTheEchoOfOurOwnApply) {
+  const Applied applied = applied_of(kDesired, kAnswer);
+
+  EXPECT_FALSE(is_news(object(kAnswer).get(), &applied));
+  EXPECT_TRUE(
+      is_news(object(changed(kAnswer, {"metadata", "resourceVersion"}, "'101'")).get(), &applied));
+  EXPECT_TRUE(is_news(object(changed(kAnswer, {"metadata", "uid"}, "u-2")).get(), &applied));
+  EXPECT_TRUE(is_news(nullptr, &applied));
+  EXPECT_TRUE(is_news(object(kAnswer).get(), nullptr)) << "nobody knows what we left";
+  // The cache lags behind.
+  EXPECT_FALSE(
+      is_news(object(changed(kAnswer, {"metadata", "resourceVersion"}, "'99'")).get(), &applied));
+}
+
+TEST(IsFromBefore, IsWhatTheCacheShowsUntilItHasSeenOurApply) {
+  const Applied applied = applied_of(kDesired, kAnswer);
+  const auto live = [](std::string_view version) {
+    return object(changed(kAnswer, {"metadata", "resourceVersion"}, version));
+  };
+
+  EXPECT_TRUE(is_from_before(*live("'99'"), &applied));
+  EXPECT_FALSE(is_from_before(*live("'100'"), &applied));
+  EXPECT_FALSE(is_from_before(*live("'101'"), &applied));
+  EXPECT_FALSE(is_from_before(*live("'99'"), nullptr));
+  // An object of that name from before, which our apply has replaced.
+  EXPECT_TRUE(is_from_before(*object(changed(kAnswer, {"metadata", "uid"}, "u-0")), &applied));
+}
+
+TEST(RehearsalOf, IsOfTheDocumentsThatTheServerHasNotAccepted) {
+  const auto indices = [](const StagePlan& plan) {
+    std::vector<std::size_t> found;
+    for (const ApplyStep& step : rehearsal_of(plan))
+      found.push_back(step.index);
+    return found;
+  };
+  const StagePlan mixed = {.apply = {{.index = 0, .need = ApplyNeed::Missing},
+                                     {.index = 1, .need = ApplyNeed::LiveChanged},
+                                     {.index = 2, .need = ApplyNeed::DesiredChanged},
+                                     {.index = 3, .need = ApplyNeed::NeverApplied}}};
+
+  EXPECT_THAT(indices(mixed), ElementsAre(0U, 2U));
+  EXPECT_THAT(indices({.apply = {{.index = 0, .need = ApplyNeed::Missing}}}), IsEmpty())
+      << "it would be sent twice for nothing";
+  EXPECT_THAT(indices({}), IsEmpty());
+}
 
 TEST(PlanPrune, RemovesWhatIsNoLongerWantedLastStageFirst) {
   const Stages previous = stages_of("[[" + kA + "],[" + kB + "]]");

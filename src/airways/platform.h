@@ -50,8 +50,8 @@ struct Platform {
   // How the API server reaches a path of the webhooks. Nothing: there is no certificate yet, or
   // webhooks are off.
   std::function<std::optional<admission::Address>(std::string_view path)> webhook_address;
-  // An error until the policy that protects the children of static Airways is applied.
-  std::function<Result<>()> check_protection;
+  // An error until that policy (child_protection.h) is applied.
+  std::function<Result<>(std::string_view policy)> check_protection;
 
   [[nodiscard]] ReleaseParts release_parts() const {
     return {.loop = shared.loop,

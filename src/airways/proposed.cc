@@ -87,8 +87,9 @@ io::Task<Result<Rehearsed>> look_at_output(const Proposal& proposal, abi::flight
                                            std::stop_token stop) {
   const Platform& platform = proposal.platform;
   if (output.exit_code != 0) co_return fail(ErrorKind::GuestFault, evaluation_failure(output));
-  Output parsed = HANGAR_CO_TRY(
-      co_await parse_printed(platform.shared.workers, std::move(output.stdout_bytes)));
+  Output parsed = HANGAR_CO_TRY(co_await parse_printed(
+      platform.shared.workers, consumer_of(proposal.review, proposal.consumer),
+      std::move(output.stdout_bytes)));
   std::ignore = take_identity(parsed.stages, proposal.release.instance);
   Result<Rehearsed> rehearsed =
       co_await rehearse(platform.release_parts(), proposal.actor.client(platform.shared.client),

@@ -69,4 +69,9 @@ struct ReadinessFacts {
 // `live`: the object as the API server has it. One that is being deleted is not ready.
 [[nodiscard]] Readiness readiness_of(const json::Value& live, const ReadinessFacts& facts = {});
 
+// A resource that has failed counts before one that is not ready.
+[[nodiscard]] constexpr bool is_worse(const Readiness& one, const Readiness& other) {
+  return one.state > other.state;
+}
+
 }  // namespace hangar::airways

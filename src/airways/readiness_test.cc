@@ -152,6 +152,16 @@ TEST(Readiness, OfAnInstanceOfAnAirwayIsItsReadyCondition) {
                   .is_ready());
 }
 
+TEST(Readiness, OfAReleaseIsItsWorst) {
+  const Readiness waits = reconcile::not_ready("a");
+  const Readiness failed = {.state = State::Failed, .why = "b"};
+
+  EXPECT_TRUE(is_worse(failed, waits));
+  EXPECT_TRUE(is_worse(waits, reconcile::ready()));
+  EXPECT_FALSE(is_worse(waits, failed));
+  EXPECT_FALSE(is_worse(waits, reconcile::not_ready("c"))) << "the first one is told";
+}
+
 TEST(Readiness, IsNeverThatOfSomethingBeingDeleted) {
   const Readiness readiness = readiness_of(
       object("v1", "ConfigMap", "{}", "{name: a, deletionTimestamp: '2026-01-01T00:00:00Z'}"));

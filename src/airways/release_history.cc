@@ -37,9 +37,10 @@ kube::WriteOptions as_yoke() {
 
 }  // namespace
 
-io::Task<Result<UnpackedRevision>> read_revision(io::Workers& workers, kube::Client client,
-                                                 kube::ObjectKey secret, std::uint64_t bytes_max,
-                                                 std::stop_token stop) {
+io::Task<Result<UnpackedRevision>> read_revision(io::Workers& workers, budget::Consumer whose,
+                                                 kube::Client client, kube::ObjectKey secret,
+                                                 std::uint64_t bytes_max, std::stop_token stop,
+                                                 io::Workers::Order order) {
   // A list, because the host needs no right to get Secrets for a history.
   kube::ListOptions options{.namespace_ = secret.namespace_,
                             .field_selector = fmt::format("metadata.name={}", secret.name)};
@@ -48,15 +49,20 @@ io::Task<Result<UnpackedRevision>> read_revision(io::Workers& workers, kube::Cli
   if (list.items.empty()) {
     co_return fail(ErrorKind::Conflict, fmt::format("revision {} is gone meanwhile", secret.name));
   }
-  co_return co_await workers.run([object = std::move(list.items.front()), bytes_max] {
-    return unpack(object->to_value(), bytes_max);
-  });
+  co_return co_await workers.run(
+      std::move(whose),
+      [object = std::move(list.items.front()), bytes_max] {
+        return unpack(object->to_value(), bytes_max);
+      },
+      order);
 }
 
 ReleaseHistory::ReleaseHistory(io::Workers& workers, const kube::Client& client,
                                const Release& release)
     : workers_(&workers),
       client_(client),
+      whose_{.tenant = budget::Tenant::of_namespace(release.instance.namespace_),
+             .name = "instance/" + release.history_name},
       release_(release.history_name),
       namespace_(release.namespace_) {}
 
@@ -145,7 +151,8 @@ io::Task<Result<Stages>> ReleaseHistory::read_resources(std::string secret_name,
                                                         std::stop_token stop) {
   const std::uint64_t bytes_max = std::min(bytes_left, limits::kRevisionBytesMax);
   UnpackedRevision unpacked = HANGAR_CO_TRY(co_await read_revision(
-      *workers_, client_, {.namespace_ = namespace_, .name = secret_name}, bytes_max, stop));
+      *workers_, whose_, client_, {.namespace_ = namespace_, .name = secret_name}, bytes_max, stop,
+      order_));
   bytes_left -= std::min(bytes_left, unpacked.bytes);
   co_return std::move(unpacked.stages);
 }
@@ -156,8 +163,8 @@ io::Task<Result<>> ReleaseHistory::record(const Stages& stages, const Source& so
   const bool has_newest = is_interrupted() || history_.active() != nullptr;
   if (has_newest && same_resources(newest(), stages)) co_return Result<>();
 
-  json::Value secret = HANGAR_CO_TRY(
-      co_await workers_->run([release = release_, namespace_ = namespace_, stages, source, now] {
+  json::Value secret = HANGAR_CO_TRY(co_await workers_->run(
+      whose_, [release = release_, namespace_ = namespace_, stages, source, now] {
         return secret_of(release, namespace_, stages, source, now);
       }));
   loaded_ = false;  // Until the answer arrives.
@@ -174,6 +181,7 @@ io::Task<Result<>> ReleaseHistory::record(const Stages& stages, const Source& so
 }
 
 io::Task<Result<>> ReleaseHistory::drop_superseded(std::stop_token stop) {
+  HANGAR_ASSERT(!pending_.empty(), "a revision was recorded");
   const Stages known = merge_inventory(active_, {pending_.back().stages});
   for (std::size_t index = 0; index + 1 < pending_.size();) {
     if (!is_covered(pending_[index].stages, known)) {

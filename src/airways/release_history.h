@@ -22,18 +22,20 @@
 
 namespace hangar::airways {
 
-// The resources of one revision, unpacked on `workers`. `bytes_max`: of their text. Conflict if the
-// revision is gone; other errors as of unpack().
-[[nodiscard]] io::Task<Result<UnpackedRevision>> read_revision(io::Workers& workers,
-                                                               kube::Client client,
-                                                               kube::ObjectKey secret,
-                                                               std::uint64_t bytes_max,
-                                                               std::stop_token stop);
+// The resources of one revision, unpacked on `workers` in the name of `whose`. `bytes_max`: of
+// their text. Conflict if the revision is gone; other errors as of unpack().
+[[nodiscard]] io::Task<Result<UnpackedRevision>> read_revision(
+    io::Workers& workers, budget::Consumer whose, kube::Client client, kube::ObjectKey secret,
+    std::uint64_t bytes_max, std::stop_token stop,
+    io::Workers::Order order = io::Workers::Order::InTurn);
 
 class ReleaseHistory {
  public:
   // Packs and unpacks on `workers`, which outlive this object. `client` is copied; it is cheap.
   ReleaseHistory(io::Workers& workers, const kube::Client& client, const Release& release);
+
+  // First: for a deletion, which waits for no other work. From now on.
+  void set_order(io::Workers::Order order) { order_ = order; }
 
   // Reads the Secrets unless they are loaded. After any error of this class, the next call reads
   // them again: the effect of the failed request is not known.
@@ -94,6 +96,8 @@ class ReleaseHistory {
 
   io::Workers* workers_;  // A pointer, so that a history can be moved.
   kube::Client client_;
+  budget::Consumer whose_;  // In whose turn they work.
+  io::Workers::Order order_ = io::Workers::Order::InTurn;
   std::string release_;
   std::string namespace_;
 

@@ -40,6 +40,11 @@ class ReleaseView {
                                                                    kube::ObjectKey key,
                                                                    std::stop_token stop) = 0;
 
+  // From its end on, `instance` is told of changes of that object. A view without watches tells
+  // nothing.
+  [[nodiscard]] virtual io::Task<Result<>> follow(ResourceRef instance, kube::Resource resource,
+                                                  kube::ObjectKey key, std::stop_token stop) = 0;
+
   // An object of any owner: the known child, or else by a request. Null if there is none.
   [[nodiscard]] io::Task<Result<kube::ObjectPtr>> read(kube::Resource resource, kube::ObjectKey key,
                                                        std::stop_token stop);

@@ -47,11 +47,6 @@ kube::Resource endpoint_slice_resource() {
           .namespaced = true};
 }
 
-// Whether a rehearsal helps: the server has not accepted this document before.
-bool is_new_document(ApplyNeed need) {
-  return need == ApplyNeed::Missing || need == ApplyNeed::DesiredChanged;
-}
-
 }  // namespace
 
 ReleaseWork::ReleaseWork(ReleaseParts parts, std::optional<kube::Client> client,
@@ -122,6 +117,7 @@ io::Task<Result<Progress>> ReleaseWork::apply(const Stages& stages,
 io::Task<Result<Progress>> ReleaseWork::apply_stage(const Stage& stage, const Stages& stages,
                                                     const std::optional<Source>& source) {
   std::vector<io::Task<Result<LiveFact>>> looks;
+  looks.reserve(stage.size());
   for (const json::Value& resource : stage)
     looks.push_back(look_at(&resource));
   std::vector<LiveFact> facts;
@@ -130,13 +126,8 @@ io::Task<Result<Progress>> ReleaseWork::apply_stage(const Stage& stage, const St
   }
   const StagePlan plan = HANGAR_CO_TRY(plan_stage(stage, facts, release_, options_.adoption));
   if (!plan.apply.empty()) {
-    // The stage is rehearsed as a whole, so that an invalid resource does not leave half a stage
-    // behind. A single apply needs no rehearsal.
-    std::vector<ApplyStep> rehearsal = plan.apply;
-    std::erase_if(rehearsal, [](const ApplyStep& step) { return !is_new_document(step.need); });
-    if (plan.apply.size() > 1 && options_.rehearse) {
-      HANGAR_CO_TRY(co_await send_all(stage, rehearsal, true));
-    }
+    const std::vector<ApplyStep> rehearsal = rehearsal_of(plan);
+    if (options_.rehearse) HANGAR_CO_TRY(co_await send_all(stage, rehearsal, true));
     if (source) {
       HANGAR_CO_TRY(co_await memory_.history->record(stages, *source, io::Loop::wall_now(), stop_));
     }
@@ -300,7 +291,7 @@ io::Task<Result<Readiness>> ReleaseWork::readiness() {
   for (std::size_t index = 0; index < answers.size(); ++index) {
     Readiness readiness = HANGAR_CO_TRY(std::move(answers[index]));
     memory_.released[index].is_ready = readiness.is_ready();
-    if (readiness.state > worst.state) worst = std::move(readiness);
+    if (is_worse(readiness, worst)) worst = std::move(readiness);
   }
   co_return worst;
 }
@@ -313,10 +304,7 @@ io::Task<Result<Readiness>> ReleaseWork::readiness_of_one(Instance::Released one
   Readiness result{.state = Readiness::State::NotReady,
                    .why = ref.to_string() + " is not seen in the cluster yet"};
   if (!live) co_return result;
-  // The cache may lag behind our own apply, and then shows the readiness from before.
-  if (applied != memory_.applied.end() &&
-      (applied->second.uid != live->uid() ||
-       is_older(live->resource_version(), applied->second.resource_version))) {
+  if (is_from_before(*live, applied == memory_.applied.end() ? nullptr : &applied->second)) {
     co_return result;
   }
 

@@ -41,6 +41,11 @@ class RequestView final : public ReleaseView {
                                                            std::stop_token stop) override {
     return read(std::move(resource), std::move(key), std::move(stop));
   }
+  [[nodiscard]] io::Task<Result<>> follow(ResourceRef /*instance*/, kube::Resource /*resource*/,
+                                          kube::ObjectKey /*key*/,
+                                          std::stop_token /*stop*/) override {
+    co_return Result<>();
+  }
 
  private:
   [[nodiscard]] const kube::Client& own_client() const override { return client_; }

@@ -29,7 +29,7 @@ budget::Tenant tenant_of(const admission::Review& review) {
 
 budget::Consumer consumer_of(const admission::Review& review, std::string name) {
   if (!review.is_authenticated) name += fmt::format(" in {}", review.key.namespace_);
-  return {.tenant = tenant_of(review), .name = std::move(name)};
+  return {.tenant = tenant_of(review), .name = std::move(name), .may_use_kept = true};
 }
 
 budget::Consumer conversion_consumer(const std::string& airway) {

@@ -57,6 +57,7 @@ History history(std::vector<Revision> revisions) {
 
 std::vector<std::string> names(const std::vector<const Revision*>& revisions) {
   std::vector<std::string> found;
+  found.reserve(revisions.size());
   for (const Revision* one : revisions)
     found.push_back(one->secret);
   return found;

@@ -97,6 +97,12 @@ std::optional<Mode> mode_of(std::string_view name) {
   return found->first;
 }
 
+std::optional<std::string> unsupported_mode(Mode mode, bool has_webhooks) {
+  if (mode != Mode::Static || has_webhooks) return std::nullopt;
+  return "spec.mode static needs webhooks, which are off: --webhook-bind-address, or "
+         "webhooks.enabled of the chart";
+}
+
 Result<Terms> parse_terms(const Fields& spec) {
   Terms terms;
   terms.mode = HANGAR_TRY(parse_mode(spec));

@@ -28,6 +28,15 @@ enum class Mode : std::uint8_t {
 [[nodiscard]] std::string_view name_of(Mode mode);
 [[nodiscard]] std::optional<Mode> mode_of(std::string_view name);
 
+// How objects that a flight looks up, and that matchers cover, are watched from their first lookup
+// on.
+enum class LookupWatch : std::uint8_t {
+  None,     // Not at all: each lookup reads the object, and nothing is remembered.
+  Changes,  // Each lookup reads the object; only its metadata is watched, to learn of a change.
+            // For Flights: tenants decide how many objects they look up.
+  Content,  // The watch answers lookups.
+};
+
 struct PruneOptions {
   bool crds = false;        // Delete CustomResourceDefinitions; otherwise orphan them.
   bool namespaces = false;  // Delete Namespaces; otherwise orphan them.
@@ -42,11 +51,10 @@ struct Terms {
   Mode mode = Mode::Standard;
   bool cluster_access = false;
   std::vector<Matcher> resource_access_matchers;
-  // Whether objects that matchers cover are watched from their first lookup on. If not, each lookup
-  // reads them, and nothing is remembered. Off for Flights: a tenant could have the host watch
-  // thousands of objects.
-  bool watches_lookups = true;
+  LookupWatch lookup_watch = LookupWatch::Content;
   Duration fix_drift_interval{0};  // 0: none.
+  // The shortest time between evaluations that changes of other objects cause.
+  Duration tracked_interval_min{0};
   // Nothing (a negative value such as "-1s"): no timeout of their own; the host's applies.
   std::optional<Duration> timeout = limits::kGuestCallMax;
   bool skip_admission_webhook = false;
@@ -54,6 +62,9 @@ struct Terms {
   PruneOptions prune;
   std::uint32_t memory_mib_max = 0;  // 0: the host's own limit.
 };
+
+// What the mode needs and the host does not have. `has_webhooks`: they are on.
+[[nodiscard]] std::optional<std::string> unsupported_mode(Mode mode, bool has_webhooks);
 
 // Reads everything except the module's URL and checksum, and the flight's arguments and input.
 // InvalidInput names the field ("spec.mode: ...").

@@ -1,5 +1,6 @@
 #include "airways/tracker.h"
 
+#include "airways/limits.h"
 #include "airways/resource_ref.h"
 #include "airways/terms.h"
 
@@ -31,6 +32,9 @@ struct References {
     owned.insert(other.owned.begin(), other.owned.end());
     external.insert(other.external.begin(), other.external.end());
     candidates.insert(other.candidates.begin(), other.candidates.end());
+  }
+  [[nodiscard]] std::size_t lookup_count() const {
+    return owned.size() + external.size() + candidates.size();
   }
   [[nodiscard]] bool has(const ResourceRef& ref) const {
     return released.contains(ref) || owned.contains(ref) || external.contains(ref) ||
@@ -83,6 +87,18 @@ struct Tracker::State {
     std::erase(found->second, instance);
     if (found->second.empty()) instances.erase(found);
   }
+  // The latest run of the instance failed, or never ended.
+  void keep_failed(const ResourceRef& instance, Entry& entry) {
+    References failed = std::exchange(entry.latest, {});
+    const bool is_full = entry.kept.lookup_count() > limits::kTrackedLookupsMax ||
+                         entry.kept.released.size() > limits::kTrackedReleasedMax;
+    if (!is_full) {
+      entry.kept.add(failed);
+      return;
+    }
+    const References before = std::exchange(entry.kept, std::move(failed));
+    unlink_unused(instance, before);
+  }
   // Drops the links of `before` that the instance does not need otherwise.
   void unlink_unused(const ResourceRef& instance, const References& before) {
     const auto found = entries.find(instance);
@@ -98,9 +114,7 @@ Tracker::~Tracker() = default;
 void Tracker::begin(const ResourceRef& instance, Mode mode) {
   Entry& entry = state_->entries[instance];
   entry.mode = mode;
-  // A run that never ended counts like one that failed.
-  entry.kept.add(entry.latest);
-  entry.latest = {};
+  state_->keep_failed(instance, entry);
 }
 
 void Tracker::looked_up(const ResourceRef& instance, const ResourceRef& resource,
@@ -137,7 +151,7 @@ void Tracker::end(const ResourceRef& instance, End end) {
   if (found == state_->entries.end()) return;
   Entry& entry = found->second;
   if (end == End::Failed) {
-    entry.kept.add(std::exchange(entry.latest, {}));
+    state_->keep_failed(instance, entry);
     return;
   }
   const References before = std::exchange(entry.kept, std::exchange(entry.latest, {}));

@@ -39,7 +39,7 @@ class Tracker {
   // Everything that the run releases. Before its first apply.
   void releasing(const ResourceRef& instance, std::span<const ResourceRef> resources);
   // The run and its apply ended. Succeeded: its references replace all earlier ones. Failed: both
-  // count.
+  // count, unless the earlier ones are too many already (limits::kTrackedLookupsMax).
   enum class End : std::uint8_t { Succeeded, Failed };
   void end(const ResourceRef& instance, End end);
   // The instance is gone.

@@ -1,8 +1,11 @@
 #include "airways/tracker.h"
 
+#include "airways/limits.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <random>
 #include <string>
 #include <string_view>
@@ -173,6 +176,25 @@ TEST(Tracker, KeepsWhatARunSawThatNeverEnded) {
   tracker.begin(kWeb, Mode::Dynamic);
 
   EXPECT_EQ(changes_of(tracker, kSecret), "AMD");
+}
+
+TEST(Tracker, DoesNotGrowWithEveryFailure) {
+  const auto secret = [](std::size_t index) {
+    return ResourceRef{{"", "Secret"}, "default", "s-" + std::to_string(index)};
+  };
+  constexpr std::size_t kEach = 100;
+  Tracker tracker;
+  for (std::size_t run = 0; run < 50; ++run) {
+    tracker.begin(kWeb, Mode::Dynamic);
+    for (std::size_t index = 0; index < kEach; ++index) {
+      tracker.looked_up(kWeb, secret(kEach * run + index), LookupOutcome::Absent);
+    }
+    tracker.end(kWeb, Tracker::End::Failed);
+
+    EXPECT_LE(tracker.tracked(kWeb).size(), limits::kTrackedLookupsMax + kEach);
+    EXPECT_EQ(changes_of(tracker, secret(kEach * run)), "AMD") << "the last run always counts";
+  }
+  EXPECT_EQ(changes_of(tracker, secret(0)), "") << "forgotten in the index, too";
 }
 
 TEST(Tracker, KeepsASubscriptionWhoseChildIsMadeByALaterRun) {

@@ -1,13 +1,19 @@
 #include "archive/module_archive.h"
 
+#include "archive/copy_format.h"
 #include "archive/limits.h"
 #include "base/base64.h"
 #include "base/digest.h"
 #include "base/result.h"
 #include "budget/consumer.h"
 #include "budget/fair_slots.h"
+#include "io/loop.h"
+#include "io/task.h"
 #include "json/value.h"
+#include "kube/client.h"
 #include "kube/core_resources.h"
+#include "kube/object.h"
+#include "kube/scope.h"
 #include "modules/limits.h"
 
 #include <fmt/format.h>
@@ -16,6 +22,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <expected>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <set>
 #include <stop_token>
@@ -32,27 +41,16 @@ namespace {
 // tried again.
 constexpr std::chrono::minutes kBelieved{10};
 
-// The key of the first object of a copy. The digest comes from a status, which others may write:
-// only a valid digest becomes part of a name, here and on disk.
-Result<kube::ObjectKey> key_of(const CopyFormat& format, const ArchivedModule& module) {
-  if (!is_sha256_hex(module.sha256)) {
-    return fail(ErrorKind::NotFound, fmt::format("\"{}\" is not a SHA-256 digest", module.sha256));
-  }
-  return kube::ObjectKey{.namespace_ = module.namespace_,
-                         .name = fmt::format("{}{}", format.name_prefix, module.sha256)};
+// The digest comes from a status, which others may write: only a valid digest becomes part of a
+// name, here and on disk.
+Result<> check_digest(const ArchivedModule& module) {
+  if (is_sha256_hex(module.sha256)) return {};
+  return fail(ErrorKind::NotFound, fmt::format("\"{}\" is not a SHA-256 digest", module.sha256));
 }
 
-kube::ObjectKey part_of(kube::ObjectKey first, std::size_t index) {
-  if (index > 0) first.name += fmt::format("-{}", index);
-  return first;
-}
-
-// The digest in the name of a copy's object; empty for other objects.
-std::string digest_of(const CopyFormat& format, std::string_view name) {
-  if (!name.starts_with(format.name_prefix)) return {};
-  name.remove_prefix(format.name_prefix.size());
-  name = name.substr(0, name.find('-'));
-  return is_sha256_hex(name) ? std::string(name) : std::string();
+kube::ObjectKey key_of(const CopyFormat& format, const ArchivedModule& module,
+                       std::size_t index = 0) {
+  return {.namespace_ = module.namespace_, .name = name_of(format, module.sha256, index)};
 }
 
 json::Value manifest_of(const CopyFormat& format, const kube::ObjectKey& key,
@@ -129,13 +127,14 @@ io::Task<Result<>> ModuleArchive::keep(ArchivedModule module, std::stop_token st
 
 io::Task<Result<>> ModuleArchive::create(ArchivedModule module, budget::FairSlots::Slot& slot,
                                          std::stop_token stop) {
-  const kube::ObjectKey first = HANGAR_CO_TRY(key_of(parts_.format, module));
+  HANGAR_CO_TRY(check_digest(module));
   Result<std::string> stored = co_await parts_.workers.run(
+      slot.consumer(),
       [&store = parts_.store, sha256 = module.sha256] { return store.read_packed(sha256); });
   if (!stored && stored.error().kind() == ErrorKind::NotFound) {
     // The store evicts modules that it does not need; the copy may exist all the same.
-    const Result<json::Value> copy =
-        co_await parts_.client.get(kube::controller_revision_resource(), first, stop);
+    const Result<json::Value> copy = co_await parts_.client.get(
+        kube::controller_revision_resource(), key_of(parts_.format, module), stop);
     if (copy) co_return Result<>();
   }
   if (!stored) co_return std::unexpected(std::move(stored).error());
@@ -147,19 +146,36 @@ io::Task<Result<>> ModuleArchive::create(ArchivedModule module, budget::FairSlot
                    fmt::format("the module has {} bytes when it is packed, a copy takes {}",
                                packed.size(), parts_.format.parts_max * kPartBytes));
   }
+  if (!HANGAR_CO_TRY(co_await is_wanted(module, count, stop))) co_return Result<>();
   slot.charge(count - 1);  // One was paid for at the beginning.
   // The first object last: its presence says that the copy is complete.
   for (std::size_t index = count; index-- > 0;) {
-    HANGAR_CO_TRY(co_await create_part(first, index, packed.substr(index * kPartBytes, kPartBytes),
-                                       count, stop));
+    HANGAR_CO_TRY(co_await create_part(key_of(parts_.format, module, index), index,
+                                       packed.substr(index * kPartBytes, kPartBytes), count, stop));
   }
   co_return Result<>();
 }
 
-io::Task<Result<>> ModuleArchive::create_part(kube::ObjectKey first, std::size_t index,
+io::Task<Result<bool>> ModuleArchive::is_wanted(ArchivedModule module, std::size_t parts,
+                                                std::stop_token stop) {
+  // One object needs no look: the API server says that it exists.
+  if (parts == 1 && parts_.format.objects_max == 0) co_return true;
+  const kube::List objects = HANGAR_CO_TRY(co_await objects_in(module.namespace_, std::move(stop)));
+  std::set<std::string> names;
+  for (const kube::ObjectPtr& object : objects.items)
+    names.insert(object->key().name);
+  const CopyState state = state_of(parts_.format, names, module.sha256, parts);
+  if (state == CopyState::NoRoom) {
+    co_return fail(ErrorKind::LimitExceeded,
+                   fmt::format("the copies in the namespace would be more than {} objects",
+                               parts_.format.objects_max));
+  }
+  co_return state == CopyState::Wanted;
+}
+
+io::Task<Result<>> ModuleArchive::create_part(kube::ObjectKey key, std::size_t index,
                                               std::string packed, std::size_t count,
                                               std::stop_token stop) {
-  const kube::ObjectKey key = part_of(std::move(first), index);
   const json::Value manifest = manifest_of(parts_.format, key, packed, count);
   for (bool is_repeated = false;; is_repeated = true) {
     const Result<json::Value> created =
@@ -180,12 +196,12 @@ io::Task<Result<>> ModuleArchive::create_part(kube::ObjectKey first, std::size_t
 }
 
 io::Task<Result<std::string>> ModuleArchive::read(ArchivedModule module, std::stop_token stop) {
-  const kube::ObjectKey first = HANGAR_CO_TRY(key_of(parts_.format, module));
+  HANGAR_CO_TRY(check_digest(module));
   std::string packed;
   std::size_t count = 1;
   for (std::size_t index = 0; index < count; ++index) {
     const json::Value copy = HANGAR_CO_TRY(co_await parts_.client.get(
-        kube::controller_revision_resource(), part_of(first, index), stop));
+        kube::controller_revision_resource(), key_of(parts_.format, module, index), stop));
     const std::optional<std::string> part = base64_decode(json::string_at(copy, {"data", "gzip"}));
     const std::int64_t parts = json::int_at(copy, {"data", "parts"});
     if (!part || parts < 0 || std::cmp_greater(parts, parts_.format.parts_max)) {
@@ -197,15 +213,20 @@ io::Task<Result<std::string>> ModuleArchive::read(ArchivedModule module, std::st
   co_return packed;
 }
 
+io::Task<Result<kube::List>> ModuleArchive::objects_in(std::string namespace_,
+                                                       std::stop_token stop) {
+  // Without the data: a copy has up to a megabyte.
+  return parts_.client.list(kube::controller_revision_resource(),
+                            {.namespace_ = std::move(namespace_),
+                             .label_selector = parts_.format.label,
+                             .detail = kube::Detail::Metadata},
+                            std::move(stop));
+}
+
 io::Task<Result<std::vector<ArchivedModule>>> ModuleArchive::list(std::string namespace_,
                                                                   std::stop_token stop) {
-  // In pages, because a copy has up to a megabyte.
   const kube::List copies =
-      HANGAR_CO_TRY(co_await parts_.client.list(kube::controller_revision_resource(),
-                                                {.namespace_ = std::move(namespace_),
-                                                 .label_selector = parts_.format.label,
-                                                 .detail = kube::Detail::Metadata},
-                                                std::move(stop)));
+      HANGAR_CO_TRY(co_await objects_in(std::move(namespace_), std::move(stop)));
   std::set<ArchivedModule> modules;  // Each copy once, however many objects it has.
   for (const kube::ObjectPtr& copy : copies.items) {
     const kube::ObjectKey& key = copy->key();
@@ -220,12 +241,12 @@ io::Task<Result<std::vector<ArchivedModule>>> ModuleArchive::list(std::string na
 io::Task<Result<>> ModuleArchive::remove_unless(ArchivedModule module,
                                                 std::function<bool()> is_needed,
                                                 std::stop_token stop) {
-  kube::ObjectKey key = HANGAR_CO_TRY(key_of(parts_.format, module));
+  HANGAR_CO_TRY(check_digest(module));
   const budget::FairSlots::Slot slot = HANGAR_CO_TRY(co_await take_turn(module.namespace_, stop));
   if (is_held(module) || is_needed()) co_return Result<>();
   kept_.erase(module);
-  const Result<json::Value> removed =
-      co_await parts_.client.remove(kube::controller_revision_resource(), std::move(key), {}, stop);
+  const Result<json::Value> removed = co_await parts_.client.remove(
+      kube::controller_revision_resource(), key_of(parts_.format, module), {}, stop);
   if (!removed && removed.error().kind() != ErrorKind::NotFound) {
     co_return std::unexpected(removed.error());
   }
@@ -234,12 +255,7 @@ io::Task<Result<>> ModuleArchive::remove_unless(ArchivedModule module,
 }
 
 io::Task<Result<>> ModuleArchive::remove_parts(ArchivedModule module, std::stop_token stop) {
-  const kube::List objects =
-      HANGAR_CO_TRY(co_await parts_.client.list(kube::controller_revision_resource(),
-                                                {.namespace_ = module.namespace_,
-                                                 .label_selector = parts_.format.label,
-                                                 .detail = kube::Detail::Metadata},
-                                                stop));
+  const kube::List objects = HANGAR_CO_TRY(co_await objects_in(module.namespace_, stop));
   for (const kube::ObjectPtr& object : objects.items) {
     if (digest_of(parts_.format, object->key().name) != module.sha256) continue;
     const Result<json::Value> removed = co_await parts_.client.remove(

@@ -9,6 +9,7 @@
 // that a copy without it counts as absent. Loop thread only.
 #pragma once
 
+#include "archive/copy_format.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "budget/fair_slots.h"
@@ -37,14 +38,6 @@ struct ArchivedModule {
   std::string namespace_;
   std::string sha256;
   auto operator<=>(const ArchivedModule&) const = default;
-};
-
-// How the copies of one feature are named and labelled.
-struct CopyFormat {
-  std::string label;        // On each object; its value has no meaning.
-  std::string name_prefix;  // Of the objects' names; the digest follows.
-  std::string field_manager;
-  std::size_t parts_max = 1;  // Objects of one copy, each of limits::kSecretBytesMax.
 };
 
 class ModuleArchive {
@@ -82,8 +75,8 @@ class ModuleArchive {
   // remembered for some minutes, so that calling it for every object costs nothing. Copies of one
   // namespace are written one after the other, and no namespace waits for the copies of another.
   // Errors: NotFound when the store does not have the module, LimitExceeded when it is larger than
-  // a copy can be, Unavailable when too many copies of its namespace wait, Denied, and those of
-  // the API server.
+  // a copy can be or its namespace has no room for it, Unavailable when too many copies of its
+  // namespace wait, Denied, and those of the API server.
   [[nodiscard]] io::Task<Result<>> keep(ArchivedModule module, std::stop_token stop);
 
   // The bytes of the copy, gzipped and untrusted: anyone with write access to the namespace may
@@ -103,7 +96,13 @@ class ModuleArchive {
  private:
   [[nodiscard]] io::Task<Result<>> create(ArchivedModule module, budget::FairSlots::Slot& slot,
                                           std::stop_token stop);
-  [[nodiscard]] io::Task<Result<>> create_part(kube::ObjectKey first, std::size_t index,
+  // Whether there is anything left to write. LimitExceeded when there is no room for it.
+  [[nodiscard]] io::Task<Result<bool>> is_wanted(ArchivedModule module, std::size_t parts,
+                                                 std::stop_token stop);
+  // The objects of all copies in a namespace; in the whole cluster if it is empty.
+  [[nodiscard]] io::Task<Result<kube::List>> objects_in(std::string namespace_,
+                                                        std::stop_token stop);
+  [[nodiscard]] io::Task<Result<>> create_part(kube::ObjectKey key, std::size_t index,
                                                std::string packed, std::size_t count,
                                                std::stop_token stop);
   [[nodiscard]] io::Task<Result<>> remove_parts(ArchivedModule module, std::stop_token stop);

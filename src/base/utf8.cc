@@ -8,6 +8,10 @@ namespace hangar {
 
 namespace {
 
+bool is_continuation(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U;
+}
+
 // The size of the sequence at the beginning of `bytes` (not empty), or zero when there is none.
 std::size_t sequence_size(std::string_view bytes) {
   const auto byte_at = [bytes](std::size_t index) {
@@ -32,7 +36,7 @@ std::size_t sequence_size(std::string_view bytes) {
   }
   if (size == 0 || bytes.size() < size || byte_at(1) < low || byte_at(1) > high) return 0;
   for (std::size_t index = 2; index < size; ++index) {
-    if ((byte_at(index) & 0xc0) != 0x80) return 0;
+    if (!is_continuation(bytes[index])) return 0;
   }
   return size;
 }
@@ -47,6 +51,22 @@ std::size_t valid_utf8_prefix(std::string_view bytes) {
     at += size;
   }
   return at;
+}
+
+std::string_view utf8_beginning(std::string_view text, std::size_t bytes_max) {
+  if (text.size() <= bytes_max) return text;
+  std::size_t end = bytes_max;
+  while (end > 0 && is_continuation(text[end]))
+    --end;
+  return text.substr(0, end);
+}
+
+std::string_view utf8_end(std::string_view text, std::size_t bytes_max) {
+  if (text.size() <= bytes_max) return text;
+  text.remove_prefix(text.size() - bytes_max);
+  while (!text.empty() && is_continuation(text.front()))
+    text.remove_prefix(1);
+  return text;
 }
 
 }  // namespace hangar

@@ -1,4 +1,4 @@
-// Checks whether bytes from elsewhere are text.
+// Checks whether bytes from elsewhere are text, and shortens texts between characters.
 #pragma once
 
 #include <cstddef>
@@ -9,5 +9,10 @@ namespace hangar {
 // How many bytes at the beginning of `bytes` are valid UTF-8 (no surrogates, no overlong forms):
 // bytes.size() when all are.
 [[nodiscard]] std::size_t valid_utf8_prefix(std::string_view bytes);
+
+// The beginning, or the end, of `text`: at most `bytes_max` bytes, not cut within a character. Both
+// take text of any bytes, and return valid UTF-8 when it is.
+[[nodiscard]] std::string_view utf8_beginning(std::string_view text, std::size_t bytes_max);
+[[nodiscard]] std::string_view utf8_end(std::string_view text, std::size_t bytes_max);
 
 }  // namespace hangar

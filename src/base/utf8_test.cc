@@ -28,5 +28,26 @@ TEST(Utf8, StopsAtTheFirstByteThatIsNoText) {
   }
 }
 
+TEST(Utf8, IsCutBetweenCharacters) {
+  constexpr std::string_view kText = "a\u20acb";  // The euro sign has three bytes.
+
+  EXPECT_EQ(utf8_beginning(kText, 5), kText);
+  EXPECT_EQ(utf8_beginning(kText, 4), "a\u20ac");
+  EXPECT_EQ(utf8_beginning(kText, 3), "a");
+  EXPECT_EQ(utf8_beginning(kText, 2), "a");
+  EXPECT_EQ(utf8_beginning(kText, 0), "");
+  EXPECT_EQ(utf8_end(kText, 5), kText);
+  EXPECT_EQ(utf8_end(kText, 4), "\u20acb");
+  EXPECT_EQ(utf8_end(kText, 3), "b");
+  EXPECT_EQ(utf8_end(kText, 0), "");
+}
+
+TEST(Utf8, IsCutWithinItsBoundsWhateverItsBytesAre) {
+  constexpr std::string_view kContinuations = "\x80\x80\x80\x80";
+
+  EXPECT_EQ(utf8_beginning(kContinuations, 3), "");
+  EXPECT_EQ(utf8_end(kContinuations, 3), "");
+}
+
 }  // namespace
 }  // namespace hangar

@@ -138,10 +138,15 @@ std::expected<void, Shortage> Accounts::add(const Consumer& consumer, std::uint6
   }
   const bool is_assured =
       !consumer.tenant.is_host() && !lacks(tenant_held, limits_.tenant_bytes_assured);
+  const std::uint64_t usual_max = free_of(limits_.kept_bytes, limits_.host_bytes_max);
+  if (!is_assured && !consumer.may_use_kept && lacks(usual_bytes_, usual_max)) {
+    return shortage(Shortage::Level::Host, usual_bytes_, usual_max);
+  }
   if (!is_assured && lacks(held_bytes_, limits_.host_bytes_max)) {
     return shortage(Shortage::Level::Host, held_bytes_, limits_.host_bytes_max);
   }
   held_bytes_ += bytes;
+  if (!consumer.may_use_kept) usual_bytes_ += bytes;
   TenantUse& use = tenants_[consumer.tenant];
   use.bytes += bytes;
   use.consumers[consumer.name] += bytes;
@@ -164,7 +169,7 @@ TenantLimits::Limit Accounts::limit_of(const Tenant& tenant) const {
 
 // Cluster-scoped objects belong to an administrator: policies are about namespaces.
 TenantLimits::Limit Accounts::locked_limit_of(const Tenant& tenant) const {
-  const TenantLimits::Limit all{.bytes_max = limits_.tenant_bytes_max};
+  TenantLimits::Limit all{.bytes_max = limits_.tenant_bytes_max};
   if (tenant.namespace_name().empty()) return all;
   const auto own = tenant_limits_.namespaces.find(tenant.namespace_name());
   const TenantLimits::Limit& limit =
@@ -176,6 +181,7 @@ void Accounts::subtract(const Consumer& consumer, std::uint64_t bytes) {
   {
     const std::scoped_lock lock(mutex_);
     held_bytes_ -= bytes;
+    if (!consumer.may_use_kept) usual_bytes_ -= bytes;
     const auto tenant = tenants_.find(consumer.tenant);
     const auto own = tenant->second.consumers.find(consumer.name);
     tenant->second.bytes -= bytes;

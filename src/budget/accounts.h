@@ -95,6 +95,8 @@ class Accounts {
     // A tenant that holds no more than this is not refused for what others hold, although all
     // together then have more than `host_bytes_max`.
     std::uint64_t tenant_bytes_assured = 0;
+    // The part of `host_bytes_max` that is only for consumers that may use it (Consumer).
+    std::uint64_t kept_bytes = 0;
   };
   explicit Accounts(Limits limits) : limits_(limits) {}
   Accounts(const Accounts&) = delete;
@@ -141,6 +143,7 @@ class Accounts {
   std::function<void()> on_freed_;
   mutable std::mutex mutex_;
   std::uint64_t held_bytes_ = 0;
+  std::uint64_t usual_bytes_ = 0;        // Of these, what may not use kept bytes.
   std::map<Tenant, TenantUse> tenants_;  // Those that hold bytes; so are their consumers.
   TenantLimits tenant_limits_;
 };

@@ -170,6 +170,38 @@ TEST(Accounts, WhatATenantIsAssuredOfIsNotRefusedForWhatOthersHold) {
   EXPECT_FALSE(accounts.reserve(consumer("greedy"), 1));
 }
 
+TEST(Accounts, WhatIsKeptIsForThoseWhoMayUseItOnly) {
+  Accounts accounts({.host_bytes_max = 100, .kept_bytes = 20});
+  const auto usual = accounts.reserve(consumer("a"), 80);
+  ASSERT_TRUE(usual);
+
+  const auto more = accounts.reserve(consumer("b"), 1);
+  ASSERT_FALSE(more);
+  EXPECT_EQ(
+      more.error(),
+      (Shortage{
+          .level = Shortage::Level::Host, .wanted_bytes = 1, .free_bytes = 0, .limit_bytes = 80}));
+  Consumer review = consumer("b", "admission/a");
+  review.may_use_kept = true;
+  auto kept = accounts.reserve(review, 15);
+  ASSERT_TRUE(kept);
+  EXPECT_FALSE(kept->resize(21)) << "there is no more for anybody";
+  EXPECT_TRUE(kept->resize(20));
+}
+
+TEST(Accounts, WhatMayUseWhatIsKeptTakesNothingFromOthersBesides) {
+  Accounts accounts({.host_bytes_max = 100, .kept_bytes = 20});
+  Consumer review = consumer("b", "admission/a");
+  review.may_use_kept = true;
+  std::optional<Reservation> first = accounts.reserve(review, 50).value();
+  const auto usual = accounts.reserve(consumer("a"), 50);
+  ASSERT_TRUE(usual) << "its bytes may lie anywhere";
+  EXPECT_FALSE(accounts.reserve(consumer("a"), 1));
+  first.reset();
+  EXPECT_TRUE(accounts.reserve(consumer("a"), 30));
+  EXPECT_FALSE(accounts.reserve(consumer("a"), 31));
+}
+
 TEST(Accounts, TellWhenSomethingIsFree) {
   Accounts accounts({});
   int freed = 0;

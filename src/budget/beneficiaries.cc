@@ -1,9 +1,9 @@
 #include "budget/beneficiaries.h"
 
 #include "base/assert.h"
+#include "base/fair_queue.h"
 #include "base/result.h"
 #include "budget/consumer.h"
-#include "budget/fair_queue.h"
 #include "budget/fair_slots.h"
 #include "io/event.h"
 #include "io/task.h"

@@ -3,9 +3,9 @@
 // the one who asked first.
 #pragma once
 
+#include "base/fair_queue.h"
 #include "base/result.h"
 #include "budget/consumer.h"
-#include "budget/fair_queue.h"
 #include "budget/fair_slots.h"
 #include "io/task.h"
 

@@ -1,9 +1,9 @@
 #include "budget/container_memory.h"
 
 #include "base/limits.h"
+#include "budget/internal/memory_cgroup.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -25,64 +25,30 @@ constexpr std::uint64_t kHostBytesMin = 64 * limits::kMiB;
 constexpr std::uint64_t kHostBytesMax = 1024 * limits::kMiB;
 // Enough for one small guest on the smallest machine.
 constexpr std::uint64_t kGuestBytesMin = 32 * limits::kMiB;
-// Version 1 has no value for "no limit": it shows the greatest multiple of the page size.
-constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 60U;
-
-std::optional<std::uint64_t> number_in(const fs::path& file) {
-  std::ifstream stream(file);
-  std::string text;
-  if (!(stream >> text)) return std::nullopt;
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;  // "max".
-  return value >= kNoLimit ? std::nullopt : std::optional(value);
-}
 
 // The least limit of the cgroup `path`, of its ancestors, and of the root. The root is the
 // container's own cgroup if the container sees no other.
 std::optional<std::uint64_t> least_above(const fs::path& mount, std::string_view path,
                                          std::string_view file) {
-  std::optional<std::uint64_t> least = number_in(mount / file);
+  std::optional<std::uint64_t> least = cgroup_number(mount / file);
   fs::path below = mount;
   for (const fs::path& part : fs::path(path).relative_path()) {
     if (part == "..") break;  // Outside of what the container sees.
     below /= part;
-    const std::optional<std::uint64_t> value = number_in(below / file);
+    const std::optional<std::uint64_t> value = cgroup_number(below / file);
     if (value && (!least || *value < *least)) least = value;
   }
   return least;
 }
 
-bool has_controller(std::string_view controllers, std::string_view name) {
-  while (!controllers.empty()) {
-    const std::size_t comma = std::min(controllers.find(','), controllers.size());
-    if (controllers.substr(0, comma) == name) return true;
-    controllers.remove_prefix(std::min(comma + 1, controllers.size()));
-  }
-  return false;
-}
-
 }  // namespace
 
 std::optional<std::uint64_t> container_memory_max(const fs::path& root) {
-  const fs::path mount = root / "sys/fs/cgroup";
   std::optional<std::uint64_t> least;
-  const auto consider = [&least](std::optional<std::uint64_t> value) {
+  for (const MemoryCgroup& group : memory_cgroups(root)) {
+    const std::optional<std::uint64_t> value = least_above(
+        group.mount, group.path, group.is_version_2 ? "memory.max" : "memory.limit_in_bytes");
     if (value && (!least || *value < *least)) least = value;
-  };
-  // "0::/kubepods/pod1" of version 2, "4:memory:/kubepods/pod1" of version 1; there may be both.
-  std::ifstream groups(root / "proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);) {
-    const std::string_view text(line);
-    const std::size_t first = text.find(':');
-    const std::size_t second = first == std::string_view::npos ? first : text.find(':', first + 1);
-    if (second == std::string_view::npos) continue;
-    const std::string_view controllers = text.substr(first + 1, second - first - 1);
-    const std::string_view path = text.substr(second + 1);
-    if (controllers.empty()) consider(least_above(mount, path, "memory.max"));
-    if (has_controller(controllers, "memory")) {
-      consider(least_above(mount / "memory", path, "memory.limit_in_bytes"));
-    }
   }
   return least;
 }

@@ -1,42 +1,20 @@
 #include "budget/container_memory.h"
 
 #include "base/limits.h"
+#include "budget/test_machine_files.h"
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <optional>
-#include <string>
 #include <string_view>
-#include <system_error>
 
 namespace hangar::budget {
 namespace {
 
-namespace fs = std::filesystem;
 using limits::kMiB;
 
 // Files copied from containers of each kind.
-class ContainerMemoryTest : public ::testing::Test {
- protected:
-  ContainerMemoryTest() {
-    std::string name = (fs::temp_directory_path() / "hangar-test-XXXXXX").string();
-    root_ = ::mkdtemp(name.data());
-  }
-  ~ContainerMemoryTest() override {
-    std::error_code ignored;
-    fs::remove_all(root_, ignored);
-  }
-
-  void write(std::string_view path, std::string_view text) const {
-    fs::create_directories((root_ / path).parent_path());
-    std::ofstream(root_ / path) << text;
-  }
-
-  fs::path root_;
-};
+using ContainerMemoryTest = MachineFilesTest;
 
 TEST_F(ContainerMemoryTest, APodWithAnOwnCgroupNamespaceSeesItsLimitAtTheRoot) {
   write("proc/self/cgroup", "0::/\n");

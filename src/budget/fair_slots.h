@@ -2,10 +2,10 @@
 // with tenants.
 #pragma once
 
+#include "base/fair_queue.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "budget/consumer.h"
-#include "budget/fair_queue.h"
 #include "budget/rates.h"
 #include "budget/shares.h"
 #include "io/event.h"

@@ -12,6 +12,7 @@
 #include <iterator>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -39,6 +40,12 @@ void Rates::charge(const Tenant& tenant, std::uint64_t nanoseconds, Instant now)
   account.nanoseconds += nanoseconds;
   account.used_nanoseconds.add(now, nanoseconds);
   account.unpaid_milliseconds += static_cast<double>(nanoseconds) / 1e6;
+}
+
+void Rates::charge_equally(std::span<const Tenant> tenants, std::uint64_t nanoseconds,
+                           Instant now) {
+  for (const Tenant& tenant : tenants)
+    charge(tenant, nanoseconds / tenants.size(), now);
 }
 
 Duration Rates::wait_of(const Tenant& tenant, Instant now) {

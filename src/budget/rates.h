@@ -18,6 +18,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,6 +49,9 @@ class Rates {
 
   // The tenant has used that much more. The host's own work is not counted. Any thread.
   void charge(const Tenant& tenant, std::uint64_t nanoseconds, Instant now);
+
+  // Work that several want: each pays an equal part, and a tenant as many parts as it is listed.
+  void charge_equally(std::span<const Tenant> tenants, std::uint64_t nanoseconds, Instant now);
 
   // How long the tenant's next work has to wait; zero: it may begin. Loop thread.
   [[nodiscard]] Duration wait_of(const Tenant& tenant, Instant now);

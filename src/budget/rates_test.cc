@@ -49,6 +49,16 @@ TEST_F(RatesTest, ATenantThatHasUsedMoreThanItsRateWaitsUntilTimeHasPaid) {
   EXPECT_EQ(rates_.wait_of(kBounded, kNow + wait), Duration::zero());
 }
 
+TEST_F(RatesTest, WorkThatSeveralWantIsPaidInEqualParts) {
+  const std::vector<Tenant> watching = {kBounded, kFree, kFree};
+
+  rates_.charge_equally(watching, nanoseconds(milliseconds(30)), kNow);
+  rates_.charge_equally({}, nanoseconds(milliseconds(30)), kNow);
+
+  EXPECT_EQ(rates_.use_of(kBounded, kNow).total, milliseconds(10));
+  EXPECT_EQ(rates_.use_of(kFree, kNow).total, milliseconds(20));
+}
+
 TEST_F(RatesTest, OverALongTimeATenantUsesItsRate) {
   Instant now = kNow;
   Duration used{};

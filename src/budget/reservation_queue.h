@@ -1,10 +1,10 @@
 // Waits for bytes of an Accounts until others have released theirs.
 #pragma once
 
+#include "base/fair_queue.h"
 #include "base/result.h"
 #include "budget/accounts.h"
 #include "budget/consumer.h"
-#include "budget/fair_queue.h"
 #include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"

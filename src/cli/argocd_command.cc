@@ -81,7 +81,7 @@ Result<> run_plugin(bool serves) {
 ArgocdCommand::ArgocdCommand(CLI::App& command)
     : command_(command),
       settings_(command, {host::Part::Log, host::Part::Cluster, host::Part::Requests,
-                          host::Part::Modules, host::Part::Walls}) {
+                          host::Part::Modules, host::Part::Policy, host::Part::Walls}) {
   command.add_flag("--svr", flags_->serves, "serve the plugin until SIGINT or SIGTERM");
   command
       .add_option("--listen", flags_->listen_address,
@@ -122,23 +122,23 @@ int run_yokecd(std::span<const std::string> arguments) {
       "Usage of yokecd:\n"
       "  -svr\n"
       "    \tserve the plugin\n";
+  CLI::App program;
   bool serves = false;
-  for (const std::string& argument : arguments) {
-    // As Go's flag package: flags end at the first word.
-    if (argument == "--" || argument.size() < 2 || !argument.starts_with('-')) break;
-    const std::string flag = argument.substr(argument.starts_with("--") ? 2 : 1);
-    if (flag == "svr" || flag == "svr=true") {
-      serves = true;
-    } else if (flag == "svr=false") {
-      serves = false;
-    } else {
-      const bool asks_for_help = flag == "h" || flag == "help";
-      if (!asks_for_help) {
-        say(fmt::format("flag provided but not defined: -{}\n", flag.substr(0, flag.find('='))));
-      }
-      say(kUsage);
-      return asks_for_help ? kDone : kWrongUsage;
-    }
+  program.add_flag("--svr", serves);
+  const auto refuse = [&](std::string_view why) {
+    say(fmt::format("{}\n{}", why, kUsage));
+    return kWrongUsage;
+  };
+  Result<GoLine> line = read_go_line(arguments, program);
+  if (!line) return refuse(line.error().message());
+  if (line->asks_for_help) {
+    say(kUsage);
+    return kDone;
+  }
+  try {
+    program.parse(std::move(line->arguments));
+  } catch (const CLI::ParseError& error) {
+    return refuse(error.what());
   }
   const Result<> done = run_plugin(serves);
   if (done) return kDone;

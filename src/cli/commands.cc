@@ -9,6 +9,8 @@
 #include "cli/atc_program.h"
 #include "cli/build_commands.h"
 #include "cli/completion.h"
+#include "cli/console_command.h"
+#include "cli/last_line.h"
 #include "cli/module_commands.h"
 #include "cli/release_commands.h"
 #include "cli/seeing_commands.h"
@@ -149,6 +151,7 @@ int run_flight(const SettingFlags& setting_flags, FlightFlags flags) {
   Result<std::string> input = read_input(flags.input_path);
   if (!input) return report(input.error(), kFailed);
   flags.options.input = *std::move(input);
+  flags.options.show = last_line();
 
   const std::unique_ptr<LogSink> sink = host::make_log_sink(*config);
   const Result<commands::RunFlightOutput> output =
@@ -324,6 +327,7 @@ int run_machine(const SettingFlags& setting_flags, RunMachineFlags flags) {
   if (flags.output == "json") flags.options.output = commands::MachineOutput::JsonLines;
   if (flags.output == "mermaid") flags.options.output = commands::MachineOutput::Mermaid;
   if (flags.output == "tree") flags.options.output = commands::MachineOutput::Tree;
+  flags.options.show = last_line();
   std::ifstream file;
   if (flags.events_path != "-") {
     file.open(flags.events_path);
@@ -395,9 +399,10 @@ void add_build_machine_flags(CLI::App& command, commands::BuildMachineOptions& o
       ->check(check_namespace);
 }
 
-int build_machine(const SettingFlags& setting_flags, const commands::BuildMachineOptions& options) {
+int build_machine(const SettingFlags& setting_flags, commands::BuildMachineOptions options) {
   const Result<host::Config> config = setting_flags.resolve();
   if (!config) return report(config.error(), kWrongUsage);
+  options.show = last_line();
   const std::unique_ptr<LogSink> sink = host::make_log_sink(*config);
   const Result<std::string> text = commands::build_machine(*config, options, Log(*sink, "machine"));
   if (!text) return report(text.error(), kFailed);
@@ -483,8 +488,8 @@ int run(int argc, char** argv) {
   CLI::App* const flight_command = app.add_subcommand(
       "run-flight",
       "run a flight once and print the resources that it would apply; stdin is its input");
-  const SettingFlags flight_settings(
-      *flight_command, {Part::Log, Part::Cluster, Part::Requests, Part::Modules, Part::Walls});
+  const SettingFlags flight_settings(*flight_command, {Part::Log, Part::Cluster, Part::Requests,
+                                                       Part::Modules, Part::Policy, Part::Walls});
   FlightFlags flight_flags;
   add_flight_flags(*flight_command, flight_flags);
 
@@ -493,8 +498,8 @@ int run(int argc, char** argv) {
                          "run the operators of a directory with the rights of the kubeconfig, "
                          "until SIGINT or SIGTERM");
   const SettingFlags run_settings(
-      *run_command, {Part::Log, Part::Cluster, Part::Requests, Part::Modules, Part::Guests,
-                     Part::Endpoints, Part::Recorder, Part::Records});
+      *run_command, {Part::Log, Part::Cluster, Part::Requests, Part::Modules, Part::Policy,
+                     Part::Guests, Part::Walls, Part::Endpoints, Part::Recorder, Part::Records});
   RunFlags run_flags;
   add_run_flags(*run_command, run_flags);
 
@@ -523,6 +528,11 @@ int run(int argc, char** argv) {
                          "show the resource usage of operators, workflows and flights: CPU time, "
                          "turns, requests, memory, disk");
   const TopCommand top(*top_command);
+  CLI::App* const console_command = app.add_subcommand(
+      "console",
+      "open a page in the browser of this machine that shows operators, Airways, workflows, nodes "
+      "and tenants, with the rights of the kubeconfig");
+  const ConsoleCommand console(*console_command);
 
   CLI::App* const nodes_command =
       app.add_subcommand("nodes", "show the provisioning phase of each node, and the rollout");
@@ -548,13 +558,15 @@ int run(int argc, char** argv) {
   CLI::App* const build_machine_command = machine_command->add_subcommand(
       "build",
       "bundle a project with esbuild and print the ConfigMap that StatefulWorkflows refer to");
-  const SettingFlags build_machine_settings(*build_machine_command, {Part::Log, Part::Modules});
+  const SettingFlags build_machine_settings(*build_machine_command,
+                                            {Part::Log, Part::Modules, Part::Walls});
   commands::BuildMachineOptions build_machine_options;
   add_build_machine_flags(*build_machine_command, build_machine_options);
   CLI::App* const run_machine_command = machine_command->add_subcommand(
       "run",
       "send events to a machine and print its states and requested actions; needs no cluster");
-  const SettingFlags run_machine_settings(*run_machine_command, {Part::Log, Part::Modules});
+  const SettingFlags run_machine_settings(*run_machine_command,
+                                          {Part::Log, Part::Modules, Part::Walls});
   RunMachineFlags run_machine_flags;
   add_run_machine_flags(*run_machine_command, run_machine_flags);
 
@@ -570,7 +582,8 @@ int run(int argc, char** argv) {
                    "output format: mermaid for a state diagram alone (default: text)")
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"text", "mermaid"}));
-  const SettingFlags show_settings(*show_command, {Part::Log, Part::Cluster, Part::Modules});
+  const SettingFlags show_settings(*show_command,
+                                   {Part::Log, Part::Cluster, Part::Modules, Part::Walls});
   WorkflowFlags signal_flags;
   CLI::App* const signal_command =
       add_workflow_command(*workflow_command, "signal",
@@ -643,6 +656,7 @@ int run(int argc, char** argv) {
   if (why_command->parsed()) return why.run();
   if (rights_command->parsed()) return rights.run();
   if (top_command->parsed()) return top.run();
+  if (console_command->parsed()) return console.run();
   if (nodes_command->parsed()) return print_nodes(nodes_settings, nodes_format);
   if (from_chart_command->parsed()) return make_flight_from_chart(from_chart_options);
   if (build_command->parsed()) return build_commands.run();

@@ -206,6 +206,19 @@ Result<std::vector<std::string>> take_common(std::span<const std::string>& rest,
   return taken;
 }
 
+// Takes the flags up to the first word that is none, and a `--` at their end. True: one of them
+// asks for help.
+Result<bool> take_own(std::span<const std::string>& rest, GoFlagsRead& flags) {
+  while (!rest.empty()) {
+    const std::optional<GoFlag> flag = flag_in(rest.front());
+    if (flag || rest.front() == "--") rest = rest.subspan(1);
+    if (!flag) break;
+    if (is_for_help(*flag)) return true;
+    HANGAR_TRY(flags.take(*flag, rest));
+  }
+  return false;
+}
+
 }  // namespace
 
 Result<GoLine> read_go_line(std::span<const std::string> arguments,
@@ -234,16 +247,8 @@ Result<GoLine> read_go_line(std::span<const std::string> arguments,
     const bool is_its = line.command->get_option_no_throw(dashed(flag->name)) != nullptr;
     if (is_its) HANGAR_TRY(flags.take(*flag, none));
   }
-  while (!rest.empty()) {
-    const std::optional<GoFlag> flag = flag_in(rest.front());
-    if (flag || rest.front() == "--") rest = rest.subspan(1);
-    if (!flag) break;
-    if (is_for_help(*flag)) {
-      line.asks_for_help = true;
-      return line;
-    }
-    HANGAR_TRY(flags.take(*flag, rest));
-  }
+  line.asks_for_help = HANGAR_TRY(take_own(rest, flags));
+  if (line.asks_for_help) return line;
   const std::size_t names = std::min(rest.size(), names_max(*line.command));
   line.arguments = flags.arguments();
   line.arguments.insert(line.arguments.begin(), line.command->get_name());
@@ -252,6 +257,15 @@ Result<GoLine> read_go_line(std::span<const std::string> arguments,
   const std::span<const std::string> kept = rest.first(names);
   line.arguments.insert(line.arguments.end(), kept.begin(), kept.end());
   line.left_out.assign(rest.begin() + static_cast<std::ptrdiff_t>(names), rest.end());
+  return line;
+}
+
+Result<GoLine> read_go_line(std::span<const std::string> arguments, const CLI::App& program) {
+  GoLine line{.command = &program};
+  GoFlagsRead flags(program);
+  line.asks_for_help = HANGAR_TRY(take_own(arguments, flags));
+  line.arguments = flags.arguments();
+  line.left_out.assign(arguments.begin(), arguments.end());
   return line;
 }
 

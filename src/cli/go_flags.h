@@ -35,5 +35,8 @@ struct GoLine {
 [[nodiscard]] Result<GoLine> read_go_line(std::span<const std::string> arguments,
                                           std::span<const CLI::App* const> commands,
                                           const CLI::App& with_arguments);
+// The same for a program without commands, whose flags `program` has.
+[[nodiscard]] Result<GoLine> read_go_line(std::span<const std::string> arguments,
+                                          const CLI::App& program);
 
 }  // namespace hangar::cli

@@ -156,5 +156,21 @@ TEST_F(GoLines, SayWhatWasAskedFor) {
   EXPECT_EQ(read({})->name, "");
 }
 
+TEST(GoProgram, HasFlagsWithoutACommand) {
+  CLI::App program;
+  bool serves = false;
+  program.add_flag("--svr", serves);
+  const auto read = [&](const std::vector<std::string>& arguments) {
+    return read_go_line(arguments, program);
+  };
+
+  EXPECT_THAT(read({"-svr"})->arguments, ElementsAre("--svr=true"));
+  EXPECT_THAT(read({"--svr", "-svr=false", "word", "-svr"})->arguments, ElementsAre("--svr=false"));
+  EXPECT_THAT(read({"word", "-svr"})->left_out, ElementsAre("word", "-svr"));
+  EXPECT_TRUE(read({"-svr", "-h"})->asks_for_help);
+  EXPECT_FALSE(read({"-svr"})->asks_for_help);
+  EXPECT_EQ(read({"-serve=1"}).error().message(), "flag provided but not defined: -serve");
+}
+
 }  // namespace
 }  // namespace hangar::cli

@@ -1,12 +1,12 @@
 #include "cli/module_commands.h"
 
 #include "base/invalid.h"
-#include "base/limits.h"
 #include "base/log.h"
 #include "base/result.h"
 #include "cli/go_flags.h"
 #include "cli/release_commands.h"
 #include "cli/standard_streams.h"
+#include "commands/limits.h"
 #include "commands/module_signing.h"
 #include "commands/streams.h"
 #include "host/config.h"
@@ -35,11 +35,12 @@ ModuleCommands::ModuleCommands(CLI::App& app)
           add_command(app, "schematics",
                       "list, show or set a module's schematics: metadata in its custom sections",
                       {"meta"}),
-          {Part::Log, Part::Modules, Part::Walls}),
+          {Part::Log, Part::Modules, Part::Policy, Part::Walls}),
       sign_(add_command(app, "sign", "sign a module, with the signature in a custom section"),
             {Part::Log}),
-      verify_(add_command(app, "verify", "verify a module's signature against public keys"),
-              {Part::Log}) {
+      verify_(add_command(app, "verify",
+                          "verify a module's signature against public keys, or by a module policy"),
+              {Part::Log, Part::Modules, Part::Policy}) {
   CLI::App& schematics = *app.get_subcommand("schematics");
   schematics.add_option("--wasm", flags_->module, "module: a file or a URL; set needs a file")
       ->type_name("FILE|URL");
@@ -61,7 +62,10 @@ ModuleCommands::ModuleCommands(CLI::App& app)
   sign.add_flag("-f", flags_->force, "replace an existing signature");
 
   CLI::App& verify = *app.get_subcommand("verify");
-  verify.add_option("MODULE", flags_->module, "the module")->type_name("FILE");
+  verify
+      .add_option("MODULE", flags_->module,
+                  "the module: a file; with --module-policy and without --key also a URL")
+      ->type_name("FILE|URL");
   verify
       .add_option(
           "--key", flags_->key,
@@ -109,7 +113,7 @@ int ModuleCommands::schematics() const {
         }
         commands::SetSchematicOptions options{.module = flags_->module, .name = flags_->name};
         if (flags_->is_command) options.kind = schematics::Kind::Command;
-        options.contents = HANGAR_TRY(read_standard_input(limits::kModuleBytesMax));
+        options.contents = HANGAR_TRY(read_standard_input(limits::kSchematicInputBytesMax));
         return commands::set_schematic(options);
       });
 }
@@ -131,9 +135,21 @@ int ModuleCommands::sign() const {
 }
 
 int ModuleCommands::verify() const {
-  return verify_.run(check_files(), [this](const host::Config& /*config*/, const Log& /*log*/) {
-    return commands::verify({.module = flags_->module, .keys = flags_->key});
-  });
+  const auto check = [this]() -> Result<> {
+    if (flags_->module.empty()) return invalid("wasm file must be specified as first argument");
+    return {};
+  };
+  return verify_.run(
+      check(), [this](const host::Config& config, const Log& log) -> Result<Finished> {
+        if (flags_->key.empty() && config.module_policy.empty()) {
+          return invalid("key is required");
+        }
+        if (!flags_->key.empty()) {
+          HANGAR_TRY(commands::verify({.module = flags_->module, .keys = flags_->key}));
+        }
+        if (config.module_policy.empty()) return Finished{};
+        return commands::verify_by_policy(config, flags_->module, log);
+      });
 }
 
 }  // namespace hangar::cli

@@ -40,7 +40,7 @@ class ModuleCommands {
   [[nodiscard]] int sign() const;
   [[nodiscard]] int verify() const;
   [[nodiscard]] Result<> check_schematics() const;
-  // The check of sign and verify.
+  // The check of sign.
   [[nodiscard]] Result<> check_files() const;
 
   // CLI11 keeps pointers to it. The commands share it, since only one is parsed.

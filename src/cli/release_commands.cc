@@ -1,14 +1,14 @@
 #include "cli/release_commands.h"
 
-#include "base/limits.h"
 #include "base/log.h"
 #include "base/result.h"
-#include "base/text.h"
 #include "base/time.h"
 #include "cli/go_flags.h"
+#include "cli/last_line.h"
 #include "cli/setting_flags.h"
 #include "cli/standard_streams.h"
 #include "commands/blackbox.h"
+#include "commands/limits.h"
 #include "commands/release_steps.h"
 #include "commands/release_text.h"
 #include "commands/releases.h"
@@ -65,12 +65,8 @@ std::size_t revision_of(long number) {
   return static_cast<std::size_t>(std::max(number, 0L));
 }
 
-// Shows what a command waits for on the last line of the terminal, in place of the text before.
-void show_on_last_line(std::string_view text) {
-  constexpr std::size_t kWidth = 100;  // Keeps it on one line; terminals are usually wider.
-  std::string line = text.empty() ? std::string() : "waiting for " + printable(text);
-  if (line.size() > kWidth) line.resize(kWidth);
-  fmt::print(stderr, "\r\x1b[K{}", line);
+void show_waiting(std::string_view text) {
+  show_on_last_line(text.empty() ? std::string() : fmt::format("waiting for {}", text));
 }
 
 // The address space of a flight; more than any needs.
@@ -125,7 +121,7 @@ Result<commands::Waiting> ReleaseCommands::Flags::waiting() const {
   if (waiting.poll <= Duration::zero()) {
     return fail(ErrorKind::InvalidInput, "--poll: must be longer than nothing");
   }
-  if (::isatty(STDERR_FILENO) == 1) waiting.show = show_on_last_line;
+  if (::isatty(STDERR_FILENO) == 1) waiting.show = show_waiting;
   return waiting;
 }
 
@@ -169,18 +165,19 @@ ReleaseCommands::ReleaseCommands(CLI::App& app)
                 {Part::Log, Part::Cluster, Part::Requests}),
       descent_(add_command(app, "descent", "roll back a release to an older revision",
                            {"down", "restore"}),
-               {Part::Log, Part::Cluster, Part::Requests}),
+               {Part::Log, Part::Cluster, Part::Requests, Part::Walls}),
       mayday_(add_command(app, "mayday", "delete a release with its resources and its history",
                           {"delete"}),
               {Part::Log, Part::Cluster, Part::Requests}),
       unlatch_(add_command(app, "unlatch", "unlock a release that a killed command left locked",
                            {"unlock"}),
                {Part::Log, Part::Cluster, Part::Requests}),
-      takeoff_(add_command(app, "takeoff",
-                           "create or update a release from the output of a flight, or from "
-                           "resources on standard input",
-                           {"up", "apply"}),
-               {Part::Log, Part::Cluster, Part::Requests, Part::Modules, Part::Walls}),
+      takeoff_(
+          add_command(app, "takeoff",
+                      "create or update a release from the output of a flight, or from "
+                      "resources on standard input",
+                      {"up", "apply"}),
+          {Part::Log, Part::Cluster, Part::Requests, Part::Modules, Part::Policy, Part::Walls}),
       turbulence_(add_command(app, "turbulence",
                               "show the differences between a release and the cluster, or fix them",
                               {"drift", "diff"}),
@@ -441,7 +438,8 @@ Result<commands::TakeoffOptions> ReleaseCommands::takeoff_options() const {
       .args = given.args,
       .timeout = HANGAR_TRY(parse_duration(given.timeout, "--timeout")),
       .memory_mib_max = std::min(given.memory_mib_max, kMemoryMibMax),
-      .keys = given.verify};
+      .keys = given.verify,
+      .show = last_line()};
   return options;
 }
 
@@ -454,7 +452,7 @@ int ReleaseCommands::takeoff() const {
       if (options->flight) return {};
       return fail(ErrorKind::InvalidInput, "flight-path is required as second position arg");
     }
-    std::string input = HANGAR_TRY(read_standard_input(limits::kFlightOutputBytesMax));
+    std::string input = HANGAR_TRY(read_standard_input(limits::kTakeoffInputBytesMax));
     (options->flight ? options->flight->stdin_bytes : options->output) = std::move(input);
     return {};
   };
@@ -488,6 +486,7 @@ int ReleaseCommands::stow() const {
   return stow_.run(check(), [this](const host::Config& config, const Log& log) {
     commands::StowOptions options = flags_->stow;
     options.module = flags_->module;
+    options.show = last_line();
     return commands::stow(config, options, {.out = print, .say = say}, log);
   });
 }

@@ -5,6 +5,7 @@
 #include "base/time.h"
 #include "cli/setting_flags.h"
 #include "cli/terminal.h"
+#include "commands/cost_table.h"
 #include "commands/records.h"
 #include "commands/timeline.h"
 #include "commands/top_table.h"
@@ -16,6 +17,7 @@
 #include "io/run.h"
 #include "io/signals.h"
 #include "io/task.h"
+#include "seeing/cost.h"
 #include "seeing/find.h"
 #include "seeing/top.h"
 
@@ -29,6 +31,7 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -153,6 +156,20 @@ Result<seeing::TopQuestion> question_of(const std::string& namespace_, const std
                              .window = std::chrono::duration_cast<std::chrono::seconds>(*duration)};
 }
 
+int print_cost(io::Loop& loop, commands::Records& records, const std::string& namespace_,
+               const std::string& output) {
+  Result<seeing::FoundCost> found = io::run_to_end(loop, records.cost({.namespace_ = namespace_}));
+  if (!found) return report(found.error(), kFailed);
+  if (output == "json") {
+    fmt::print("{}", commands::cost_json(*found));
+  } else if (output == "csv") {
+    fmt::print("{}", commands::cost_csv(*std::move(found)));
+  } else {
+    fmt::print("{}", commands::cost_text(*std::move(found)));
+  }
+  return kDone;
+}
+
 }  // namespace
 
 TopCommand::TopCommand(CLI::App& command)
@@ -170,9 +187,13 @@ TopCommand::TopCommand(CLI::App& command)
       ->type_name("DURATION");
   command.add_flag("--once", flags_->once,
                    "print the table once and exit (default: if the output is not a terminal)");
-  command.add_option("-o,--output", flags_->output, "output format: json (default: a table)")
+  command.add_flag("--cost", flags_->cost,
+                   "print what each namespace and module has cost since the host started");
+  command
+      .add_option("-o,--output", flags_->output,
+                  "output format: json, or csv with --cost (default: a table)")
       ->type_name("FORMAT")
-      ->check(CLI::IsMember({"json"}));
+      ->check(CLI::IsMember({"json", "csv"}));
 }
 
 int TopCommand::run() const {
@@ -180,9 +201,13 @@ int TopCommand::run() const {
   if (!given) return report(given.error(), kWrongUsage);
   const Result<seeing::TopQuestion> question = question_of(flags_->namespace_, flags_->window);
   if (!question) return report(question.error(), kWrongUsage);
+  if (flags_->output == "csv" && !flags_->cost) {
+    return report(Error(ErrorKind::InvalidInput, "-o csv needs --cost"), kWrongUsage);
+  }
   const Result<commands::RecordsAccess> access = records_.resolve(*given);
   if (!access) return report(access.error(), kFailed);
-  const bool is_live = !flags_->once && flags_->output.empty() && Terminal::is_there();
+  const bool is_live =
+      !flags_->once && !flags_->cost && flags_->output.empty() && Terminal::is_there();
   const commands::TopColumn by =
       commands::top_column(flags_->sort).value_or(commands::TopColumn::Cpu);
 
@@ -208,6 +233,7 @@ int TopCommand::run() const {
       session ? commands::host_records(*given, *session, access->host)
               : commands::local_records(*access->local);
   if (!records) return report(records.error(), kFailed);
+  if (flags_->cost) return print_cost(loop, **records, flags_->namespace_, flags_->output);
   // Asks once before taking the screen, so that errors are printed normally.
   Result<seeing::FoundTop> found = io::run_to_end(loop, (*records)->top(*question));
   if (!found) return report(found.error(), kFailed);

@@ -26,6 +26,7 @@ class TopCommand {
     std::string window = "1m";
     std::string output;
     bool once = false;
+    bool cost = false;
   };
 
   // CLI11 keeps pointers to it.

@@ -4,7 +4,6 @@
 #include "airways/resource_ref.h"
 #include "base/base64.h"
 #include "base/invalid.h"
-#include "base/limits.h"
 #include "base/log.h"
 #include "base/result.h"
 #include "commands/argocd_parameters.h"
@@ -23,6 +22,7 @@
 #include "kube/core_resources.h"
 #include "kube/object.h"
 #include "modules/packed_module.h"
+#include "wasm/limits.h"
 
 #include <fmt/format.h>
 

@@ -3,14 +3,13 @@
 #include "base/base64.h"
 #include "base/invalid.h"
 #include "base/result.h"
-#include "base/text.h"
 #include "base/time.h"
+#include "json/fields.h"
 #include "json/texts.h"
 #include "json/value.h"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -25,61 +24,6 @@ namespace hangar::commands {
 
 namespace {
 
-// The members of one object of the request.
-class ArgoMembers {
- public:
-  explicit ArgoMembers(const json::Object& object) : object_(object) {}
-
-  // Null if it is missing or null.
-  [[nodiscard]] const json::Value* find(std::string_view name) const {
-    const json::Value* found = nullptr;
-    for (const auto& member : object_) {
-      if (equals_ignoring_case(member.key(), name)) found = &member.value();
-    }
-    return found == nullptr || found->is_null() ? nullptr : found;
-  }
-  [[nodiscard]] Result<std::string> text(std::string_view name) const {
-    const json::Value* const value = find(name);
-    if (value == nullptr) return std::string();
-    if (!value->is_string()) return invalid(fmt::format("{} is not a string", name));
-    return std::string(value->get_string());
-  }
-  [[nodiscard]] Result<bool> flag(std::string_view name) const {
-    const json::Value* const value = find(name);
-    if (value == nullptr) return false;
-    if (!value->is_bool()) return invalid(fmt::format("{} is not a boolean", name));
-    return value->get_bool();
-  }
-  [[nodiscard]] Result<std::int64_t> number(std::string_view name) const {
-    const json::Value* const value = find(name);
-    if (value == nullptr) return 0;
-    if (!value->is_int64()) return invalid(fmt::format("{} is not an integer", name));
-    return value->get_int64();
-  }
-  [[nodiscard]] Result<std::vector<std::string>> texts(std::string_view name) const {
-    std::vector<std::string> texts;
-    const json::Value* const value = find(name);
-    if (value == nullptr) return texts;
-    const bool is_right =
-        value->is_array() && std::ranges::all_of(value->get_array(), [](const json::Value& one) {
-          return one.is_string();
-        });
-    if (!is_right) return invalid(fmt::format("{} is not a list of strings", name));
-    for (const json::Value& one : value->get_array())
-      texts.emplace_back(one.get_string());
-    return texts;
-  }
-  [[nodiscard]] Result<const json::Object*> object(std::string_view name) const {
-    const json::Value* const value = find(name);
-    if (value == nullptr) return nullptr;
-    if (!value->is_object()) return invalid(fmt::format("{} is not an object", name));
-    return &value->get_object();
-  }
-
- private:
-  const json::Object& object_;
-};
-
 Result<std::vector<std::string>> environment_of(const json::Object* given) {
   std::vector<std::string> variables;
   if (given == nullptr) return variables;
@@ -89,7 +33,7 @@ Result<std::vector<std::string>> environment_of(const json::Object* given) {
       return invalid("Env has a name that no variable can have");
     }
     if (!member.value().is_string()) {
-      return invalid(fmt::format("Env: the value of {} is not a string", name));
+      return invalid(fmt::format("Env.{}: must be a string", name));
     }
     variables.push_back(fmt::format("{}={}", name, std::string_view(member.value().get_string())));
   }
@@ -125,10 +69,10 @@ std::string to_json(const ArgoRequest& request) {
 Result<ArgoRequest> parse_argo_request(std::string_view text) {
   const json::Value document = HANGAR_TRY(json::parse(text));
   if (!document.is_object()) return invalid("the request is not a JSON object");
-  const ArgoMembers members(document.get_object());
+  const json::Fields members(document.get_object(), "", json::Names::AnyCase);
   ArgoRequest request;
   std::optional<std::string> source = base64_decode(HANGAR_TRY(members.text("Source")));
-  if (!source) return invalid("Source is not in base64");
+  if (!source) return members.wrong("Source", "in base64");
   request.source = *std::move(source);
   request.path = HANGAR_TRY(members.text("Path"));
   request.checksum = HANGAR_TRY(members.text("Checksum"));
@@ -139,15 +83,15 @@ Result<ArgoRequest> parse_argo_request(std::string_view text) {
   request.environment = HANGAR_TRY(environment_of(environment));
   request.input = HANGAR_TRY(members.text("Input"));
   request.insecure = HANGAR_TRY(members.flag("Insecure"));
-  const std::int64_t memory = HANGAR_TRY(members.number("MaxMemoryMib"));
+  const std::int64_t memory = HANGAR_TRY(members.integer("MaxMemoryMib"));
   if (memory < 0 || memory > std::numeric_limits<std::uint32_t>::max()) {
-    return invalid("MaxMemoryMib is not a number of MiB");
+    return members.wrong("MaxMemoryMib", "a number of MiB");
   }
   request.memory_mib_max = static_cast<std::uint32_t>(memory);
   request.timeout = std::chrono::duration_cast<Duration>(
-      std::chrono::nanoseconds(HANGAR_TRY(members.number("Timeout"))));
+      std::chrono::nanoseconds(HANGAR_TRY(members.integer("Timeout"))));
   if (const json::Object* const access = HANGAR_TRY(members.object("ClusterAccess"))) {
-    const ArgoMembers access_members(*access);
+    const json::Fields access_members(*access, "ClusterAccess", json::Names::AnyCase);
     request.cluster_access = HANGAR_TRY(access_members.flag("Enabled"));
     request.resource_matchers = HANGAR_TRY(access_members.texts("ResourceMatchers"));
   }

@@ -83,17 +83,18 @@ TEST(ArgocdRequest, NamesTheMemberThatIsWrong) {
   const std::vector<std::pair<std::string_view, std::string_view>> cases = {
       {"", ""},
       {"[]", "not a JSON object"},
-      {R"({"Source": "?"})", "Source is not in base64"},
-      {R"({"Path": 1})", "Path is not a string"},
-      {R"({"Args": ["a", 1]})", "Args is not a list of strings"},
+      {R"({"Source": "?"})", "Source: must be in base64"},
+      {R"({"Path": 1})", "Path: must be a string"},
+      {R"({"Args": ["a", 1]})", "Args: must be a list of strings"},
       {R"({"Env": {"A=B": "c"}})", "Env has a name"},
       {R"({"Env": {"": "c"}})", "Env has a name"},
-      {R"({"Env": {"A": 1}})", "Env: the value of A is not a string"},
-      {R"({"Timeout": "5s"})", "Timeout is not an integer"},
-      {R"({"MaxMemoryMib": -1})", "MaxMemoryMib"},
-      {R"({"Insecure": "yes"})", "Insecure is not a boolean"},
-      {R"({"ClusterAccess": true})", "ClusterAccess is not an object"},
-      {R"({"ClusterAccess": {"ResourceMatchers": "*"}})", "ResourceMatchers is not a list"}};
+      {R"({"Env": {"A": 1}})", "Env.A: must be a string"},
+      {R"({"Timeout": "5s"})", "Timeout: must be an integer"},
+      {R"({"MaxMemoryMib": -1})", "MaxMemoryMib: must be a number of MiB"},
+      {R"({"Insecure": "yes"})", "Insecure: must be true or false"},
+      {R"({"ClusterAccess": true})", "ClusterAccess: must be an object"},
+      {R"({"ClusterAccess": {"ResourceMatchers": "*"}})",
+       "ClusterAccess.ResourceMatchers: must be a list"}};
 
   for (const auto& [text, words] : cases) {
     const Result<ArgoRequest> read = parse_argo_request(text);

@@ -13,6 +13,7 @@
 #include "airways/resource_ref.h"
 #include "airways/terms.h"
 #include "airways/tracker.h"
+#include "base/consumer.h"
 #include "base/digest.h"
 #include "base/invalid.h"
 #include "base/limits.h"
@@ -226,8 +227,8 @@ class ArgoServer {
   }
 
   [[nodiscard]] io::Task<http::Response> execute(std::string body) {
-    Result<ArgoRequest> request =
-        co_await workers_.run([body = std::move(body)] { return parse_argo_request(body); });
+    Result<ArgoRequest> request = co_await workers_.run(
+        unnamed_consumer(), [body = std::move(body)] { return parse_argo_request(body); });
     if (!request) co_return plain_answer(400, request.error().message() + "\n");
     const std::string release = request->release;
     const std::string namespace_ = request->namespace_;
@@ -272,7 +273,7 @@ class ArgoServer {
     const std::stop_token stop = stop_.get_token();
     auto terms = std::make_shared<airways::Terms>();
     terms->cluster_access = request.cluster_access;
-    terms->watches_lookups = false;
+    terms->lookup_watch = airways::LookupWatch::None;
     for (const std::string& text : request.resource_matchers) {
       terms->resource_access_matchers.push_back(HANGAR_CO_TRY(airways::Matcher::parse(text)));
     }
@@ -313,9 +314,10 @@ class ArgoServer {
                      fmt::format("failed to execute wasm: module closed with exit_code({}): {}",
                                  output->exit_code, output->stderr_bytes));
     }
-    co_return co_await workers_.run([printed = std::move(output->stdout_bytes)]() mutable {
-      return answer_of(std::move(printed));
-    });
+    co_return co_await workers_.run(unnamed_consumer(),
+                                    [printed = std::move(output->stdout_bytes)]() mutable {
+                                      return answer_of(std::move(printed));
+                                    });
   }
 
   [[nodiscard]] io::Task<Result<std::shared_ptr<const wasm::Module>>> load(modules::Source module,
@@ -325,20 +327,21 @@ class ArgoServer {
       const auto bytes = std::make_shared<const std::string>(std::move(sent));
       airways::FlightModule taken = HANGAR_CO_TRY(co_await take(bytes, std::move(module.sha256)));
       Result<std::shared_ptr<const wasm::Module>> loaded =
-          co_await sent_.load(std::move(taken), stop);
+          co_await sent_.load(std::move(taken), unnamed_consumer(), stop);
       // Its bytes have left the store: the next request brings them again.
       if (!loaded && loaded.error().kind() == ErrorKind::NotFound) taken_.clear();
       co_return loaded;
     }
     airways::FlightModule fetched = HANGAR_CO_TRY(co_await fetched_.prepare(
         {.requester = modules::Requester::cluster_wide(), .module = std::move(module)}, stop));
-    co_return co_await fetched_.load(std::move(fetched), stop);
+    co_return co_await fetched_.load(std::move(fetched), unnamed_consumer(), stop);
   }
 
   // A module that a request contains. The same bytes are unpacked and compiled once.
   [[nodiscard]] io::Task<Result<airways::FlightModule>> take(
       std::shared_ptr<const std::string> bytes, std::string checksum) {
-    const std::string digest = co_await workers_.run([bytes] { return sha256_hex(*bytes); });
+    const std::string digest =
+        co_await workers_.run(unnamed_consumer(), [bytes] { return sha256_hex(*bytes); });
     const auto turn = co_await uploads_.take(digest);
     auto known = taken_.find(digest);
     if (known == taken_.end() || sent_.find(known->second.sha256) == nullptr) {
@@ -353,8 +356,9 @@ class ArgoServer {
 
   [[nodiscard]] io::Task<Result<airways::FlightModule>> prepare_file(
       std::filesystem::path path, std::shared_ptr<const std::string> bytes) {
-    HANGAR_CO_TRY(co_await workers_.run(
-        [path, bytes = std::move(bytes)] { return io::write_file(path, *bytes); }));
+    HANGAR_CO_TRY(co_await workers_.run(unnamed_consumer(), [path, bytes = std::move(bytes)] {
+      return io::write_file(path, *bytes);
+    }));
     Result<airways::FlightModule> prepared = co_await sent_.prepare(
         {.requester = modules::Requester::cluster_wide(), .module = {.reference = path.string()}},
         stop_.get_token());
@@ -423,7 +427,7 @@ class ArgoServer {
 }  // namespace
 
 Result<> serve_argocd(const host::Config& config, const std::string& address, const Log& log) {
-  const host::Config resolved = HANGAR_TRY(host::resolve(config));
+  const host::Config resolved = HANGAR_TRY(host::resolve_for_guests(config));
   if (!resolved.module_verification_keys_secret.empty()) {
     return invalid("module-verification-keys-secret is for hangar host; give a file of keys");
   }

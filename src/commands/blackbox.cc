@@ -4,6 +4,7 @@
 #include "airways/release_catalog.h"
 #include "airways/release_history.h"
 #include "airways/revision.h"
+#include "base/consumer.h"
 #include "base/log.h"
 #include "base/result.h"
 #include "commands/release_session.h"
@@ -32,6 +33,7 @@ using airways::Revision;
 
 std::string releases_table(const std::vector<CatalogEntry>& entries) {
   std::vector<std::vector<std::string>> rows;
+  rows.reserve(entries.size());
   for (const CatalogEntry& entry : entries) {
     rows.push_back({entry.name, entry.namespace_, std::to_string(entry.history.active_number())});
   }
@@ -111,7 +113,7 @@ class Blackbox {
       co_return fail(ErrorKind::NotFound, fmt::format("revision {} not found", number));
     }
     const Result<airways::UnpackedRevision> unpacked = co_await airways::read_revision(
-        session_.workers, session_.client,
+        session_.workers, unnamed_consumer(), session_.client,
         {.namespace_ = entry.namespace_, .name = entry.history.revisions[number - 1].secret},
         limits::kRevisionBytesMax, session_.stop());
     if (!unpacked) {

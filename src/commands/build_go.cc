@@ -12,6 +12,7 @@
 #include "modules/docker_config.h"
 #include "modules/push.h"
 #include "modules/reference.h"
+#include "wasm/limits.h"
 
 #include <fmt/format.h>
 

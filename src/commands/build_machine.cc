@@ -104,7 +104,7 @@ Result<std::string> build_machine(const host::Config& config, const BuildMachine
   const std::unique_ptr<TemporaryDirectory> work = HANGAR_TRY(TemporaryDirectory::make());
   const fs::path file = work->path() / kKey;
   HANGAR_TRY(io::write_file(file, bundle));
-  HANGAR_TRY(check_machine(config, file.string(), log));
+  HANGAR_TRY(check_machine(config, file.string(), options.show, log));
 
   modules::ConfigMapContent content = HANGAR_TRY(modules::in_config_map(kKey, bundle));
   json::Object metadata = {

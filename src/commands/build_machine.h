@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/result.h"
+#include "commands/streams.h"
 #include "host/config.h"
 
 #include <filesystem>
@@ -24,6 +25,7 @@ struct BuildMachineOptions {
   MachineProject project = {};
   std::string name = {};        // Name of the ConfigMap; empty: that of the directory.
   std::string namespace_ = {};  // Empty: none in the manifest.
+  Say show = {};                // As RunMachineOptions::show.
 };
 
 // The ConfigMap as YAML. Loads the bundle once to check that it is a machine. Errors: those of

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
+#include "commands/streams.h"
 #include "domains/zygote.h"
 #include "host/config.h"
 #include "http/client.h"
@@ -40,6 +41,8 @@ struct FlightToRun {
   // For schematics::load_public_keys: one of these keys must have signed the module. Empty: no
   // signature is required.
   std::filesystem::path keys = {};
+  // Gets what a person waits for until the module is there, and an empty text afterwards.
+  Say show = {};
 };
 
 struct RanFlight {
@@ -78,8 +81,8 @@ class FlightRunner {
   using Code = std::shared_ptr<const wasm::Module>;
   using Work = std::function<io::Task<Result<abi::flight::Output>>(
       const abi::flight::Runtime& runtime, Code code)>;
-  [[nodiscard]] io::Task<Result<RanFlight>> run_module(modules::Source module,
-                                                       std::filesystem::path keys,
+  // Of the flight, only `module`, `keys` and `show` are used.
+  [[nodiscard]] io::Task<Result<RanFlight>> run_module(FlightToRun flight,
                                                        const kube::Client* client, Work work,
                                                        std::stop_token stop);
 

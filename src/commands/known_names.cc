@@ -113,9 +113,8 @@ Result<std::vector<KnownName>> known_names(const host::Config& config,
     asked.namespace_ = login.namespace_.empty() ? "default" : login.namespace_;
   }
   host::ClusterSession session(std::move(login), log);
-  std::stop_source stop;
-  const io::Loop::Timer limit =
-      session.loop.after(kNamesPatience, [stop]() mutable { stop.request_stop(); });
+  const std::stop_source stop;
+  const io::Loop::Timer limit = session.loop.after(kNamesPatience, [stop] { stop.request_stop(); });
   const bool is_release = asked.kind == NameKind::Releases || asked.kind == NameKind::Revisions;
   std::vector<KnownName> names =
       HANGAR_TRY(session.run(is_release ? releases(session.client, asked, stop.get_token())

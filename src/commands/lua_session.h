@@ -1,11 +1,14 @@
-// Runs readiness rules in Lua for a command: with an engine and a compiler of its own, since a
-// command has no host's.
+// Runs readiness rules in Lua for a command: with a supply of modules and guest processes of its
+// own, since a command has no host's.
 #pragma once
 
 #include "abi/flight/evaluation.h"
 #include "airways/lua_rules.h"
 #include "base/log.h"
+#include "base/metrics.h"
 #include "base/result.h"
+#include "domains/guest_processes.h"
+#include "domains/zygote.h"
 #include "host/config.h"
 #include "host/module_supply.h"
 #include "http/client.h"
@@ -13,29 +16,39 @@
 #include "io/workers.h"
 
 #include <memory>
+#include <optional>
 
 namespace hangar::commands {
 
 // Loop thread only.
 class LuaSession {
  public:
-  // Opens the caches of modules of `config`, which need not be resolved. All references outlive the
-  // session. Errors: those of host::resolve(), ModuleFiles::open() and CodeCache::open().
-  [[nodiscard]] static Result<std::unique_ptr<LuaSession>> open(const host::Config& config,
-                                                                io::Loop& loop,
+  // What it needs before a credential is read.
+  struct Start {
+    host::Config config;  // Resolved.
+    std::optional<domains::ZygoteProcess> zygote;
+  };
+  // `config` need not be resolved. Errors: those of host::resolve_for_guests() and
+  // host::start_zygote().
+  [[nodiscard]] static Result<Start> prepare(const host::Config& config);
+  // Opens the caches of modules. All references outlive the session. Errors: those of
+  // ModuleFiles::open() and CodeCache::open().
+  [[nodiscard]] static Result<std::unique_ptr<LuaSession>> open(Start start, io::Loop& loop,
                                                                 io::Workers& workers,
-                                                                http::Client& http, const Log& log);
+                                                                http::Client& http,
+                                                                Metrics& metrics, const Log& log);
   LuaSession(const LuaSession&) = delete;
   LuaSession& operator=(const LuaSession&) = delete;
 
   [[nodiscard]] airways::LuaRules& rules() { return rules_; }
 
  private:
-  LuaSession(host::Config config, host::ModuleFiles files, io::Loop& loop, io::Workers& workers,
-             http::Client& http, const Log& log);
+  LuaSession(Start start, host::ModuleFiles files, io::Loop& loop, io::Workers& workers,
+             http::Client& http, Metrics& metrics, const Log& log);
 
   const host::Config config_;
   host::ModuleSupply supply_;
+  const std::unique_ptr<domains::GuestProcesses> guest_processes_;  // Null: rules run here.
   const abi::flight::Runtime runtime_;
   airways::LuaRules rules_;
 };

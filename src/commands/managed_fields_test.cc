@@ -28,6 +28,7 @@ CurrentObject object() {
 
 std::vector<std::string> names(const std::vector<const FieldManager*>& managers) {
   std::vector<std::string> found;
+  found.reserve(managers.size());
   for (const FieldManager* const manager : managers)
     found.push_back(manager->name);
   return found;

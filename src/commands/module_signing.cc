@@ -2,7 +2,6 @@
 
 #include "abi/flight/evaluation.h"
 #include "base/invalid.h"
-#include "base/limits.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
@@ -24,10 +23,12 @@
 #include "modules/reference.h"
 #include "modules/requester.h"
 #include "modules/supply.h"
+#include "modules/verifier.h"
 #include "schematics/key_files.h"
 #include "schematics/keys.h"
 #include "schematics/sections.h"
 #include "schematics/signature.h"
+#include "wasm/limits.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -36,6 +37,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -85,7 +87,41 @@ class ModuleReader {
             output.stderr_bytes.empty() ? "(no output captured on stderr)" : output.stderr_bytes));
   }
 
+  // Denied: the module does not meet the rule of the module policy.
+  [[nodiscard]] Result<> verify(const std::string& module) {
+    return io::run_to_end(loop_, verify_by_rule(module));
+  }
+
  private:
+  [[nodiscard]] io::Task<Result<>> verify_by_rule(std::string module) {
+    host::ModuleFiles files = HANGAR_CO_TRY(host::ModuleFiles::open(config_, log_));
+    host::ModuleSupply supply(std::move(files), config_, loop_, workers_, http_, nullptr,
+                              host::FileModules::Allowed, log_);
+    const modules::Reference reference = HANGAR_CO_TRY(modules::Reference::parse(module));
+    HANGAR_CO_TRY(supply.sources.allow_list.check(reference));
+    if (!supply.gate) co_return invalid("module-policy is required");
+    HANGAR_CO_TRY(supply.gate->check(reference));
+    const modules::Requester requester = modules::Requester::cluster_wide();
+    modules::Fetched fetched =
+        HANGAR_CO_TRY(co_await supply.fetcher.fetch(requester, reference, {}, std::stop_token()));
+    Result<> admitted = co_await supply.gate->admit({.requester = requester,
+                                                     .reference = reference,
+                                                     .manifest = fetched.manifest,
+                                                     .sha256 = fetched.sha256},
+                                                    std::stop_token());
+    modules::Verifier* const verifier = supply.gate->verifier_for(reference);
+    if (admitted && verifier != nullptr) {
+      admitted = co_await verifier->verify(
+          fetched.sha256, std::make_shared<const std::string>(std::move(fetched.wasm)),
+          requester.consumer("module"), std::stop_token());
+      if (!admitted)
+        admitted =
+            std::unexpected(std::move(admitted).error().in(supply.gate->rule_for(reference)));
+    }
+    if (admitted) co_return admitted;
+    co_return std::unexpected(
+        std::move(admitted).error().in(fmt::format("module {}", reference.display())));
+  }
   [[nodiscard]] io::Task<Result<modules::Fetched>> fetch(std::string module) {
     host::ModuleFiles files = HANGAR_CO_TRY(host::ModuleFiles::open(config_, log_));
     host::ModuleSupply supply(std::move(files), config_, loop_, workers_, http_, nullptr,
@@ -168,7 +204,7 @@ Result<Finished> list_schematics(const host::Config& config, const std::string& 
 Result<Finished> get_schematic(const host::Config& config, const std::string& module,
                                std::string_view name, const Streams& streams, const Log& log) {
   constexpr std::string_view kDoing = "failed to get schematics";
-  const host::Config resolved = HANGAR_TRY(host::resolve(config));
+  const host::Config resolved = HANGAR_TRY(host::resolve_for_guests(config));
   // The zygote must start before anything is read, so that it has none of it.
   std::optional<domains::ZygoteProcess> zygote = HANGAR_TRY(host::start_zygote(resolved));
   ModuleReader reader(resolved, log);
@@ -255,6 +291,13 @@ Result<Finished> verify(const VerifyOptions& options) {
   if (!keys) return std::unexpected(Error(keys.error()).in("failed to load public key(s)"));
   Result<> verified = schematics::verify_module(module_bytes(module), *keys);
   if (!verified) return std::unexpected(std::move(verified).error().in("failed to verify module"));
+  return Finished{};
+}
+
+Result<Finished> verify_by_policy(const host::Config& config, const std::string& module,
+                                  const Log& log) {
+  const host::Config resolved = HANGAR_TRY(host::resolve(config));
+  HANGAR_TRY(ModuleReader(resolved, log).verify(module));
   return Finished{};
 }
 

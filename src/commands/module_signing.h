@@ -49,4 +49,9 @@ struct VerifyOptions {
 // Denied: the module has no valid signature by one of the keys.
 [[nodiscard]] Result<Finished> verify(const VerifyOptions& options);
 
+// Whether a host with the module policy of `config` would let the module run. `module`: a file or a
+// URL. Denied, with what to do.
+[[nodiscard]] Result<Finished> verify_by_policy(const host::Config& config,
+                                                const std::string& module, const Log& log);
+
 }  // namespace hangar::commands

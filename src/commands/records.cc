@@ -12,6 +12,7 @@
 #include "json/value.h"
 #include "kube/auth/credentials.h"
 #include "kube/core_resources.h"
+#include "seeing/cost.h"
 #include "seeing/find.h"
 #include "seeing/messages.h"
 #include "seeing/published.h"
@@ -58,6 +59,11 @@ class LocalRecords final : public Records {
   }
   io::Task<Result<seeing::FoundUses>> uses(seeing::UsesQuestion question) override {
     co_return seeing::find_uses(place_, question, {});
+  }
+  io::Task<Result<seeing::FoundCost>> cost(seeing::CostQuestion /*question*/) override {
+    co_return fail(ErrorKind::InvalidInput,
+                   "only a running host knows the cost, and its files do not have it: ask it "
+                   "without --module-cache-dir and --recorder-directory");
   }
 
  private:
@@ -118,6 +124,11 @@ class HostRecords final : public Records {
     const std::string answer =
         HANGAR_CO_TRY(co_await ask(seeing::kUsesPath, json::dump(seeing::json_of(question))));
     co_return parsed(seeing::parse_found_uses(answer));
+  }
+  io::Task<Result<seeing::FoundCost>> cost(seeing::CostQuestion question) override {
+    const std::string answer =
+        HANGAR_CO_TRY(co_await ask(seeing::kCostPath, json::dump(seeing::json_of(question))));
+    co_return parsed(seeing::parse_found_cost(answer));
   }
   void give_up() override { stop_.request_stop(); }
 

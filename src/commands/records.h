@@ -6,6 +6,7 @@
 #include "host/cluster_session.h"
 #include "host/config.h"
 #include "io/task.h"
+#include "seeing/cost.h"
 #include "seeing/find.h"
 #include "seeing/top.h"
 #include "seeing/uses.h"
@@ -30,6 +31,8 @@ class Records {
       seeing::WritesQuestion question) = 0;
   [[nodiscard]] virtual io::Task<Result<seeing::FoundTop>> top(seeing::TopQuestion question) = 0;
   [[nodiscard]] virtual io::Task<Result<seeing::FoundUses>> uses(seeing::UsesQuestion question) = 0;
+  // InvalidInput: files do not have it.
+  [[nodiscard]] virtual io::Task<Result<seeing::FoundCost>> cost(seeing::CostQuestion question) = 0;
   // Pending requests end with Cancelled.
   virtual void give_up() {}
 };

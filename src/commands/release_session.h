@@ -5,6 +5,7 @@
 #include "airways/readiness.h"
 #include "airways/release_work.h"
 #include "airways/request_view.h"
+#include "base/assert.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
@@ -24,6 +25,7 @@
 
 #include <csignal>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -33,10 +35,11 @@ namespace hangar::commands {
 
 class ReleaseSession {
  public:
-  // `config` and `log` outlive the session.
-  ReleaseSession(const host::Config& config, kube::Login login, const Log& log)
-      : config_(config),
-        log_(log),
+  // `log` outlives the session. `lua`: for load_custom_readiness(), which others do not call.
+  ReleaseSession(const host::Config& config, kube::Login login, const Log& log,
+                 std::optional<LuaSession::Start> lua = std::nullopt)
+      : log_(log),
+        lua_start_(std::move(lua)),
         signals_(loop, {SIGINT, SIGTERM}, [this](int) { stop_.request_stop(); }),
         workers(loop, 2),
         http(loop),
@@ -66,8 +69,7 @@ class ReleaseSession {
             .lua = lua ? &lua->rules() : nullptr};
   }
 
-  // Uses the readiness rules of the cluster's ConfigMaps from now on: call it before parts(), and
-  // before host::hide_from_guests().
+  // Uses the readiness rules of the cluster's ConfigMaps from now on. Call it once, before parts().
   [[nodiscard]] io::Task<Result<>> load_custom_readiness() {
     Result<kube::List> list = co_await client.list(
         kube::config_map_resource(),
@@ -78,8 +80,10 @@ class ReleaseSession {
     for (const kube::ObjectPtr& object : list->items)
       config_maps.push_back(object->to_value());
     readiness = airways::CustomReadiness(config_maps);
-    if (readiness.has_scripts() && !lua) {
-      lua = HANGAR_CO_TRY(LuaSession::open(config_, loop, workers, http, log_));
+    if (readiness.has_scripts()) {
+      HANGAR_ASSERT(lua_start_.has_value(), "a command with readiness rules is prepared for Lua");
+      lua = HANGAR_CO_TRY(LuaSession::open(*std::exchange(lua_start_, std::nullopt), loop, workers,
+                                           http, metrics, log_));
     }
     co_return Result<>();
   }
@@ -88,8 +92,8 @@ class ReleaseSession {
   io::Loop loop;
 
  private:
-  const host::Config& config_;
   const Log& log_;
+  std::optional<LuaSession::Start> lua_start_;
   std::stop_source stop_;
   // Before any thread is started: all threads inherit that the signals are blocked.
   io::Signals signals_;

@@ -28,11 +28,10 @@ std::string release_difference(NamedText left, NamedText right, std::size_t cont
   constexpr std::string_view kReset = "\x1b[0m";
   if (left.text == right.text) return {};
   // yoke's texts end with an empty line.
-  const std::string text =
-      json::diff_lines(std::string(left.text) + "\n", std::string(right.text) + "\n",
-                       {.context_lines = context_lines,
-                        .left_name = std::string(left.name),
-                        .right_name = std::string(right.name)});
+  std::string text = json::diff_lines(std::string(left.text) + "\n", std::string(right.text) + "\n",
+                                      {.context_lines = context_lines,
+                                       .left_name = std::string(left.name),
+                                       .right_name = std::string(right.name)});
   if (color == Color::None) return text;
   std::string colored;
   std::string_view rest = text;

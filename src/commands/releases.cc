@@ -8,8 +8,10 @@
 #include "airways/release_work.h"
 #include "airways/resource_ref.h"
 #include "airways/revision.h"
+#include "base/consumer.h"
 #include "base/log.h"
 #include "base/result.h"
+#include "commands/lua_session.h"
 #include "commands/opened_release.h"
 #include "commands/release_session.h"
 #include "commands/release_steps.h"
@@ -87,7 +89,7 @@ class Descent {
     }
     const Revision target = history.revisions[options_.revision - 1];
     Result<airways::UnpackedRevision> unpacked = co_await airways::read_revision(
-        session_.workers, session_.client,
+        session_.workers, unnamed_consumer(), session_.client,
         {.namespace_ = opened.name.namespace_, .name = target.secret}, limits::kRevisionBytesMax,
         session_.stop());
     if (!unpacked) {
@@ -172,7 +174,10 @@ io::Task<Result<Finished>> run_unlatch(ReleaseSession& session, ReleaseName rele
 
 Result<Finished> descent(const host::Config& config, const DescentOptions& options, const Say& say,
                          const Log& log) {
-  ReleaseSession session(config, HANGAR_TRY(host::find_login(config)), log);
+  // Before the login: no process of guests begins with a credential.
+  std::optional<LuaSession::Start> lua;
+  if (options.load_custom_readiness) lua = HANGAR_TRY(LuaSession::prepare(config));
+  ReleaseSession session(config, HANGAR_TRY(host::find_login(config)), log, std::move(lua));
   Descent work(session, options, say);
   return session.run(work.run());
 }

@@ -2,7 +2,10 @@
 
 #include "base/limits.h"
 #include "base/metrics.h"
+#include "domains/guest_processes.h"
+#include "domains/zygote.h"
 #include "host/cluster_session.h"
+#include "host/guest_parts.h"
 #include "host/loop_watch.h"
 #include "host/module_supply.h"
 #include "host/operator_parts.h"
@@ -66,28 +69,39 @@ io::Task<Result<operators::GuestInputs>> read_inputs(kube::Client client,
 // Built in the order of the members, destroyed in reverse.
 class Session {
  public:
-  Session(const host::Config& config, kube::Login login, host::ModuleFiles files,
-          host::OperatorFiles operator_files, const Log& log)
-      : log_(log),
+  // All that is opened before any thread starts.
+  struct Opened {
+    std::optional<domains::ZygoteProcess> zygote;
+    kube::Login login;
+    host::ModuleFiles modules;
+    host::OperatorFiles operators;
+  };
+  Session(const host::Config& config, Opened opened, const Log& log)
+      : config_(config),
+        log_(log),
         signals_(loop_, {SIGTERM, SIGINT}, [this](int) { end(std::nullopt); }),
         workers_(loop_, config.guest_threads),
         http_(loop_),
-        client_(loop_, http_,
-                std::make_shared<kube::Credentials>(loop_, std::move(login), log.named("kube")),
-                metrics_, log.named("kube"), host::client_options(config)),
+        client_(
+            loop_, http_,
+            std::make_shared<kube::Credentials>(loop_, std::move(opened.login), log.named("kube")),
+            metrics_, log.named("kube"), host::client_options(config)),
         discovery_(client_),
         cache_(loop_, client_, metrics_, log.named("kube")),
-        supply_(std::move(files), config, loop_, workers_, http_, nullptr,
+        supply_(std::move(opened.modules), config, loop_, workers_, http_, nullptr,
                 host::FileModules::Allowed, log.named("modules")),
-        parts_(std::move(operator_files), config, loop_, http_, &host::OperatorParts::no_policies,
-               client_, cache_, discovery_, supply_, operators::RunOnce::Allowed, metrics_, log),
+        guest_processes_(host::make_guest_processes(config, std::move(opened.zygote),
+                                                    supply_.engine, metrics_, log.named("guests"))),
+        parts_(std::move(opened.operators), config, loop_, http_, &host::OperatorParts::no_policies,
+               client_, client_, cache_, discovery_, supply_, guest_processes_.get(),
+               operators::RunOnce::Allowed, metrics_, log),
         output_(loop_, output::LogFiles(host::log_directory(config)), log.named("operators")),
         recorder_(host::make_recorder(config, loop_, metrics_, log.named("recorder"))),
         fleet_({.loop = loop_,
-                .runtime = parts_.runtime,
+                .engine = supply_.engine,
+                .guests = parts_.guests(),
                 .gateway = parts_.gateway,
                 .outbound = parts_.outbound,
-                .snapshots = *parts_.snapshots,
                 .metrics = metrics_,
                 .output = output_,
                 .recorder = recorder_.get(),
@@ -116,6 +130,7 @@ class Session {
 
   [[nodiscard]] Result<> run(std::vector<operators::Operator> specs,
                              const std::string& bind_address) {
+    HANGAR_TRY(host::hide_from_guests(config_));
     HANGAR_TRY(supply_.code_cache.open());
     HANGAR_TRY(endpoints_.listen(bind_address));
     loop_.spawn(start(std::move(specs)));
@@ -150,6 +165,7 @@ class Session {
   [[nodiscard]] io::Task<void> end_all() {
     co_await parts_.modules.supply().stop();
     co_await fleet_.stop();
+    if (guest_processes_ != nullptr) guest_processes_->stop();
     // Includes the module that start() waits for.
     co_await supply_.code_cache.stop();
     co_await output_.flush();
@@ -159,6 +175,7 @@ class Session {
     loop_.stop();
   }
 
+  const host::Config& config_;
   const Log& log_;
   Metrics metrics_;
   io::Loop loop_;
@@ -170,6 +187,7 @@ class Session {
   kube::Discovery discovery_;
   kube::Cache cache_;
   host::ModuleSupply supply_;
+  const std::unique_ptr<domains::GuestProcesses> guest_processes_;  // Null: not configured.
   host::OperatorParts parts_;
   output::LogWriter output_;
   const std::unique_ptr<recorder::Recorder> recorder_;  // Null: nothing is recorded.
@@ -197,17 +215,19 @@ Result<std::vector<operators::Operator>> read_specs(const RunDirectoryOptions& o
 }  // namespace
 
 Result<> run_directory(const host::Config& config, RunDirectoryOptions options, const Log& log) {
-  host::Config resolved = HANGAR_TRY(host::resolve(config));
+  host::Config resolved = HANGAR_TRY(host::resolve_for_guests(config));
   // The user of the command has chosen all modules.
   resolved.module_addresses = http::AddressPolicy();
   std::vector<operators::Operator> specs = HANGAR_TRY(read_specs(options));
-  kube::Login login = HANGAR_TRY(host::find_login(resolved));
-  host::ModuleFiles files = HANGAR_TRY(host::ModuleFiles::open(resolved, log.named("modules")));
+  Session::Opened opened;
+  // Before the credential is read, so that no process that is forked from it has one.
+  opened.zygote = HANGAR_TRY(host::start_zygote(resolved));
+  opened.login = HANGAR_TRY(host::find_login(resolved));
+  opened.modules = HANGAR_TRY(host::ModuleFiles::open(resolved, log.named("modules")));
   // All operators belong to one user, who may use all of the space.
-  host::OperatorFiles operator_files = HANGAR_TRY(
+  opened.operators = HANGAR_TRY(
       host::OperatorFiles::open(resolved, {.tenant_bytes_max = limits::kSnapshotBytesMax}));
-  return Session(resolved, std::move(login), std::move(files), std::move(operator_files), log)
-      .run(std::move(specs), resolved.bind_address);
+  return Session(resolved, std::move(opened), log).run(std::move(specs), resolved.bind_address);
 }
 
 }  // namespace hangar::commands

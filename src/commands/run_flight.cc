@@ -146,7 +146,8 @@ class FlightSession {
                                .args = options_.args,
                                .stdin_bytes = resource ? json::dump(*resource) : "",
                                .timeout = options_.timeout,
-                               .memory_mib_max = options_.memory_mib_max},
+                               .memory_mib_max = options_.memory_mib_max,
+                               .show = options_.show},
                               release, *lookups, cluster_ ? &cluster_->client : nullptr, stop_));
     co_return std::move(ran.output);
   }
@@ -201,7 +202,7 @@ class FlightSession {
 
 Result<RunFlightOutput> run_flight(const host::Config& config, RunFlightOptions options,
                                    const Log& log) {
-  const host::Config resolved = HANGAR_TRY(host::resolve(config));
+  const host::Config resolved = HANGAR_TRY(host::resolve_for_guests(config));
   return FlightSession(resolved, std::move(options), log).run();
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/result.h"
+#include "commands/streams.h"
 #include "host/config.h"
 
 #include <chrono>
@@ -30,6 +31,7 @@ struct RunFlightOptions {
   std::size_t diff_context = 4;         // Lines around each change.
   std::chrono::nanoseconds timeout{0};  // Zero: 10 s.
   std::uint64_t memory_mib_max = 0;     // Zero: the host's default.
+  Say show = {};                        // As FlightToRun::show.
 };
 
 struct RunFlightOutput {

@@ -5,11 +5,17 @@
 #include "abi/statemachine/runtime.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/metrics.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "commands/build_machine.h"
+#include "commands/shown_step.h"
+#include "commands/streams.h"
 #include "commands/temporary_directory.h"
+#include "domains/guest_processes.h"
+#include "domains/zygote.h"
 #include "host/config.h"
+#include "host/guest_parts.h"
 #include "host/module_supply.h"
 #include "http/client.h"
 #include "io/file.h"
@@ -189,13 +195,16 @@ Result<std::string> as_json(const Step& step) {
 
 class MachineSession {
  public:
-  MachineSession(const host::Config& config, const Log& log)
-      : config_(config), log_(log), workers_(loop_, 2), http_(loop_) {}
+  // `zygote`: from host::start_zygote().
+  MachineSession(const host::Config& config, std::optional<domains::ZygoteProcess> zygote,
+                 const Log& log)
+      : config_(config), log_(log), zygote_(std::move(zygote)), workers_(loop_, 2), http_(loop_) {}
   MachineSession(const MachineSession&) = delete;
   MachineSession& operator=(const MachineSession&) = delete;
 
-  // `plugin`: a reference; empty: none.
-  Result<> open(const std::string& module, std::string plugin = {}) {
+  // `plugin`: a reference; empty: none. `show`: as in RunMachineOptions.
+  Result<> open(const std::string& module, std::string plugin, Say show) {
+    show_ = std::move(show);
     std::string reference = module;
     const Found found = HANGAR_TRY(bytes_of(module));
     if (found.module) {
@@ -213,7 +222,11 @@ class MachineSession {
                     host::FileModules::Allowed, log_);
     HANGAR_TRY(supply_->code_cache.open());
     HANGAR_TRY(io::make_private_directory(images));
-    runtime_.emplace(supply_->code_cache, images);
+    guest_processes_ =
+        host::make_guest_processes(config_, std::exchange(zygote_, std::nullopt), supply_->engine,
+                                   metrics_, log_, domains::TellsOfWalls::No);
+    HANGAR_TRY(host::hide_from_guests(config_));
+    runtime_.emplace(supply_->code_cache, images, guest_processes_.get());
     machine_ = HANGAR_TRY(io::run_to_end(loop_, load(std::move(reference), std::move(plugin))));
     return {};
   }
@@ -234,6 +247,8 @@ class MachineSession {
   }
 
   io::Task<Result<std::shared_ptr<Machine>>> load(std::string module, std::string plugin) {
+    std::optional<ShownStep> shown(std::in_place, loop_, show_);
+    shown->is("fetching");
     modules::Fetched fetched =
         HANGAR_CO_TRY(co_await fetch(std::move(module), modules::Content::ModuleOrScript));
     if (!plugin.empty() && abi::statemachine::missing_plugin(fetched.wasm)) {
@@ -242,8 +257,15 @@ class MachineSession {
       fetched.wasm = HANGAR_CO_TRY(wasm::carry_plugin(std::as_bytes(std::span(fetched.wasm)),
                                                       std::as_bytes(std::span(its_plugin.wasm))));
     }
+    // With the first machine in JavaScript, its engine, too.
+    shown->is("compiling");
     Result<std::shared_ptr<Machine>> loaded = co_await runtime_->load(
         std::make_shared<const std::string>(std::move(fetched.wasm)), {}, stop_);
+    shown.reset();
+    if (loaded) {
+      const Result<> fit = co_await (*loaded)->try_out(stop_, {});
+      if (!fit) loaded = std::unexpected(fit.error());
+    }
     if (!loaded) {
       co_return std::unexpected(
           std::move(loaded).error().in(fmt::format("module {}", fetched.resolved)));
@@ -254,11 +276,15 @@ class MachineSession {
   const host::Config& config_;
   const Log& log_;
   const std::stop_token stop_;
+  std::optional<domains::ZygoteProcess> zygote_;
+  Say show_;
   std::unique_ptr<TemporaryDirectory> directory_;
+  Metrics metrics_;
   io::Loop loop_;
   io::Workers workers_;
   http::Client http_;
   std::optional<host::ModuleSupply> supply_;
+  std::unique_ptr<domains::GuestProcesses> guest_processes_;  // Null: machines run here.
   std::optional<abi::statemachine::Runtime> runtime_;
   std::shared_ptr<Machine> machine_;
 };
@@ -304,10 +330,11 @@ Result<std::string> timed(MachineSession& session, const std::string& input,
 
 Result<> run_machine(const host::Config& config, const RunMachineOptions& options,
                      const NextEvent& next, const PrintMachine& print, const Log& log) {
-  const host::Config resolved = HANGAR_TRY(host::resolve(config));
+  const host::Config resolved = HANGAR_TRY(host::resolve_for_guests(config));
+  std::optional<domains::ZygoteProcess> zygote = HANGAR_TRY(host::start_zygote(resolved));
   const std::string input = json::dump(HANGAR_TRY(json::parse_yaml(options.input)));
-  MachineSession session(resolved, log);
-  HANGAR_TRY(session.open(options.module, options.plugin));
+  MachineSession session(resolved, std::move(zygote), log);
+  HANGAR_TRY(session.open(options.module, options.plugin, options.show));
   if (options.output == MachineOutput::Mermaid || options.output == MachineOutput::Tree) {
     const std::string definition = HANGAR_TRY(session.definition());
     print(options.output == MachineOutput::Mermaid
@@ -350,9 +377,11 @@ Result<> run_machine(const host::Config& config, const RunMachineOptions& option
   return {};
 }
 
-Result<> check_machine(const host::Config& config, const std::string& module, const Log& log) {
-  const host::Config resolved = HANGAR_TRY(host::resolve(config));
-  return MachineSession(resolved, log).open(module);
+Result<> check_machine(const host::Config& config, const std::string& module, const Say& show,
+                       const Log& log) {
+  const host::Config resolved = HANGAR_TRY(host::resolve_for_guests(config));
+  MachineSession session(resolved, HANGAR_TRY(host::start_zygote(resolved)), log);
+  return session.open(module, {}, show);
 }
 
 }  // namespace hangar::commands

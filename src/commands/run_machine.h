@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/result.h"
+#include "commands/streams.h"
 #include "host/config.h"
 
 #include <cstddef>
@@ -27,6 +28,8 @@ struct RunMachineOptions {
   // Mermaid and Tree read no events.
   MachineOutput output = MachineOutput::Text;
   std::size_t repeat = 0;  // Further runs with the same events, to measure the time.
+  // Gets what a person waits for until the machine is loaded, and an empty text afterwards.
+  Say show = {};
 };
 
 // Returns the next event until there is none. An event is JSON ({"type": "GO"}), a type (GO), a
@@ -42,8 +45,8 @@ using PrintMachine = std::function<void(std::string_view)>;
                                    const NextEvent& next, const PrintMachine& print,
                                    const Log& log);
 
-// Checks that `module` can be loaded. Errors as above.
+// Checks that `module` can be loaded. `show`: as in RunMachineOptions. Errors as above.
 [[nodiscard]] Result<> check_machine(const host::Config& config, const std::string& module,
-                                     const Log& log);
+                                     const Say& show, const Log& log);
 
 }  // namespace hangar::commands

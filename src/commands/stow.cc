@@ -25,6 +25,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <set>
@@ -53,6 +54,12 @@ struct Module {
   std::filesystem::path file;  // Uncompressed.
 };
 
+std::string pushed_text(std::uint64_t bytes, std::uint64_t of) {
+  constexpr double kMegabyte = 1e6;
+  return fmt::format("pushing {:.1f} of {:.1f} MB", static_cast<double>(bytes) / kMegabyte,
+                     static_cast<double>(of) / kMegabyte);
+}
+
 class Stow {
  public:
   Stow(const host::Config& config, const StowOptions& options, const Log& log)
@@ -61,19 +68,26 @@ class Stow {
   [[nodiscard]] Result<std::string> run() {
     modules::OciSource target = HANGAR_TRY(modules::read_push_target(options_.target));
     const std::unique_ptr<TemporaryDirectory> work = HANGAR_TRY(TemporaryDirectory::make());
+    // Whatever happens, the line of the progress is free again.
+    const std::shared_ptr<void> shown(nullptr, [this](void*) { show({}); });
+    show("compiling the module");
     const Module module = HANGAR_TRY(io::run_to_end(loop_, read_module(work->path())));
+    show("compressing the module");
     std::set<std::string> tags(options_.tags.begin(), options_.tags.end());
     tags.insert({"latest", "sha256_" + module.sha256, target.tag});
     const Result<modules::Pushed> pushed = io::run_to_end(
-        loop_, modules::push_module(http_,
-                                    {.module = module.file,
-                                     .target = std::move(target),
-                                     .more_tags = {tags.begin(), tags.end()},
-                                     .credentials = HANGAR_TRY(host::read_docker_config(config_)),
-                                     .transport = transport(),
-                                     .plain_http = options_.insecure,
-                                     .work = work->path()},
-                                    std::stop_token()));
+        loop_, modules::push_module(
+                   http_,
+                   {.module = module.file,
+                    .target = std::move(target),
+                    .more_tags = {tags.begin(), tags.end()},
+                    .credentials = HANGAR_TRY(host::read_docker_config(config_)),
+                    .transport = transport(),
+                    .on_progress = [this](std::uint64_t bytes,
+                                          std::uint64_t of) { show(pushed_text(bytes, of)); },
+                    .plain_http = options_.insecure,
+                    .work = work->path()},
+                   std::stop_token()));
     if (!pushed) {
       return std::unexpected(Error(pushed.error()).in("failed to stow wasm artifact"));
     }
@@ -88,6 +102,10 @@ class Stow {
   }
 
  private:
+  void show(std::string_view text) const {
+    if (options_.show) options_.show(text);
+  }
+
   [[nodiscard]] std::shared_ptr<const http::Transport> transport() const {
     auto transport = std::make_shared<http::Transport>();
     transport->skip_verify = options_.insecure;

@@ -17,6 +17,7 @@ struct StowOptions {
   std::string target;                  // "oci://registry/repository:tag".
   std::vector<std::string> tags = {};  // In addition to latest and sha256_<hex>.
   bool insecure = false;
+  Say show = {};  // The present step, in place of the last one; an empty text removes it.
 };
 
 // Errors: InvalidInput (not a WebAssembly module, not a valid target), and those of

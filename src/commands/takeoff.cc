@@ -16,9 +16,11 @@
 #include "airways/revision.h"
 #include "airways/terms.h"
 #include "airways/tracker.h"
+#include "base/consumer.h"
 #include "base/log.h"
 #include "base/result.h"
 #include "commands/flight_runner.h"
+#include "commands/lua_session.h"
 #include "commands/release_files.h"
 #include "commands/release_session.h"
 #include "commands/release_steps.h"
@@ -139,7 +141,7 @@ class Takeoff {
     }
     const auto terms = std::make_shared<airways::Terms>();
     terms->cluster_access = options_.cluster_access;
-    terms->watches_lookups = false;
+    terms->lookup_watch = airways::LookupWatch::None;
     for (const std::string& text : options_.resource_access_matchers) {
       terms->resource_access_matchers.push_back(HANGAR_CO_TRY(airways::Matcher::parse(text)));
     }
@@ -163,6 +165,7 @@ class Takeoff {
 
   [[nodiscard]] io::Task<Result<Stages>> parse(std::string printed) {
     Result<airways::Output> parsed = co_await session_.workers.run(
+        unnamed_consumer(),
         [printed = std::move(printed)] { return airways::parse_output(printed); });
     if (!parsed) {
       co_return std::unexpected(
@@ -344,10 +347,15 @@ class Takeoff {
 
 Result<Finished> takeoff(const host::Config& config, const TakeoffOptions& options,
                          const Streams& streams, const Log& log) {
-  const host::Config resolved = HANGAR_TRY(host::resolve(config));
-  // The zygote must not have a credential in its memory, so the login is read after its start.
-  std::optional<domains::ZygoteProcess> zygote = HANGAR_TRY(host::start_zygote(resolved));
-  ReleaseSession session(resolved, HANGAR_TRY(login_for(resolved, options)), log);
+  // Resources from stdin need no guest.
+  const host::Config resolved =
+      HANGAR_TRY(options.flight ? host::resolve_for_guests(config) : host::resolve(config));
+  // The zygotes must not have a credential in their memory, so the login is read after their start.
+  std::optional<domains::ZygoteProcess> zygote;
+  if (options.flight) zygote = HANGAR_TRY(host::start_zygote(resolved));
+  std::optional<LuaSession::Start> lua;
+  if (options.load_custom_readiness) lua = HANGAR_TRY(LuaSession::prepare(config));
+  ReleaseSession session(resolved, HANGAR_TRY(login_for(resolved, options)), log, std::move(lua));
   FlightRunner runner({.config = resolved,
                        .loop = session.loop,
                        .workers = session.workers,

@@ -143,8 +143,8 @@ json::Value tenant_role(const TenantRights& rights) {
   }
   // The environment and files of operators.
   if (has(host::Feature::Operators)) rules.emplace_back(rule("", {"secrets"}, {"get"}));
-  if (has(host::Feature::Workflows)) {
-    // Copies of the modules that workflows have started with.
+  if (has(host::Feature::Flights) || has(host::Feature::Workflows)) {
+    // Copies of the modules that Flights and workflows are pinned to.
     rules.emplace_back(rule("apps", {"controllerrevisions"}, {"get", "list", "create", "delete"}));
   }
   if (has(host::Feature::Airways) || has(host::Feature::Flights)) {

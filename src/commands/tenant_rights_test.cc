@@ -79,7 +79,8 @@ TEST(TenantRights, FlightsActAsAnyAccountOfTheNamespaceAndHaveAHistoryThere) {
   EXPECT_EQ(json::find(json::array_at(role, {"rules"})->front(), {"resourceNames"}), nullptr);
   EXPECT_THAT(verbs_on(role, "configmaps"), ElementsAre("get", "list", "watch"));
   EXPECT_THAT(verbs_on(role, "secrets"), ElementsAre("list", "create", "patch", "delete"));
-  EXPECT_THAT(verbs_on(role, "controllerrevisions"), IsEmpty());
+  EXPECT_THAT(verbs_on(role, "controllerrevisions"),
+              ElementsAre("get", "list", "create", "delete"));
 }
 
 TEST(TenantRights, InstancesFlightsActAsAccountsThatAreNamed) {

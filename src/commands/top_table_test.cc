@@ -76,6 +76,7 @@ TEST(TopText, IsSortedByAnyColumn) {
     std::vector<TopRow> rows = three().rows;
     sort_rows(rows, by);
     std::vector<std::string> names;
+    names.reserve(rows.size());
     for (const TopRow& one : rows)
       names.push_back(one.key.name);
     return names;

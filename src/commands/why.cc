@@ -64,6 +64,7 @@ using Managers = std::vector<const FieldManager*>;
 
 std::string by(const Managers& managers) {
   std::vector<std::string> names;
+  names.reserve(managers.size());
   for (const FieldManager* const manager : managers)
     names.push_back(by(*manager));
   return fmt::format("{}", fmt::join(names, " or "));
@@ -340,6 +341,18 @@ class ObjectReader {
   kube::Discovery discovery_;
 };
 
+// Says what is wrong with the question before anything is asked of the cluster.
+Result<Named> check_question(const WhyOptions& options) {
+  Named named = HANGAR_TRY(parse_named(options.object));
+  if (!options.field.empty()) (void)HANGAR_TRY(parse_field(options.field));
+  return named;
+}
+
+void use_default_namespace(WhyOptions& options, const host::ClusterSession& session) {
+  if (options.namespace_.empty()) options.namespace_ = session.credentials->namespace_();
+  if (options.namespace_.empty()) options.namespace_ = "default";
+}
+
 WhyTarget target_of(const kube::Resource& resource, const Named& named, const WhyOptions& options) {
   return {.group = resource.group,
           .kind = resource.kind,
@@ -571,16 +584,24 @@ std::string why_mermaid(const WhyAnswer& answer) {
   return text;
 }
 
+Result<std::string> why_once(const WhyOptions& asked, host::ClusterSession& session,
+                             Records& records) {
+  WhyOptions options = asked;
+  const Named named = HANGAR_TRY(check_question(options));
+  use_default_namespace(options, session);
+  ObjectReader reader(session.client);
+  const kube::Resource resource = HANGAR_TRY(session.run(reader.find(named)));
+  const WhyAnswer answer = HANGAR_TRY(find_answer(session, reader, records, resource,
+                                                  target_of(resource, named, options), options));
+  return text_in(options.format, answer);
+}
+
 Result<> why(const host::Config& config, const WhyOptions& asked,
              const std::function<bool(std::string_view)>& print, const Log& log) {
   WhyOptions options = asked;
-  const Named named = HANGAR_TRY(parse_named(options.object));
-  if (!options.field.empty()) (void)HANGAR_TRY(parse_field(options.field));
-  kube::Login login = HANGAR_TRY(host::find_login(config));
-  if (options.namespace_.empty()) {
-    options.namespace_ = login.namespace_.empty() ? "default" : login.namespace_;
-  }
-  host::ClusterSession session(std::move(login), log);
+  const Named named = HANGAR_TRY(check_question(options));
+  host::ClusterSession session(HANGAR_TRY(host::find_login(config)), log);
+  use_default_namespace(options, session);
   const std::unique_ptr<Records> records =
       HANGAR_TRY(open_records(config, session, options.records));
   ObjectReader reader(session.client);

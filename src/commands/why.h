@@ -6,6 +6,7 @@
 #include "base/result.h"
 #include "commands/managed_fields.h"
 #include "commands/records.h"
+#include "host/cluster_session.h"
 #include "host/config.h"
 #include "recorder/story.h"
 #include "seeing/why_search.h"
@@ -45,6 +46,10 @@ struct WhyOptions {
 // a recorded write on it. InvalidInput when the object or field has a wrong syntax.
 [[nodiscard]] Result<> why(const host::Config& config, const WhyOptions& options,
                            const std::function<bool(std::string_view)>& print, const Log& log);
+
+// One answer, without `follow`, over a connection that exists already. Blocks.
+[[nodiscard]] Result<std::string> why_once(const WhyOptions& options, host::ClusterSession& session,
+                                           Records& records);
 
 // The content of an answer.
 struct WhyAnswer {

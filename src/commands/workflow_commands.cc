@@ -5,8 +5,11 @@
 #include "archive/module_archive.h"
 #include "base/time.h"
 #include "commands/workflow_report.h"
+#include "domains/guest_processes.h"
+#include "domains/zygote.h"
 #include "host/cluster_session.h"
 #include "host/config_maps.h"
+#include "host/guest_parts.h"
 #include "host/module_supply.h"
 #include "host/workflow_parts.h"
 #include "io/task.h"
@@ -43,6 +46,24 @@ kube::ObjectKey key_of(const host::ClusterSession& session, WorkflowName workflo
   return {.namespace_ = std::move(workflow.namespace_), .name = std::move(workflow.name)};
 }
 
+// Machine and actors, for whoever draws them himself.
+Result<std::string> definitions_of(std::string_view definition, std::string_view value,
+                                   const std::vector<abi::statemachine::Actor>& actors) {
+  json::Array listed;
+  for (const abi::statemachine::Actor& actor : actors) {
+    json::Object one{{"id", actor.id}};
+    if (Result<json::Value> parsed = json::parse(actor.definition)) {
+      one["definition"] = *std::move(parsed);
+    }
+    if (Result<json::Value> parsed = json::parse(actor.value)) one["value"] = *std::move(parsed);
+    listed.push_back(std::move(one));
+  }
+  json::Object out{{"definition", HANGAR_TRY(json::parse(definition))},
+                   {"actors", std::move(listed)}};
+  if (Result<json::Value> parsed = json::parse(value)) out["value"] = *std::move(parsed);
+  return json::dump(out);
+}
+
 // Draws the workflow's machine and its actors in their states.
 io::Task<Result<std::string>> drawing_of(workflows::MachineModules& modules,
                                          const workflows::Workflow& workflow,
@@ -56,6 +77,11 @@ io::Task<Result<std::string>> drawing_of(workflows::MachineModules& modules,
   const std::string value = workflows::value_json(ledger.value);
   if (drawing == Drawing::Mermaid) {
     co_return abi::statemachine::draw_mermaid(definition, value);
+  }
+  if (drawing == Drawing::Definition) {
+    const std::vector<abi::statemachine::Actor> actors =
+        HANGAR_CO_TRY(co_await module.machine->actors(ledger.state, stop));
+    co_return definitions_of(definition, value, actors);
   }
   std::string text = HANGAR_CO_TRY(abi::statemachine::draw_tree(definition, value));
   if (ledger.actors.empty()) co_return text;
@@ -102,7 +128,7 @@ io::Task<Result<ShownWorkflow>> show(const kube::Client& client, workflows::Mach
   std::optional<Error> trouble;
   if (!workflow) trouble = workflow.error();
   if (!ledger) trouble = ledger.error();
-  if (trouble && drawing == Drawing::Mermaid) co_return std::unexpected(*std::move(trouble));
+  if (trouble && drawing != Drawing::Tree) co_return std::unexpected(*std::move(trouble));
 
   Result<std::string> drawn = std::string();
   if (trouble) {
@@ -110,7 +136,7 @@ io::Task<Result<ShownWorkflow>> show(const kube::Client& client, workflows::Mach
   } else {
     drawn = co_await drawing_of(modules, *workflow, *ledger, drawing);
   }
-  if (drawing == Drawing::Mermaid) {
+  if (drawing != Drawing::Tree) {
     co_return ShownWorkflow{.text = HANGAR_CO_TRY(std::move(drawn))};
   }
   Result<std::vector<json::Value>> warnings = co_await warnings_about(client, manifest);
@@ -174,17 +200,26 @@ io::Task<Result<std::string>> signal(const kube::Client& client, kube::ObjectKey
 
 Result<ShownWorkflow> show_workflow(const host::Config& config, WorkflowName workflow,
                                     Drawing drawing, const Log& log) {
-  const host::Config resolved = HANGAR_TRY(host::resolve(config));
+  const host::Config resolved = HANGAR_TRY(host::resolve_for_guests(config));
+  // Before the login: no process of guests begins with a credential.
+  std::optional<domains::ZygoteProcess> zygote = HANGAR_TRY(host::start_zygote(resolved));
   kube::Login login = HANGAR_TRY(host::find_login(resolved));
   host::ModuleFiles files = HANGAR_TRY(host::ModuleFiles::open(resolved, log));
   HANGAR_TRY(host::prepare_machine_directory(resolved));
   host::ClusterSession session(std::move(login), log);
   io::Workers workers(session.loop, 1);
   host::ConfigMaps config_maps(session.client);
+  // The console's page asks for a drawing by itself: no workflow of somebody else may name a file
+  // of this machine to it.
+  const host::FileModules file_modules =
+      drawing == Drawing::Definition ? host::FileModules::Refused : host::FileModules::Allowed;
   host::ModuleSupply supply(std::move(files), resolved, session.loop, workers, session.http,
-                            &config_maps, host::FileModules::Allowed, log);
+                            &config_maps, file_modules, log);
   HANGAR_TRY(supply.code_cache.open());
-  host::MachineParts machines(resolved, supply);
+  const std::unique_ptr<domains::GuestProcesses> guest_processes = host::make_guest_processes(
+      resolved, std::move(zygote), supply.engine, session.metrics, log, domains::TellsOfWalls::No);
+  HANGAR_TRY(host::hide_from_guests(resolved));
+  host::MachineParts machines(resolved, supply, guest_processes.get());
   archive::ModuleArchive archive({.loop = session.loop,
                                   .workers = workers,
                                   .client = session.client,
@@ -196,14 +231,20 @@ Result<ShownWorkflow> show_workflow(const host::Config& config, WorkflowName wor
       machines.modules));
 }
 
+io::Task<Result<std::string>> send_signal(const kube::Client& client, kube::ObjectKey key,
+                                          WorkflowSignal signal_in) {
+  json::Value event = HANGAR_CO_TRY(event_of(signal_in));
+  std::string id = signal_in.id.empty() ? new_signal_id() : std::move(signal_in.id);
+  co_return co_await signal(client, std::move(key), std::move(id), std::move(event));
+}
+
 Result<std::string> signal_workflow(const host::Config& config, WorkflowName workflow,
                                     WorkflowSignal signal_in, const Log& log) {
-  json::Value event = HANGAR_TRY(event_of(signal_in));
+  (void)HANGAR_TRY(event_of(signal_in));  // Before the login.
   kube::Login login = HANGAR_TRY(host::find_login(config));
   host::ClusterSession session(std::move(login), log);
-  std::string id = signal_in.id.empty() ? new_signal_id() : std::move(signal_in.id);
-  return session.run(signal(session.client, key_of(session, std::move(workflow)), std::move(id),
-                            std::move(event)));
+  return session.run(
+      send_signal(session.client, key_of(session, std::move(workflow)), std::move(signal_in)));
 }
 
 }  // namespace hangar::commands

@@ -4,6 +4,9 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "host/config.h"
+#include "io/task.h"
+#include "kube/client.h"
+#include "kube/object.h"
 
 #include <cstdint>
 #include <optional>
@@ -16,7 +19,8 @@ struct WorkflowName {
   std::string name;
 };
 
-enum class Drawing : std::uint8_t { Tree, Mermaid };
+// Definition: JSON with `definition`, `value` and `actors`, as the console draws them.
+enum class Drawing : std::uint8_t { Tree, Mermaid, Definition };
 
 struct ShownWorkflow {
   std::string text;
@@ -26,8 +30,8 @@ struct ShownWorkflow {
 // The workflow's machine with its current state, its conditions, its last transitions, its pending
 // actions and timers, and the latest warnings about it. Loads the machine as a host would. If that
 // fails or it cannot be drawn, a line has the reason; so does one for Events that may not be read.
-// InvalidInput for a drawing as Mermaid if the workflow cannot be read; other output has `trouble`
-// then.
+// InvalidInput for a drawing as Mermaid or a definition if the workflow cannot be read; a tree has
+// `trouble` then.
 [[nodiscard]] Result<ShownWorkflow> show_workflow(const host::Config& config, WorkflowName workflow,
                                                   Drawing drawing, const Log& log);
 
@@ -42,5 +46,8 @@ struct WorkflowSignal {
 // event.
 [[nodiscard]] Result<std::string> signal_workflow(const host::Config& config, WorkflowName workflow,
                                                   WorkflowSignal signal, const Log& log);
+// The same over a connection that exists already; `client` must outlive the task.
+[[nodiscard]] io::Task<Result<std::string>> send_signal(const kube::Client& client,
+                                                        kube::ObjectKey key, WorkflowSignal signal);
 
 }  // namespace hangar::commands

@@ -9,7 +9,6 @@
 // that carries its plugin is first linked with it.
 #include "base/base64.h"
 #include "base/destroyed_by.h"
-#include "base/limits.h"
 #include "base/result.h"
 #include "compile/sandbox.h"
 #include "schematics/keys.h"

@@ -6,6 +6,7 @@
 #include "guest_protocol/conversation.h"
 #include "guest_protocol/frames.h"
 #include "guest_protocol/messages.h"
+#include "io/descriptor.h"
 #include "io/local_message.h"
 #include "io/loop.h"
 
@@ -24,6 +25,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace hangar::domains {
 
@@ -56,8 +58,9 @@ GuestProcess::~GuestProcess() {
 }
 
 void GuestProcess::load_module(std::uint64_t module, int descriptor) {
-  send({.bytes = protocol::encode(protocol::LoadModule{.module = module}),
-        .descriptor = descriptor});
+  Unsent order{.bytes = protocol::encode(protocol::LoadModule{.module = module})};
+  order.descriptors.emplace_back(descriptor);
+  send(std::move(order));
 }
 
 void GuestProcess::drop_module(std::uint64_t module) {
@@ -87,6 +90,34 @@ void GuestProcess::answer(const protocol::MemoryAnswer& answer) {
   send({.bytes = protocol::encode(answer), .is_answer = true});
 }
 
+void GuestProcess::answer(const protocol::Piece& answer) {
+  if (socket_ < 0) return;
+  talk_.answered(answer.run);
+  send({.bytes = protocol::encode(answer), .is_answer = true});
+}
+
+void GuestProcess::answer(const protocol::Kept& answer) {
+  if (socket_ < 0) return;
+  talk_.answered(answer.run);
+  send({.bytes = protocol::encode(answer), .is_answer = true});
+}
+
+void GuestProcess::load(const protocol::LoadSleepable& order,
+                        std::vector<io::Descriptor> descriptors) {
+  send({.bytes = protocol::encode(order), .descriptors = std::move(descriptors)});
+}
+
+void GuestProcess::tell(const protocol::ToGuest& order) {
+  send({.bytes = protocol::encode(order)});
+}
+
+void GuestProcess::begin(std::uint64_t run, const protocol::ToGuest& order,
+                         const protocol::Conversation::Terms& terms) {
+  talk_.begin(run, terms, io::Loop::now());
+  send({.bytes = protocol::encode(order)});
+  look_later();
+}
+
 void GuestProcess::close() {
   read_watch_.reset();
   rest_timer_.cancel();
@@ -96,9 +127,6 @@ void GuestProcess::close() {
 }
 
 void GuestProcess::drop_unsent() {
-  for (const Unsent& unsent : unsent_) {
-    if (unsent.descriptor >= 0) ::close(unsent.descriptor);
-  }
   unsent_.clear();
   unsent_answer_bytes_ = 0;
   write_watch_.reset();
@@ -111,10 +139,7 @@ void GuestProcess::end(std::optional<Error> breach) {
 }
 
 void GuestProcess::send(Unsent unsent) {
-  if (socket_ < 0) {
-    if (unsent.descriptor >= 0) ::close(unsent.descriptor);
-    return;
-  }
+  if (socket_ < 0) return;
   if (unsent.is_answer) unsent_answer_bytes_ += unsent.bytes.size();
   unsent_.push_back(std::move(unsent));
   if (write_watch_ == nullptr) flush();
@@ -124,8 +149,11 @@ void GuestProcess::send(Unsent unsent) {
 void GuestProcess::flush() {
   while (!unsent_.empty()) {
     Unsent& first = unsent_.front();
+    std::vector<int> descriptors;
+    for (const io::Descriptor& descriptor : first.descriptors)
+      descriptors.push_back(descriptor.value());
     const ssize_t size = io::send_local(
-        socket_, std::string_view(first.bytes).substr(first.sent_bytes), first.descriptor);
+        socket_, std::string_view(first.bytes).substr(first.sent_bytes), descriptors);
     // The process has closed its end: the reading side finds that, after all earlier messages.
     if (size < 0 && errno != EAGAIN) return drop_unsent();
     if (size < 0) {
@@ -137,7 +165,7 @@ void GuestProcess::flush() {
       }
       return;
     }
-    if (first.descriptor >= 0) ::close(std::exchange(first.descriptor, -1));
+    first.descriptors.clear();
     first.sent_bytes += static_cast<std::size_t>(size);
     if (first.sent_bytes < first.bytes.size()) continue;
     if (first.is_answer) unsent_answer_bytes_ -= first.bytes.size();
@@ -180,7 +208,7 @@ Result<> GuestProcess::read_frames() {
     protocol::FromGuest message =
         HANGAR_TRY(protocol::decode_from_guest(frame->type, frame->payload));
     HANGAR_TRY(talk_.hear(message, now));
-    events_.on_message(std::move(message));
+    HANGAR_TRY(events_.on_message(std::move(message)));
   }
   return {};
 }

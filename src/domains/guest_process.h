@@ -6,6 +6,7 @@
 #include "guest_protocol/conversation.h"
 #include "guest_protocol/frames.h"
 #include "guest_protocol/messages.h"
+#include "io/descriptor.h"
 #include "io/loop.h"
 
 #include <cstddef>
@@ -15,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace hangar::domains {
 
@@ -24,7 +26,8 @@ class GuestProcess {
  public:
   struct Events {
     // Must not call close() nor destroy this; only on_over may. The message has passed the rules.
-    std::function<void(guest_protocol::FromGuest message)> on_message;
+    // GuestFault: the message breaks a rule that only its receiver knows.
+    std::function<Result<>(guest_protocol::FromGuest message)> on_message;
     // No more messages follow: the process has broken a rule (GuestFault), or closed its end
     // (none). Called once.
     std::function<void(std::optional<Error> breach)> on_over;
@@ -45,6 +48,15 @@ class GuestProcess {
   void cancel(std::uint64_t run);
   void answer(const guest_protocol::Found& answer);
   void answer(const guest_protocol::MemoryAnswer& answer);
+  void answer(const guest_protocol::Piece& answer);
+  void answer(const guest_protocol::Kept& answer);
+  // As load_module(), with the code and, if the module has one, the image.
+  void load(const guest_protocol::LoadSleepable& order, std::vector<io::Descriptor> descriptors);
+  // Orders about a long-lived guest that begin no run.
+  void tell(const guest_protocol::ToGuest& order);
+  // BeginTurn or SleepGuest.
+  void begin(std::uint64_t run, const guest_protocol::ToGuest& order,
+             const guest_protocol::Conversation::Terms& terms);
 
   // No more messages are sent or received.
   void close();
@@ -53,7 +65,7 @@ class GuestProcess {
   struct Unsent {
     std::string bytes;
     std::size_t sent_bytes = 0;
-    int descriptor = -1;  // Sent with the first byte.
+    std::vector<io::Descriptor> descriptors = {};  // Sent with the first byte.
     bool is_answer = false;
   };
 

@@ -55,11 +55,16 @@ class GuestProcessTest : public testing::Test {
     peer_ = ends[1];
     process_ = std::make_unique<GuestProcess>(
         loop_, ends[0], patience,
-        GuestProcess::Events{.on_message = std::move(on_message),
-                             .on_over = [this](std::optional<Error> breach) {
-                               is_over_ = true;
-                               breach_ = std::move(breach);
-                             }});
+        GuestProcess::Events{.on_message = [on_message = std::move(on_message)](
+                                               protocol::FromGuest message) -> Result<> {
+                               on_message(std::move(message));
+                               return {};
+                             },
+                             .on_over =
+                                 [this](std::optional<Error> breach) {
+                                   is_over_ = true;
+                                   breach_ = std::move(breach);
+                                 }});
   }
   // Sends as the process would.
   void send(const std::string& bytes, int descriptor = -1) const {

@@ -2,22 +2,24 @@
 
 #include "abi/flight/command.h"
 #include "abi/flight/lookups.h"
+#include "abi/statemachine/program.h"
 #include "base/assert.h"
 #include "base/limits.h"
 #include "base/metrics.h"
 #include "base/result.h"
 #include "base/time.h"
-#include "base/utf8.h"
 #include "budget/accounts.h"
 #include "budget/consumer.h"
 #include "budget/fair_slots.h"
 #include "budget/rates.h"
 #include "domains/guest_process.h"
 #include "domains/process_table.h"
+#include "domains/said.h"
 #include "domains/zygote.h"
 #include "guest_protocol/conversation.h"
 #include "guest_protocol/messages.h"
 #include "guest_protocol/zygote_messages.h"
+#include "io/descriptor.h"
 #include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
@@ -25,6 +27,9 @@
 #include "wasm/limits.h"
 #include "wasm/module.h"
 #include "wasm/native_code.h"
+#include "wasm/snapshot/handed_module.h"
+#include "wasm/snapshot/page_range.h"
+#include "wasm/snapshot/sleepable_module.h"
 
 #include <fmt/format.h>
 #include <sys/socket.h>
@@ -40,6 +45,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <system_error>
@@ -53,15 +59,15 @@ namespace {
 
 namespace flight = abi::flight;
 namespace protocol = guest_protocol;
+namespace statemachine = abi::statemachine;
 
-// Text of a process that may belong to an attacker, as one line for a status and a log.
-std::string one_line(std::string text) {
-  text.resize(valid_utf8_prefix(text));
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-  }
-  return text;
-}
+using Work = protocol::Conversation::Work;
+
+// A question to a machine is bounded by its processor time, which the process counts. The host sees
+// only how long it takes: longer when the processors are busy with others, and when the machine
+// begins in this process.
+constexpr int kQuestionTimeFactor = 16;
+constexpr std::chrono::seconds kQuestionTimeMin{30};
 
 std::size_t bytes_of(const std::vector<std::string>& texts) {
   std::size_t bytes = 0;
@@ -88,25 +94,6 @@ Result<> check_size(const flight::Command& command) {
   return {};
 }
 
-// The kinds that a run in the host could end with. Any other would tell the host what to do: retry
-// at once, or discard something.
-ErrorKind kind_of(ErrorKind said, bool is_stopped) {
-  switch (said) {
-    case ErrorKind::LimitExceeded:
-    case ErrorKind::Unavailable:
-      return said;
-    case ErrorKind::Cancelled:
-      return is_stopped ? said : ErrorKind::GuestFault;
-    default:
-      return ErrorKind::GuestFault;
-  }
-}
-
-std::string cut_name(std::string name) {
-  name.resize(std::min(name.size(), protocol::kNameBytesMax));
-  return name;
-}
-
 }  // namespace
 
 // One command under way. Its coroutine waits for `done`.
@@ -120,17 +107,20 @@ struct GuestProcesses::Run {
   std::uint64_t memory_bytes_max = 0;
   std::optional<budget::Reservation> memory;  // None without accounts.
   bool is_looking_up = false;
+  bool is_lost = false;  // Its process has ended.
+  Duration used{};       // Once it has ended: processor time, or how long it took.
   io::OneShot<Result<flight::Output>> done;
   io::Event looked_up;
 };
 
-// A module that was handed to a process.
+// A module or a machine that was handed to a process.
 struct GuestProcesses::Handed {
   std::uint64_t number = 0;
   std::uint64_t used = 0;  // The number of the last run that used it.
   // The memory that its last run there had at its end, as the process reports it: used for that
   // process only, and for no other domain.
   std::uint64_t usual_bytes = 0;
+  std::size_t bundle_bytes = 0;  // Of a machine.
 };
 
 struct GuestProcesses::Process {
@@ -138,8 +128,121 @@ struct GuestProcesses::Process {
   Domain domain;
   std::unique_ptr<GuestProcess> channel;
   std::map<std::uint64_t, std::shared_ptr<Run>> runs;
+  std::map<std::uint64_t, Lodger*> lodger_runs;
+  std::set<Lodger*> lodgers;
   std::map<ModuleRef, Handed, std::owner_less<ModuleRef>> modules;
+  std::map<SleepableRef, Handed, std::owner_less<SleepableRef>> sleepables;
+  std::map<ProgramRef, Handed, std::owner_less<ProgramRef>> machines;
   std::optional<Error> breach;
+};
+
+// What a run is to do.
+class GuestProcesses::Job {
+ public:
+  struct Bounds {
+    budget::Consumer consumer;
+    std::uint64_t memory_bytes_min = 0;
+    std::uint64_t memory_bytes_max = 0;
+    std::optional<Duration> timeout;
+    Work work = Work::Flight;
+  };
+  explicit Job(Bounds bounds_in) : bounds(std::move(bounds_in)) {}
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+  virtual ~Job() = default;
+
+  // Makes what it needs known to the process.
+  [[nodiscard]] virtual io::Task<Result<Handed>> hand_over(GuestProcesses& processes,
+                                                           ProcessId id) = 0;
+  virtual void begin(GuestProcess& channel, const Handed& handed, const Run& run,
+                     std::uint64_t memory_bytes, const protocol::Conversation::Terms& terms) = 0;
+  // What the process knows of it, for the memory of the next run there.
+  [[nodiscard]] virtual Handed* handed_to(Process& process) = 0;
+
+  const Bounds bounds;
+};
+
+class GuestProcesses::CommandJob final : public Job {
+ public:
+  CommandJob(std::shared_ptr<const wasm::Module> module, flight::Command command)
+      : Job({.consumer = command.consumer,
+             .memory_bytes_min = module->memory_bytes_min(),
+             .memory_bytes_max = command.memory_bytes_max,
+             .timeout = command.timeout,
+             .work = command.role == flight::Role::Flight ? Work::Flight : Work::Converter}),
+        module_(std::move(module)),
+        command_(std::move(command)) {}
+
+  io::Task<Result<Handed>> hand_over(GuestProcesses& processes, ProcessId id) override {
+    co_return processes.hand_over(*processes.processes_.at(id), module_);
+  }
+  void begin(GuestProcess& channel, const Handed& handed, const Run& run,
+             std::uint64_t memory_bytes, const protocol::Conversation::Terms& terms) override {
+    channel.begin(
+        {.run = run.number,
+         .module = handed.number,
+         .contract = command_.role == flight::Role::Flight ? protocol::Contract::Flight
+                                                           : protocol::Contract::Converter,
+         .tenant = cut_name(bounds.consumer.tenant.namespace_name()),
+         .consumer = cut_name(bounds.consumer.name),
+         .arguments = std::move(command_.arguments),
+         .environment = std::move(command_.environment),
+         .stdin_bytes = std::move(command_.stdin_bytes),
+         .timeout_nanoseconds = command_.timeout ? command_.timeout->count() : -1,
+         .memory_bytes_max = command_.memory_bytes_max,
+         .memory_bytes = memory_bytes},
+        terms);
+  }
+  Handed* handed_to(Process& process) override {
+    const auto found = process.modules.find(module_);
+    return found == process.modules.end() ? nullptr : &found->second;
+  }
+
+ private:
+  const std::shared_ptr<const wasm::Module> module_;
+  flight::Command command_;
+};
+
+class GuestProcesses::QuestionJob final : public Job {
+ public:
+  QuestionJob(std::shared_ptr<const statemachine::Program> program, statemachine::Question question,
+              budget::Consumer consumer)
+      : Job({.consumer = std::move(consumer),
+             .memory_bytes_min = program->shape == statemachine::Shape::Command
+                                     ? program->module->memory_bytes_min()
+                                     : program->sleepable->memory_bytes_min(),
+             .memory_bytes_max = program->limits.memory_bytes_max,
+             .timeout = std::max<Duration>(kQuestionTimeMin,
+                                           kQuestionTimeFactor * program->limits.cpu_time_max),
+             .work = Work::Machine}),
+        program_(std::move(program)),
+        question_(std::move(question)) {}
+
+  io::Task<Result<Handed>> hand_over(GuestProcesses& processes, ProcessId id) override {
+    return processes.hand_over(id, program_, bounds.consumer);
+  }
+  void begin(GuestProcess& channel, const Handed& handed, const Run& run,
+             std::uint64_t memory_bytes, const protocol::Conversation::Terms& terms) override {
+    channel.begin(
+        run.number,
+        protocol::AskMachine{.run = run.number,
+                             .machine = handed.number,
+                             .request = static_cast<protocol::MachineRequest>(question_.request),
+                             .first = std::move(question_.first),
+                             .second = std::move(question_.second),
+                             .tenant = cut_name(bounds.consumer.tenant.namespace_name()),
+                             .consumer = cut_name(bounds.consumer.name),
+                             .memory_bytes = memory_bytes},
+        terms);
+  }
+  Handed* handed_to(Process& process) override {
+    const auto found = process.machines.find(program_);
+    return found == process.machines.end() ? nullptr : &found->second;
+  }
+
+ private:
+  const std::shared_ptr<const statemachine::Program> program_;
+  statemachine::Question question_;
 };
 
 GuestProcesses::GuestProcesses(const Parts& parts, Options options,
@@ -149,6 +252,9 @@ GuestProcesses::GuestProcesses(const Parts& parts, Options options,
       log_(parts.log),
       options_(std::move(options)),
       count_(parts.metrics.gauge("hangar_guest_processes", "guest processes that there are")),
+      alone_count_(parts.metrics.gauge("hangar_guest_processes_alone",
+                                       "guest processes of operators that share theirs with "
+                                       "nobody")),
       started_(parts.metrics.counter("hangar_guest_processes_started_total",
                                      "guest processes that were forked")),
       broken_(parts.metrics.counter(
@@ -181,9 +287,11 @@ void GuestProcesses::stop() {
   on_gone(Error(ErrorKind::Cancelled, "ended: the host is stopping"));
 }
 
-Domain GuestProcesses::domain_of(const flight::Command& command) const {
-  if (options_.isolation == Isolation::Shared) return budget::Tenant::of_namespace({});
-  return command.consumer.tenant;
+Domain GuestProcesses::domain_of(const budget::Tenant& tenant, const std::string& alone) const {
+  if (options_.isolation == Isolation::Shared && alone.empty()) {
+    return {.tenant = budget::Tenant::of_namespace({})};
+  }
+  return {.tenant = tenant, .alone = alone};
 }
 
 io::Task<Result<flight::Output>> GuestProcesses::run(std::shared_ptr<const wasm::Module> module,
@@ -191,55 +299,80 @@ io::Task<Result<flight::Output>> GuestProcesses::run(std::shared_ptr<const wasm:
                                                      flight::Lookups* lookups,
                                                      std::stop_token stop) {
   HANGAR_CO_TRY(check_size(command));
-  const auto run = std::make_shared<Run>(loop_, lookups, stop);
-  run->memory_bytes_max = command.memory_bytes_max + wasm::kInstanceBytes;
+  CommandJob job(std::move(module), std::move(command));
+  co_return co_await carry_out(job, std::make_shared<Run>(loop_, lookups, std::move(stop)));
+}
+
+io::Task<statemachine::Answer> GuestProcesses::ask(
+    std::shared_ptr<const statemachine::Program> program, statemachine::Question question,
+    budget::Consumer consumer, std::stop_token stop) {
+  const std::size_t bytes = std::max(question.first.size(), question.second.size());
+  if (bytes > protocol::kQuestionBytesMax) {
+    co_return statemachine::Answer{
+        .text = fail(ErrorKind::LimitExceeded,
+                     fmt::format("a machine is to read {} bytes, the most is {}", bytes,
+                                 protocol::kQuestionBytesMax))};
+  }
+  const auto run = std::make_shared<Run>(loop_, nullptr, std::move(stop));
+  QuestionJob job(std::move(program), std::move(question), std::move(consumer));
+  Result<flight::Output> output = co_await carry_out(job, run);
+  statemachine::Answer answer{.text = std::string(), .cost = {.cpu = run->used}};
+  if (output) {
+    answer.text = std::move(output->stdout_bytes);
+    answer.log = std::move(output->stderr_bytes);
+    answer.cost.memory_bytes = output->memory_bytes;
+  } else if (run->is_lost && output.error().kind() != ErrorKind::Cancelled) {
+    // Whichever run was to blame: this one may be asked again.
+    answer.text = fail(ErrorKind::Unavailable, output.error().message());
+  } else {
+    answer.text = std::unexpected(std::move(output).error());
+  }
+  co_return answer;
+}
+
+io::Task<Result<flight::Output>> GuestProcesses::carry_out(Job& job, std::shared_ptr<Run> run) {
+  const Job::Bounds& bounds = job.bounds;
+  run->memory_bytes_max = bounds.memory_bytes_max + wasm::kInstanceBytes;
   // Before the slot, as everywhere: a run that waits for memory blocks no other.
   run->memory = HANGAR_CO_TRY(co_await engine_.reserve(
-      command.consumer, std::min(module->memory_bytes_min(), command.memory_bytes_max), stop));
-  const Result<budget::FairSlots::Slot> slot = co_await slots_.acquire(command.consumer, {}, stop);
+      bounds.consumer, std::min(bounds.memory_bytes_min, bounds.memory_bytes_max), run->stop));
+  const Result<budget::FairSlots::Slot> slot =
+      co_await slots_.acquire(bounds.consumer, {}, run->stop);
   if (!slot) co_return fail(slot.error().kind(), "the run was stopped");
 
-  const ProcessId id = HANGAR_CO_TRY(co_await acquire(domain_of(command), stop));
-  const auto found = processes_.find(id);
-  if (found == processes_.end()) {
+  const ProcessId id =
+      HANGAR_CO_TRY(co_await acquire(domain_of(bounds.consumer.tenant, {}), run->stop));
+  if (!processes_.contains(id)) {
     co_return fail(ErrorKind::Unavailable, "its guest process has just ended");
   }
-  Process& process = *found->second;
-  const Handed handed = HANGAR_CO_TRY(hand_over(process, module));
+  // It stays while something is handed over.
+  table_.begin_run(id);
+  const Result<Handed> handed = co_await job.hand_over(*this, id);
+  const auto found = processes_.find(id);
+  if (!handed || found == processes_.end()) {
+    carry_out(table_.end_run(id, io::Loop::now()));
+    if (!handed) co_return std::unexpected(handed.error());
+    co_return fail(ErrorKind::Unavailable, "its guest process has just ended");
+  }
   std::uint64_t memory_bytes = run->memory_bytes_max;  // Without accounts: all.
   if (run->memory) {
     // The memory that it will most likely need. It can work with less.
-    const std::uint64_t usual_bytes = std::min(handed.usual_bytes, run->memory_bytes_max);
+    const std::uint64_t usual_bytes = std::min(handed->usual_bytes, run->memory_bytes_max);
     if (usual_bytes > run->memory->bytes()) {
       static_cast<void>(run->memory->resize(usual_bytes).has_value());
     }
     memory_bytes = run->memory->bytes();
   }
-  const protocol::Contract contract = command.role == flight::Role::Flight
-                                          ? protocol::Contract::Flight
-                                          : protocol::Contract::Converter;
   run->number = ++last_run_;
-  process.runs.emplace(run->number, run);
-  table_.begin_run(id);
+  found->second->runs.emplace(run->number, run);
   const Instant began = io::Loop::now();
-  process.channel->begin({.run = run->number,
-                          .module = handed.number,
-                          .contract = contract,
-                          .tenant = cut_name(command.consumer.tenant.namespace_name()),
-                          .consumer = cut_name(command.consumer.name),
-                          .arguments = std::move(command.arguments),
-                          .environment = std::move(command.environment),
-                          .stdin_bytes = std::move(command.stdin_bytes),
-                          .timeout_nanoseconds = command.timeout ? command.timeout->count() : -1,
-                          .memory_bytes_max = command.memory_bytes_max,
-                          .memory_bytes = memory_bytes},
-                         {.contract = contract,
-                          .memory_bytes_max = run->memory_bytes_max,
-                          .timeout = command.timeout});
+  job.begin(
+      *found->second->channel, *handed, *run, memory_bytes,
+      {.work = bounds.work, .memory_bytes_max = run->memory_bytes_max, .timeout = bounds.timeout});
 
   Result<flight::Output> output = fail(ErrorKind::Cancelled, "the run was stopped");
   {
-    const std::stop_callback on_stop(stop, [this, id, number = run->number] {
+    const std::stop_callback on_stop(run->stop, [this, id, number = run->number] {
       const auto at = processes_.find(id);
       if (at != processes_.end()) at->second->channel->cancel(number);
     });
@@ -251,18 +384,20 @@ io::Task<Result<flight::Output>> GuestProcesses::run(std::shared_ptr<const wasm:
     HANGAR_ASSERT(ended.has_value(), "nobody can stop this wait");
   }
   const Instant ended = io::Loop::now();
+  // A run that failed reports nothing; a run is on one thread at a time.
+  run->used = output ? std::clamp(output->cpu_time, Duration::zero(), ended - began)
+                     : Duration(ended - began);
   if (budget::Rates* const rates = engine_.rates()) {
-    // A run that failed reports nothing; a run is on one thread at a time.
-    const Duration used = output ? std::clamp(output->cpu_time, Duration::zero(), ended - began)
-                                 : Duration(ended - began);
-    rates->charge(command.consumer.tenant, static_cast<std::uint64_t>(used.count()), ended);
+    rates->charge(bounds.consumer.tenant, static_cast<std::uint64_t>(run->used.count()), ended);
   }
   if (output) {
     // A process may report any value; these are added to sums.
     const Duration most = (ended - began) * options_.thread_count;
     output->cpu_time = std::clamp(output->cpu_time, Duration::zero(), most);
-    output->memory_bytes = std::min(output->memory_bytes, command.memory_bytes_max);
-    learn_memory(id, module, output->memory_bytes + wasm::kInstanceBytes);
+    output->memory_bytes = std::min(output->memory_bytes, bounds.memory_bytes_max);
+    const auto process = processes_.find(id);
+    Handed* const known = process == processes_.end() ? nullptr : job.handed_to(*process->second);
+    if (known != nullptr) known->usual_bytes = output->memory_bytes + wasm::kInstanceBytes;
   }
   co_return output;
 }
@@ -270,6 +405,11 @@ io::Task<Result<flight::Output>> GuestProcesses::run(std::shared_ptr<const wasm:
 io::Task<Result<GuestProcesses::ProcessId>> GuestProcesses::acquire(Domain domain,
                                                                     std::stop_token stop) {
   ++waiting_[domain];
+  bool is_late = false;
+  const io::Loop::Timer limit = loop_.after(options_.process_wait, [this, &is_late] {
+    is_late = true;
+    changed_.notify_all();
+  });
   Result<ProcessId> acquired = fail(ErrorKind::Cancelled, "the run was stopped");
   carry_out(table_.want(domain, io::Loop::now()));
   while (!stop.stop_requested() && !is_stopping_) {
@@ -279,6 +419,17 @@ io::Task<Result<GuestProcesses::ProcessId>> GuestProcesses::acquire(Domain domai
     }
     if (const auto refused = refused_.find(domain); refused != refused_.end()) {
       acquired = std::unexpected(refused->second);
+      break;
+    }
+    if (is_late) {
+      acquired =
+          fail(ErrorKind::Unavailable,
+               fmt::format("no guest process has become free in {}: {}, for guests that do not "
+                           "sleep or runs that take long",
+                           to_go_duration(options_.process_wait),
+                           domain.is_alone() ? "operators with spec.isolation: Operator, or other "
+                                               "namespaces, have all that they may have"
+                                             : "other namespaces have all of them"));
       break;
     }
     if (!co_await changed_.wait(stop)) break;
@@ -292,10 +443,16 @@ io::Task<Result<GuestProcesses::ProcessId>> GuestProcesses::acquire(Domain domai
 }
 
 void GuestProcesses::carry_out(ProcessTable::Actions actions) {
-  while (!actions.end.empty() || !actions.start.empty()) {
+  while (!actions.end.empty() || !actions.start.empty() || !actions.drain.empty()) {
     ProcessTable::Actions more;
     for (const ProcessId id : actions.end)
       zygote_.end(id);
+    for (const ProcessId id : actions.drain) {
+      const auto process = processes_.find(id);
+      if (process == processes_.end()) continue;
+      for (Lodger* const lodger : process->second->lodgers)
+        lodger->on_notice();
+    }
     for (const ProcessTable::Start& order : actions.start) {
       const Result<> started = start(order);
       if (!started) {
@@ -303,6 +460,7 @@ void GuestProcesses::carry_out(ProcessTable::Actions actions) {
         ProcessTable::Actions next = table_.ended(order.process, io::Loop::now());
         std::ranges::move(next.end, std::back_inserter(more.end));
         std::ranges::move(next.start, std::back_inserter(more.start));
+        std::ranges::move(next.drain, std::back_inserter(more.drain));
       }
       changed_.notify_all();
     }
@@ -313,8 +471,8 @@ void GuestProcesses::carry_out(ProcessTable::Actions actions) {
 
 Result<> GuestProcesses::start(const ProcessTable::Start& order) {
   const auto failed = [&order](Error error) {
-    return std::unexpected(std::move(error).in(
-        fmt::format("start a guest process of namespace {}", order.domain.label())));
+    return std::unexpected(
+        std::move(error).in(fmt::format("start a guest process of {}", order.domain.to_text())));
   };
   if (is_stopping_) return failed(Error(ErrorKind::Cancelled, "the host is stopping"));
   std::array<int, 2> ends{};
@@ -325,7 +483,7 @@ Result<> GuestProcesses::start(const ProcessTable::Start& order) {
   const budget::Accounts* const accounts = engine_.accounts();
   const std::uint64_t memory_bytes_max =
       accounts == nullptr ? limits::kGuestRunsMax * limits::kGuestMemoryBytesMax
-      : options_.isolation == Isolation::Shared
+      : options_.isolation == Isolation::Shared && !order.domain.is_alone()
           ? accounts->limits().host_bytes_max
           : std::min(accounts->limits().host_bytes_max, accounts->limits().tenant_bytes_max);
   Result<> forked = zygote_.fork({.process = order.process,
@@ -341,11 +499,11 @@ Result<> GuestProcesses::start(const ProcessTable::Start& order) {
       loop_, ends[0], options_.patience,
       GuestProcess::Events{
           .on_message = [this, id = order.process](
-                            protocol::FromGuest message) { hear(id, std::move(message)); },
+                            protocol::FromGuest message) { return hear(id, std::move(message)); },
           .on_over = [this, id = order.process](
                          std::optional<Error> breach) { on_over(id, std::move(breach)); }});
   processes_.emplace(order.process, std::move(process));
-  count_.set(static_cast<double>(processes_.size()));
+  count();
   started_.add();
   return {};
 }
@@ -358,29 +516,182 @@ Result<GuestProcesses::Handed> GuestProcesses::hand_over(
     return known->second;
   }
   const int descriptor = HANGAR_TRY(wasm::open_native_code(*module));
-  std::erase_if(process.modules, [&process](const auto& entry) {
-    if (!entry.first.expired()) return false;
-    process.channel->drop_module(entry.second.number);
-    return true;
-  });
-  if (process.modules.size() >= protocol::kModulesMax) {
-    const auto oldest = std::ranges::min_element(
-        process.modules, {}, [](const auto& entry) { return entry.second.used; });
-    process.channel->drop_module(oldest->second.number);
-    process.modules.erase(oldest);
-  }
+  drop_modules(process);
   const std::uint64_t number = ++last_module_;
   process.channel->load_module(number, descriptor);
-  const Handed handed{.number = number, .used = last_run_ + 1};
+  Handed handed{.number = number, .used = last_run_ + 1};
   process.modules.emplace(module, handed);
   return handed;
 }
 
-void GuestProcesses::learn_memory(ProcessId id, const ModuleRef& module, std::uint64_t bytes) {
-  const auto process = processes_.find(id);
-  if (process == processes_.end()) return;
-  const auto handed = process->second->modules.find(module);
-  if (handed != process->second->modules.end()) handed->second.usual_bytes = bytes;
+void GuestProcesses::count() {
+  count_.set(static_cast<double>(processes_.size()));
+  alone_count_.set(static_cast<double>(std::ranges::count_if(
+      processes_, [](const auto& entry) { return entry.second->domain.is_alone(); })));
+}
+
+void GuestProcesses::drop_modules(Process& process) {
+  const auto drop_expired = [&process](auto& modules) {
+    std::erase_if(modules, [&process](const auto& entry) {
+      if (!entry.first.expired()) return false;
+      process.channel->drop_module(entry.second.number);
+      return true;
+    });
+  };
+  drop_expired(process.modules);
+  drop_expired(process.sleepables);
+  if (process.modules.size() + process.sleepables.size() < protocol::kModulesMax) return;
+  const auto drop_oldest = [&process](auto& modules) {
+    const auto oldest =
+        std::ranges::min_element(modules, {}, [](const auto& entry) { return entry.second.used; });
+    process.channel->drop_module(oldest->second.number);
+    modules.erase(oldest);
+  };
+  // Guests that are there keep theirs, so that one of these may free less.
+  if (process.modules.empty()) {
+    drop_oldest(process.sleepables);
+  } else {
+    drop_oldest(process.modules);
+  }
+}
+
+io::Task<Result<GuestProcesses::LodgingId>> GuestProcesses::take_in(budget::Tenant tenant,
+                                                                    std::string alone,
+                                                                    Lodger& lodger,
+                                                                    std::stop_token stop) {
+  const ProcessId id = HANGAR_CO_TRY(co_await acquire(domain_of(tenant, alone), std::move(stop)));
+  const auto found = processes_.find(id);
+  if (found == processes_.end()) {
+    co_return fail(ErrorKind::Unavailable, "its guest process has just ended");
+  }
+  found->second->lodgers.insert(&lodger);
+  table_.begin_run(id, lodger.stay());
+  co_return id;
+}
+
+void GuestProcesses::leave(LodgingId lodging, Lodger& lodger) {
+  const auto found = processes_.find(lodging);
+  if (found == processes_.end() || found->second->lodgers.erase(&lodger) == 0) return;
+  carry_out(table_.end_run(lodging, io::Loop::now(), lodger.stay()));
+}
+
+GuestProcess& GuestProcesses::channel(LodgingId lodging) {
+  return *processes_.at(lodging)->channel;
+}
+
+io::Task<Result<std::uint64_t>> GuestProcesses::hand_over(
+    LodgingId lodging, std::shared_ptr<const wasm::SleepableModule> module,
+    budget::Consumer whose) {
+  const auto find = [&]() -> std::optional<std::uint64_t> {
+    const auto process = processes_.find(lodging);
+    if (process == processes_.end()) return std::nullopt;
+    const auto known = process->second->sleepables.find(module);
+    if (known == process->second->sleepables.end()) return std::nullopt;
+    known->second.used = last_run_ + 1;
+    return known->second.number;
+  };
+  if (const std::optional<std::uint64_t> known = find()) co_return *known;
+  wasm::HandedModule handed = HANGAR_CO_TRY(co_await wasm::hand_over(*module, std::move(whose)));
+  if (const std::optional<std::uint64_t> known = find()) co_return *known;
+  const auto found = processes_.find(lodging);
+  if (found == processes_.end()) {
+    co_return fail(ErrorKind::Unavailable, "its guest process has just ended");
+  }
+  Process& process = *found->second;
+  const wasm::ModuleDescription& description = handed.description;
+  const std::uint64_t number = ++last_module_;
+  const auto digest = description.digest.bytes();
+  protocol::LoadSleepable order{
+      .module = number,
+      .digest = std::string(reinterpret_cast<const char*>(digest.data()), digest.size()),
+      .obstacle = protocol::cut_reason(description.obstacle.value_or("")),
+      .global_count = description.global_count,
+      .has_start = description.has_start,
+      .image_number = description.image_number};
+  for (const wasm::PageRange& range : description.image_pages)
+    order.image_pages.push_back({.first = range.first, .count = range.count});
+  std::vector<io::Descriptor> descriptors;
+  descriptors.push_back(std::move(handed.code));
+  if (handed.image.is_open()) descriptors.push_back(std::move(handed.image));
+  drop_modules(process);
+  process.channel->load(order, std::move(descriptors));
+  process.sleepables.emplace(module, Handed{.number = number, .used = last_run_ + 1});
+  co_return number;
+}
+
+io::Task<Result<GuestProcesses::Handed>> GuestProcesses::hand_over(
+    ProcessId id, const std::shared_ptr<const statemachine::Program>& program,
+    budget::Consumer whose) {
+  const auto find = [&]() -> std::optional<Handed> {
+    const auto process = processes_.find(id);
+    if (process == processes_.end()) return std::nullopt;
+    const auto known = process->second->machines.find(program);
+    if (known == process->second->machines.end()) return std::nullopt;
+    known->second.used = last_run_ + 1;
+    return known->second;
+  };
+  if (const std::optional<Handed> known = find()) co_return *known;
+  std::uint64_t module = 0;
+  if (program->shape == statemachine::Shape::Command) {
+    module = HANGAR_CO_TRY(hand_over(*processes_.at(id), program->module)).number;
+  } else {
+    module = HANGAR_CO_TRY(co_await hand_over(id, program->sleepable, std::move(whose)));
+  }
+  if (const std::optional<Handed> known = find()) co_return *known;
+  Process& process = *processes_.at(id);
+  const Handed handed{.number = ++last_machine_,
+                      .used = last_run_ + 1,
+                      .bundle_bytes = program->bundle ? program->bundle->size() : 0};
+  drop_machines(process, handed.bundle_bytes);
+  process.channel->tell(
+      protocol::LoadMachine{.machine = handed.number,
+                            .module = module,
+                            .shape = static_cast<protocol::MachineShape>(program->shape),
+                            .bundle = program->bundle ? *program->bundle : std::string(),
+                            .function = program->function,
+                            .allocator = program->allocator,
+                            .returns = static_cast<protocol::MachineReturns>(program->returns),
+                            .has_initialize = program->has_initialize,
+                            .has_initial_state = program->initial_state.has_value(),
+                            .initial_state = static_cast<protocol::MachineReturns>(
+                                program->initial_state.value_or(statemachine::Returns::Address)),
+                            .cpu_nanoseconds_max = program->limits.cpu_time_max.count(),
+                            .memory_bytes_max = program->limits.memory_bytes_max});
+  process.machines.emplace(program, handed);
+  co_return handed;
+}
+
+void GuestProcesses::drop_machines(Process& process, std::size_t bundle_bytes) {
+  const auto drop = [&process](auto machine) {
+    process.channel->tell(protocol::DropMachine{.machine = machine->second.number});
+    return process.machines.erase(machine);
+  };
+  std::size_t all_bytes = bundle_bytes;
+  for (auto machine = process.machines.begin(); machine != process.machines.end();) {
+    if (machine->first.expired()) {
+      machine = drop(machine);
+    } else {
+      all_bytes += machine->second.bundle_bytes;
+      ++machine;
+    }
+  }
+  while (!process.machines.empty() && (process.machines.size() >= protocol::kMachinesMax ||
+                                       all_bytes > protocol::kBundlesBytesMax)) {
+    const auto oldest = std::ranges::min_element(
+        process.machines, {}, [](const auto& entry) { return entry.second.used; });
+    all_bytes -= oldest->second.bundle_bytes;
+    drop(oldest);
+  }
+}
+
+std::uint64_t GuestProcesses::begin_run(LodgingId lodging, Lodger& lodger) {
+  processes_.at(lodging)->lodger_runs.emplace(++last_run_, &lodger);
+  return last_run_;
+}
+
+void GuestProcesses::end_run(LodgingId lodging, std::uint64_t run) {
+  const auto found = processes_.find(lodging);
+  if (found != processes_.end()) found->second->lodger_runs.erase(run);
 }
 
 void GuestProcesses::look_later() {
@@ -393,25 +704,33 @@ void GuestProcesses::look_later() {
   });
 }
 
-void GuestProcesses::hear(ProcessId id, protocol::FromGuest message) {
+Result<> GuestProcesses::hear(ProcessId id, protocol::FromGuest message) {
   Process& process = *processes_.at(id);
-  std::visit([this, &process](auto& one) { hear_one(process, std::move(one)); }, message);
+  return std::visit([this, &process](auto& one) { return this->hear_one(process, std::move(one)); },
+                    message);
 }
 
-void GuestProcesses::hear_one(Process& process, protocol::LookUp message) {
+template <class Message>
+Result<> GuestProcesses::hear_one(Process& process, Message message) {
+  return process.lodger_runs.at(message.run)->hear(std::move(message));
+}
+
+Result<> GuestProcesses::hear_one(Process& process, protocol::LookUp message) {
   const std::shared_ptr<Run>& run = process.runs.at(message.run);
   loop_.spawn(answer(process.id, run,
                      run->lookups->lookup({.name = std::move(message.name),
                                            .namespace_ = std::move(message.namespace_),
                                            .kind = std::move(message.kind),
                                            .api_version = std::move(message.api_version)})));
+  return {};
 }
 
-void GuestProcesses::hear_one(Process& process, protocol::MapKind message) {
+Result<> GuestProcesses::hear_one(Process& process, protocol::MapKind message) {
   const std::shared_ptr<Run>& run = process.runs.at(message.run);
   loop_.spawn(answer(process.id, run,
                      run->lookups->rest_mapping(std::move(message.group_or_api_version),
                                                 std::move(message.kind))));
+  return {};
 }
 
 io::Task<void> GuestProcesses::answer(ProcessId id, std::shared_ptr<Run> run,
@@ -431,20 +750,17 @@ io::Task<void> GuestProcesses::answer(ProcessId id, std::shared_ptr<Run> run,
                       .body = std::move(answer.body)});
 }
 
-void GuestProcesses::hear_one(Process& process, const protocol::AskMemory& message) {
-  Run& run = *process.runs.at(message.run);
-  protocol::MemoryAnswer answer{.run = message.run};
-  if (run.memory && message.bytes > run.memory->bytes()) {
-    const auto resized = run.memory->resize(message.bytes);
-    if (!resized) answer.refusal = budget::to_text(resized.error());
-  }
-  process.channel->answer(answer);
+Result<> GuestProcesses::hear_one(Process& process, const protocol::AskMemory& message) {
+  const auto found = process.runs.find(message.run);
+  if (found == process.runs.end()) return process.lodger_runs.at(message.run)->hear(message);
+  process.channel->answer(answer_of(message, found->second->memory));
+  return {};
 }
 
-void GuestProcesses::hear_one(Process& process, protocol::EndRun message) {
+Result<> GuestProcesses::hear_one(Process& process, protocol::EndRun message) {
   const std::shared_ptr<Run> run = process.runs.extract(message.run).mapped();
   if (message.is_error) {
-    run->done.set(fail(kind_of(message.kind, run->stop.stop_requested()),
+    run->done.set(fail(believed(message.kind, run->stop.stop_requested()),
                        one_line(std::move(message.reason))));
   } else {
     constexpr auto kMost = static_cast<std::uint64_t>(Duration::max().count());
@@ -456,9 +772,12 @@ void GuestProcesses::hear_one(Process& process, protocol::EndRun message) {
         .memory_bytes = message.memory_bytes});
   }
   carry_out(table_.end_run(process.id, io::Loop::now()));
+  return {};
 }
 
-void GuestProcesses::hear_one(Process& /*process*/, const protocol::Pong& /*message*/) {}
+Result<> GuestProcesses::hear_one(Process& /*process*/, const protocol::Pong& /*message*/) {
+  return {};
+}
 
 void GuestProcesses::on_over(ProcessId id, std::optional<Error> breach) {
   // Its runs fail when the process is gone and the cause is known.
@@ -470,9 +789,13 @@ void GuestProcesses::on_over(ProcessId id, std::optional<Error> breach) {
 void GuestProcesses::on_standing(const protocol::Standing& standing) {
   landlock_.set(standing.landlock_version);
   system_call_filter_.set(standing.has_system_call_filter ? 1 : 0);
-  log_.info("guest processes are ready",
-            {{"landlock", static_cast<std::int64_t>(standing.landlock_version)},
-             {"system_call_filter", standing.has_system_call_filter}});
+  const Log::Fields walls = {{"landlock", static_cast<std::int64_t>(standing.landlock_version)},
+                             {"system_call_filter", standing.has_system_call_filter}};
+  if (options_.tells_of_walls == TellsOfWalls::No) {
+    log_.debug("guest processes are ready", walls);
+    return;
+  }
+  log_.info("guest processes are ready", walls);
   if (standing.landlock_version == 0) {
     log_.warning("this kernel has no Landlock: guest processes are closed off without it", {});
   }
@@ -480,24 +803,29 @@ void GuestProcesses::on_standing(const protocol::Standing& standing) {
 
 void GuestProcesses::on_ended(ProcessId id, const Error& how) {
   const auto node = processes_.extract(id);
-  count_.set(static_cast<double>(processes_.size()));
+  count();
   if (!node.empty()) {
     Process& process = *node.mapped();
     process.channel->close();
-    const bool is_broken = process.breach || !process.runs.empty();
+    const bool is_broken = process.breach || !process.runs.empty() || !process.lodgers.empty();
     Error why(process.breach ? process.breach->kind() : how.kind(),
               process.breach ? process.breach->message() : how.message());
-    why =
-        std::move(why).in(fmt::format("the guest process of namespace {}", process.domain.label()));
+    why = std::move(why).in(fmt::format("the guest process of {}", process.domain.to_text()));
     if (is_broken) {
       broken_.add();
-      log_.warning("a guest process was lost", {{"namespace", process.domain.label()},
+      log_.warning("a guest process was lost", {{"namespace", process.domain.tenant.label()},
                                                 {"runs", process.runs.size()},
+                                                {"operators", process.lodgers.size()},
                                                 {"error", why.message()}});
     }
-    for (const auto& [number, run] : process.runs)
+    for (const auto& [number, run] : process.runs) {
+      run->is_lost = true;
       run->done.set(std::unexpected(why));
+    }
     process.runs.clear();
+    process.lodger_runs.clear();
+    for (Lodger* const lodger : std::exchange(process.lodgers, {}))
+      lodger->on_lost(why);
   }
   carry_out(table_.ended(id, io::Loop::now()));
 }

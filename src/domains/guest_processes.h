@@ -1,12 +1,15 @@
-// Runs commands of flights in guest processes: one process for the guests of each trust domain.
+// Runs commands of flights, and asks machines, in guest processes: one process for the guests of
+// each trust domain.
 #pragma once
 
 #include "abi/flight/command.h"
 #include "abi/flight/lookups.h"
+#include "abi/statemachine/program.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
 #include "budget/accounts.h"
+#include "budget/consumer.h"
 #include "budget/fair_slots.h"
 #include "domains/guest_process.h"
 #include "domains/process_table.h"
@@ -19,9 +22,11 @@
 #include "io/task.h"
 #include "wasm/engine.h"
 #include "wasm/module.h"
+#include "wasm/snapshot/sleepable_module.h"
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -29,6 +34,7 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <string>
 
 namespace hangar::domains {
 
@@ -38,16 +44,24 @@ enum class Isolation : std::uint8_t {
   Namespace,  // One for each, and one for cluster-scoped objects.
 };
 
+enum class TellsOfWalls : bool { No, Yes };
+
 // Loop thread. When a process ends, each of its runs fails with a message; the next run of its
 // domain begins in a new process.
-class GuestProcesses final : public abi::flight::CommandRunner {
+class GuestProcesses final : public abi::flight::CommandRunner,
+                             public abi::statemachine::ProgramRunner {
  public:
   struct Options {
     std::filesystem::path program;  // hangar-guest.
     Isolation isolation = Isolation::Namespace;
     std::uint32_t thread_count = 1;  // Of each process, for guests.
     ProcessTable::Options table = {};
+    // How long a run waits for a process while others have all of them. Guests that do not sleep
+    // may have them for ever.
+    Duration process_wait = std::chrono::seconds(60);
     guest_protocol::Conversation::Patience patience = {};
+    // Whether the log tells which walls the kernel has. If not, at level debug only.
+    TellsOfWalls tells_of_walls = TellsOfWalls::Yes;
   };
   // All outlive it. `engine` runs none of these guests, but its accounts bound them too.
   struct Parts {
@@ -64,6 +78,49 @@ class GuestProcesses final : public abi::flight::CommandRunner {
       std::shared_ptr<const wasm::Module> module, abi::flight::Command command,
       abi::flight::Lookups* lookups, std::stop_token stop) override;
 
+  [[nodiscard]] io::Task<abi::statemachine::Answer> ask(
+      std::shared_ptr<const abi::statemachine::Program> program,
+      abi::statemachine::Question question, budget::Consumer consumer,
+      std::stop_token stop) override;
+
+  // A guest that stays in a process from one run to the next: its process goes on while it is
+  // there.
+  class Lodger {
+   public:
+    // A message about a run of its own. GuestFault: the process breaks a rule, and is ended.
+    [[nodiscard]] virtual Result<> hear(guest_protocol::FromGuest message) = 0;
+    // Its process has ended, and it has left. May destroy it.
+    virtual void on_lost(const Error& why) = 0;
+    // Other domains wait for the place of its process. Must not destroy it.
+    virtual void on_notice() = 0;
+    // Whether it will leave when it is asked to.
+    [[nodiscard]] virtual ProcessTable::Stay stay() const = 0;
+
+   protected:
+    ~Lodger() = default;
+  };
+  using LodgingId = ProcessTable::Id;  // Of the process.
+  // Takes it into the process of `tenant`'s domain, or, if it is `alone` by that name, of its own;
+  // which is started if there is none.
+  // Unavailable, Cancelled.
+  [[nodiscard]] io::Task<Result<LodgingId>> take_in(budget::Tenant tenant, std::string alone,
+                                                    Lodger& lodger, std::stop_token stop);
+  void leave(LodgingId lodging, Lodger& lodger);
+  // The process, until the lodger leaves or is lost.
+  [[nodiscard]] GuestProcess& channel(LodgingId lodging);
+  // Makes the module known to the process and returns its number there; `whose`: who waits for it.
+  // Unavailable.
+  [[nodiscard]] io::Task<Result<std::uint64_t>> hand_over(
+      LodgingId lodging, std::shared_ptr<const wasm::SleepableModule> module,
+      budget::Consumer whose);
+  // A number for a run of the lodger; it is heard from until end_run().
+  [[nodiscard]] std::uint64_t begin_run(LodgingId lodging, Lodger& lodger);
+  void end_run(LodgingId lodging, std::uint64_t run);
+  // A number for a guest.
+  [[nodiscard]] std::uint64_t next_guest() { return ++last_guest_; }
+  [[nodiscard]] std::uint32_t thread_count() const { return options_.thread_count; }
+  [[nodiscard]] wasm::Engine& engine() const { return engine_; }
+
   // Ends all processes. Runs under way fail; no further one begins.
   void stop();
 
@@ -74,26 +131,42 @@ class GuestProcesses final : public abi::flight::CommandRunner {
  private:
   using ProcessId = ProcessTable::Id;
   using ModuleRef = std::weak_ptr<const wasm::Module>;
+  using SleepableRef = std::weak_ptr<const wasm::SleepableModule>;
+  using ProgramRef = std::weak_ptr<const abi::statemachine::Program>;
   struct Run;
+  class Job;
+  class CommandJob;
+  class QuestionJob;
   struct Handed;
   struct Process;
 
-  [[nodiscard]] Domain domain_of(const abi::flight::Command& command) const;
+  [[nodiscard]] Domain domain_of(const budget::Tenant& tenant, const std::string& alone) const;
+  // Does `job` in the process of its domain, from the wait for memory to the result.
+  [[nodiscard]] io::Task<Result<abi::flight::Output>> carry_out(Job& job, std::shared_ptr<Run> run);
   // The domain's process, started if there is none. Unavailable, Cancelled.
   [[nodiscard]] io::Task<Result<ProcessId>> acquire(Domain domain, std::stop_token stop);
   void carry_out(ProcessTable::Actions actions);
   [[nodiscard]] Result<> start(const ProcessTable::Start& order);
   [[nodiscard]] Result<Handed> hand_over(Process& process,
                                          const std::shared_ptr<const wasm::Module>& module);
-  void learn_memory(ProcessId id, const ModuleRef& module, std::uint64_t bytes);
+  [[nodiscard]] io::Task<Result<Handed>> hand_over(
+      ProcessId id, const std::shared_ptr<const abi::statemachine::Program>& program,
+      budget::Consumer whose);
+  // Makes room for one more module, or machine with a bundle of that size.
+  static void drop_modules(Process& process);
+  static void drop_machines(Process& process, std::size_t bundle_bytes);
   void look_later();
+  void count();
 
-  void hear(ProcessId id, guest_protocol::FromGuest message);
-  void hear_one(Process& process, guest_protocol::LookUp message);
-  void hear_one(Process& process, guest_protocol::MapKind message);
-  void hear_one(Process& process, const guest_protocol::AskMemory& message);
-  void hear_one(Process& process, guest_protocol::EndRun message);
-  void hear_one(Process& process, const guest_protocol::Pong& message);
+  [[nodiscard]] Result<> hear(ProcessId id, guest_protocol::FromGuest message);
+  [[nodiscard]] Result<> hear_one(Process& process, guest_protocol::LookUp message);
+  [[nodiscard]] Result<> hear_one(Process& process, guest_protocol::MapKind message);
+  [[nodiscard]] Result<> hear_one(Process& process, const guest_protocol::AskMemory& message);
+  [[nodiscard]] Result<> hear_one(Process& process, guest_protocol::EndRun message);
+  [[nodiscard]] Result<> hear_one(Process& process, const guest_protocol::Pong& message);
+  // The others are about runs of lodgers.
+  template <class Message>
+  [[nodiscard]] static Result<> hear_one(Process& process, Message message);
   [[nodiscard]] io::Task<void> answer(ProcessId id, std::shared_ptr<Run> run,
                                       io::Task<abi::flight::LookupAnswer> question);
 
@@ -107,6 +180,7 @@ class GuestProcesses final : public abi::flight::CommandRunner {
   const Log log_;
   const Options options_;
   Gauge& count_;
+  Gauge& alone_count_;
   Counter& started_;
   Counter& broken_;
   Gauge& landlock_;
@@ -120,6 +194,8 @@ class GuestProcesses final : public abi::flight::CommandRunner {
   budget::FairSlots slots_;
   std::uint64_t last_run_ = 0;
   std::uint64_t last_module_ = 0;
+  std::uint64_t last_machine_ = 0;
+  std::uint64_t last_guest_ = 0;
   bool is_stopping_ = false;
   io::Loop::Timer look_timer_;
   std::optional<Instant> look_at_;

@@ -2,12 +2,23 @@
 
 #include "base/assert.h"
 #include "base/time.h"
+#include "budget/consumer.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <optional>
+#include <string>
+#include <utility>
 
 namespace hangar::domains {
+
+std::string Domain::to_text() const {
+  const std::string of = fmt::format("namespace {}", tenant.label());
+  return is_alone() ? fmt::format("operator {} of {}", alone, of) : of;
+}
 
 std::optional<ProcessTable::Id> ProcessTable::find(const Domain& domain) const {
   for (const auto& [id, process] : processes_) {
@@ -28,20 +39,22 @@ void ProcessTable::forget(const Domain& domain) {
   std::erase(waiting_, domain);
 }
 
-void ProcessTable::begin_run(Id process) {
+void ProcessTable::begin_run(Id process, Stay stay) {
   const auto found = processes_.find(process);
   HANGAR_ASSERT(found != processes_.end() && found->second.state == State::Open,
                 "runs begin where find() says");
   ++found->second.runs;
+  if (stay == Stay::Remains) ++found->second.remaining_runs;
   found->second.is_new = false;
 }
 
-ProcessTable::Actions ProcessTable::end_run(Id process, Instant now) {
+ProcessTable::Actions ProcessTable::end_run(Id process, Instant now, Stay stay) {
   Actions actions;
   const auto found = processes_.find(process);
   if (found == processes_.end()) return actions;
   HANGAR_ASSERT(found->second.runs > 0, "a run ends once");
   --found->second.runs;
+  if (stay == Stay::Remains) --found->second.remaining_runs;
   found->second.used = now;
   if (found->second.runs == 0 && found->second.state == State::Draining) end(process, actions);
   serve(now, actions);
@@ -80,17 +93,66 @@ std::optional<Instant> ProcessTable::look_at() const {
 }
 
 void ProcessTable::serve(Instant now, Actions& actions) {
-  while (!waiting_.empty() && processes_.size() < options_.processes_max) {
-    const Domain domain = waiting_.front();
-    waiting_.pop_front();
-    start(domain, now, actions);
+  for (auto at = waiting_.begin();
+       at != waiting_.end() && processes_.size() < options_.processes_max;) {
+    if (crowd_before(*at)) {
+      ++at;
+      continue;
+    }
+    start(*at, now, actions);
+    at = waiting_.erase(at);
   }
-  while (places_to_come() < waiting_.size()) {
+  // Those whose own crowd is in the way wait for that: by their tenant, or all together.
+  std::map<std::optional<budget::Tenant>, std::pair<std::size_t, Crowd>> crowds;
+  std::size_t others = 0;
+  for (const Domain& domain : waiting_) {
+    Crowd crowd = crowd_before(domain);
+    if (!crowd) {
+      ++others;
+      continue;
+    }
+    const bool is_of_tenant = count_if_alone(domain.tenant) >= options_.alone_of_tenant_max;
+    auto& [count, of_whom] = crowds[is_of_tenant ? std::optional(domain.tenant) : std::nullopt];
+    ++count;
+    of_whom = std::move(crowd);
+  }
+  for (const auto& [tenant, crowd] : crowds)
+    make_room(crowd.first, crowd.second, actions);
+  make_room(others, [](const Process& /*process*/) { return true; }, actions);
+}
+
+std::size_t ProcessTable::count_if_alone(const std::optional<budget::Tenant>& tenant) const {
+  return static_cast<std::size_t>(std::ranges::count_if(processes_, [&](const auto& entry) {
+    const Domain& domain = entry.second.domain;
+    return domain.is_alone() && (!tenant || domain.tenant == *tenant);
+  }));
+}
+
+ProcessTable::Crowd ProcessTable::crowd_before(const Domain& domain) const {
+  if (!domain.is_alone()) return {};
+  if (count_if_alone(domain.tenant) >= options_.alone_of_tenant_max) {
+    return [tenant = domain.tenant](const Process& process) {
+      return process.domain.is_alone() && process.domain.tenant == tenant;
+    };
+  }
+  if (count_if_alone(std::nullopt) < options_.alone_max) return {};
+  return [](const Process& process) { return process.domain.is_alone(); };
+}
+
+void ProcessTable::make_room(std::size_t count, const Crowd& crowd, Actions& actions) {
+  while (true) {
+    std::size_t to_come = 0;
     // Idle processes go first, the least recently used one before the others; then busy ones, the
     // one that has had its place for longest.
     auto next = processes_.end();
     for (auto at = processes_.begin(); at != processes_.end(); ++at) {
-      if (at->second.state != State::Open || at->second.is_new) continue;
+      if (!crowd(at->second)) continue;
+      if (at->second.state != State::Open) {
+        ++to_come;
+        continue;
+      }
+      if (at->second.is_new) continue;
+      if (at->second.remaining_runs > 0) continue;  // It would not end.
       const bool is_idle = at->second.runs == 0;
       if (next == processes_.end()) {
         next = at;
@@ -101,11 +163,12 @@ void ProcessTable::serve(Instant now, Actions& actions) {
         next = at;
       }
     }
-    if (next == processes_.end()) return;
+    if (to_come >= count || next == processes_.end()) return;
     if (next->second.runs == 0) {
       end(next->first, actions);
     } else {
       next->second.state = State::Draining;
+      actions.drain.push_back(next->first);
     }
   }
 }
@@ -118,11 +181,6 @@ void ProcessTable::start(const Domain& domain, Instant now, Actions& actions) {
 void ProcessTable::end(Id process, Actions& actions) {
   processes_.at(process).state = State::Ending;
   actions.end.push_back(process);
-}
-
-std::size_t ProcessTable::places_to_come() const {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      processes_, [](const auto& entry) { return entry.second.state != State::Open; }));
 }
 
 }  // namespace hangar::domains

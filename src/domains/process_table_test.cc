@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <map>
@@ -24,7 +25,11 @@ using Actions = ProcessTable::Actions;
 const Instant kNow = Instant() + std::chrono::hours(1);
 
 Domain domain(const std::string& name) {
-  return budget::Tenant::of_namespace(name);
+  return {.tenant = budget::Tenant::of_namespace(name)};
+}
+
+Domain alone(const std::string& name, const std::string& guest) {
+  return {.tenant = budget::Tenant::of_namespace(name), .alone = guest};
 }
 
 Id started(const Actions& actions) {
@@ -41,6 +46,65 @@ TEST(ProcessTable, HasOneProcessForADomainHoweverOftenItIsWanted) {
   EXPECT_TRUE(table.want(domain("a"), kNow).start.empty());
   EXPECT_EQ(table.size(), 1U);
   EXPECT_EQ(table.find(domain("b")), std::nullopt);
+}
+
+TEST(ProcessTable, HasAProcessOfItsOwnForADomainThatIsAlone) {
+  ProcessTable table({.processes_max = 4});
+
+  const Id shared = started(table.want(domain("a"), kNow));
+  const Id own = started(table.want(alone("a", "one"), kNow));
+
+  EXPECT_NE(shared, own);
+  EXPECT_EQ(table.find(domain("a")), shared);
+  EXPECT_EQ(table.find(alone("a", "one")), own);
+  EXPECT_EQ(table.find(alone("b", "one")), std::nullopt);
+}
+
+TEST(ProcessTable, HasFewDomainsOfATenantThatAreAlone) {
+  ProcessTable table({.processes_max = 9, .alone_of_tenant_max = 2});
+  const Id busy = started(table.want(alone("a", "busy"), kNow));
+  table.begin_run(busy);
+  const Id idle = started(table.want(alone("a", "idle"), kNow));
+  table.begin_run(idle);
+  static_cast<void>(table.end_run(idle, kNow));
+
+  const Actions third = table.want(alone("a", "third"), kNow);
+  EXPECT_EQ(third.end, std::vector<Id>{idle});
+  EXPECT_TRUE(third.start.empty());
+  // Others do not wait behind it.
+  EXPECT_EQ(table.want(domain("a"), kNow).start.size(), 1U);
+  EXPECT_EQ(table.want(alone("b", "one"), kNow).start.size(), 1U);
+
+  const Actions later = table.ended(idle, kNow);
+  ASSERT_EQ(later.start.size(), 1U);
+  EXPECT_EQ(later.start.front().domain, alone("a", "third"));
+}
+
+TEST(ProcessTable, AsksABusyDomainToLeaveForAnotherOfItsTenantThatIsAlone) {
+  ProcessTable table({.processes_max = 9, .alone_of_tenant_max = 2});
+  const Id stays = started(table.want(alone("a", "stays"), kNow));
+  table.begin_run(stays, ProcessTable::Stay::Remains);
+  const Id busy = started(table.want(alone("a", "busy"), kNow));
+  table.begin_run(busy);
+  const Id other = started(table.want(domain("b"), kNow));
+  table.begin_run(other);
+
+  const Actions actions = table.want(alone("a", "third"), kNow);
+
+  EXPECT_EQ(actions.drain, std::vector<Id>{busy});
+  EXPECT_EQ(table.find(domain("b")), other);
+  EXPECT_EQ(table.end_run(busy, kNow).end, std::vector<Id>{busy});
+}
+
+TEST(ProcessTable, LeavesPlacesToThoseWhoShareHoweverManyAreAlone) {
+  ProcessTable table({.processes_max = 9, .alone_of_tenant_max = 8, .alone_max = 2});
+  for (const char* const tenant : {"a", "b"}) {
+    table.begin_run(started(table.want(alone(tenant, "one"), kNow)), ProcessTable::Stay::Remains);
+  }
+
+  EXPECT_TRUE(table.want(alone("c", "one"), kNow).start.empty());
+
+  EXPECT_EQ(table.want(domain("d"), kNow).start.size(), 1U);
 }
 
 TEST(ProcessTable, EndsAProcessThatLingersAndNoneThatWorks) {
@@ -91,6 +155,32 @@ TEST(ProcessTable, DrainsTheOneThatHasWorkedForLongestWhenAllWork) {
 
   EXPECT_EQ(table.end_run(first, kNow + seconds(3)).end, std::vector<Id>{first});
   EXPECT_EQ(table.ended(first, kNow + seconds(3)).start.front().domain, domain("c"));
+}
+
+TEST(ProcessTable, SaysWhichProcessesAreToBecomeFree) {
+  ProcessTable table({.processes_max = 1});
+  const Id first = started(table.want(domain("a"), kNow));
+  table.begin_run(first);
+
+  EXPECT_EQ(table.want(domain("b"), kNow).drain, std::vector<Id>{first});
+  EXPECT_TRUE(table.want(domain("b"), kNow).drain.empty());  // It was said.
+}
+
+TEST(ProcessTable, DrainsNoneWithARunThatRemains) {
+  using Stay = ProcessTable::Stay;
+  ProcessTable table({.processes_max = 2});
+  const Id first = started(table.want(domain("a"), kNow));
+  const Id second = started(table.want(domain("b"), kNow + seconds(1)));
+  table.begin_run(first, Stay::Remains);
+  table.begin_run(first);
+  table.begin_run(second);
+
+  EXPECT_EQ(table.want(domain("c"), kNow + seconds(2)).drain, std::vector<Id>{second});
+  EXPECT_TRUE(table.want(domain("d"), kNow + seconds(2)).drain.empty());
+  EXPECT_EQ(table.find(domain("a")), first);
+
+  // As soon as it has left, the process is like the others.
+  EXPECT_EQ(table.end_run(first, kNow + seconds(3), Stay::Remains).drain, std::vector<Id>{first});
 }
 
 TEST(ProcessTable, ServesThoseThatWaitInTheOrderInWhichTheyCame) {
@@ -148,7 +238,15 @@ TEST(ProcessTable, KeepsItsPromisesInRandomSchedules) {
   constexpr std::size_t kProcessesMax = 3;
   constexpr int kDomains = 7;
   constexpr int kSteps = 20'000;
-  ProcessTable table({.processes_max = kProcessesMax, .linger = seconds(5)});
+  constexpr std::size_t kAloneMax = 1;
+  ProcessTable table(
+      {.processes_max = kProcessesMax, .linger = seconds(5), .alone_of_tenant_max = kAloneMax});
+  // The last three are alone, of one tenant.
+  const auto domain_of = [](int number) {
+    return number < kDomains - 3 ? domain(std::to_string(number))
+                                 : alone("tenant", std::to_string(number));
+  };
+  std::set<Id> are_alone;
   Instant now = kNow;
   std::map<Id, std::size_t> alive;  // And the number of runs of each.
   std::set<Id> ending;
@@ -159,9 +257,14 @@ TEST(ProcessTable, KeepsItsPromisesInRandomSchedules) {
       ASSERT_EQ(alive[id], 0U) << "ended at work";
       ASSERT_TRUE(ending.insert(id).second) << "ended twice";
     }
-    for (const ProcessTable::Start& start : actions.start)
+    for (const ProcessTable::Start& start : actions.start) {
       ASSERT_TRUE(alive.emplace(start.process, 0).second) << "started twice";
+      if (start.domain.is_alone()) are_alone.insert(start.process);
+    }
     ASSERT_LE(alive.size(), kProcessesMax);
+    ASSERT_LE(std::ranges::count_if(
+                  alive, [&](const auto& entry) { return are_alone.contains(entry.first); }),
+              static_cast<std::ptrdiff_t>(kAloneMax));
   };
   const auto any_of = [&](auto& entries) {
     auto at = entries.begin();
@@ -172,7 +275,7 @@ TEST(ProcessTable, KeepsItsPromisesInRandomSchedules) {
   for (int step = 0; step < kSteps && !testing::Test::HasFatalFailure(); ++step) {
     now += std::chrono::milliseconds(random() % 1000);
     const int number = static_cast<int>(random() % kDomains);
-    const Domain which = domain(std::to_string(number));
+    const Domain which = domain_of(number);
     switch (random() % 6) {
       case 0:
       case 1:
@@ -211,7 +314,7 @@ TEST(ProcessTable, KeepsItsPromisesInRandomSchedules) {
         carry_out(table.look(now));
     }
     for (auto at = waiting.begin(); at != waiting.end();)
-      at = table.find(domain(std::to_string(at->first))) ? waiting.erase(at) : std::next(at);
+      at = table.find(domain_of(at->first)) ? waiting.erase(at) : std::next(at);
     for (const auto& [name, since] : waiting)
       ASSERT_LT(step - since, 1000) << "domain " << name << " waits for ever";
   }

@@ -138,7 +138,11 @@ Result<> Zygote::fork(const protocol::ForkProcess& order, int socket, Instant no
 void Zygote::end(std::uint64_t process) {
   const auto [at, is_new] = ending_.try_emplace(process);
   if (!is_new || !running_) return;
-  at->second = loop_.after(kEndMax, [this] {
+  at->second = loop_.after(kEndMax, [this, process] {
+    // Reads first, because what happened meanwhile counts: a command's loop does not run while it
+    // waits for its user.
+    receive();
+    if (!ending_.contains(process)) return;
     give_up(Error(ErrorKind::Unavailable, "hangar-guest does not end its processes"));
   });
   // If the order cannot be sent, the timer handles it.

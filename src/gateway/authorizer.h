@@ -2,11 +2,11 @@
 // authorizers decide.
 #pragma once
 
-#include "base/limits.h"
 #include "base/result.h"
 #include "budget/consumer.h"
 #include "budget/fair_slots.h"
 #include "gateway/decisions.h"
+#include "gateway/limits.h"
 #include "gateway/read_scope.h"
 #include "io/loop.h"
 #include "io/task.h"
@@ -24,7 +24,8 @@ namespace hangar::gateway {
 inline constexpr std::size_t kReviewsPerTenantMax = 8;
 inline constexpr std::size_t kReviewsMax = 32;
 // As many as one guest may have requests open, twice.
-inline constexpr std::size_t kReviewsWaitingPerTenantMax = 2 * limits::kGuestRequestsMax;
+inline constexpr std::size_t kReviewsWaitingPerTenantMax =
+    std::size_t{2} * limits::kGatewayRequestsOpenMax;
 
 // An answer is valid for limits::kGatewayDecisionAge, and forgotten soon after. Callers with a
 // question that is already being asked wait for its answer. Reviews take slots of their own, fair

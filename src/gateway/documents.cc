@@ -1,9 +1,9 @@
 #include "gateway/documents.h"
 
-#include "base/limits.h"
 #include "base/result.h"
 #include "base/text.h"
 #include "gateway/gateway.h"
+#include "gateway/limits.h"
 #include "http/client.h"
 #include "json/value.h"
 #include "kube/object.h"
@@ -81,7 +81,7 @@ Refusal too_many_requests() {
   return {429, "TooManyRequests",
           fmt::format("{} requests of the namespace wait for the API server already; ask again "
                       "later",
-                      limits::kGuestRequestsWaitingMax)};
+                      limits::kGatewayRequestsWaitingMax)};
 }
 
 Refusal no_answer(const Error& error, bool is_write) {

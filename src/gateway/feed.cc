@@ -3,24 +3,30 @@
 #include "base/metrics.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "budget/consumer.h"
 #include "gateway/feed_memory.h"
 #include "gateway/history.h"
+#include "gateway/limits.h"
 #include "gateway/read_scope.h"
 #include "gateway/request_target.h"
 #include "gateway/view.h"
+#include "io/cpu_time.h"
 #include "io/loop.h"
+#include "io/shared_slice.h"
 #include "io/task.h"
 #include "kube/cache/cache.h"
 #include "kube/cache/store.h"
 #include "kube/object.h"
 #include "kube/scope.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <stop_token>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace hangar::gateway {
@@ -32,13 +38,17 @@ constexpr int kFailuresMax = 4;
 
 }  // namespace
 
-Feed::Feed(io::Loop& loop, kube::Cache& cache, OwnWrites& own_writes, kube::Scope scope,
-           Counter& shown, std::shared_ptr<kube::Allowance> memory)
-    : cache_(cache),
+Feed::Feed(io::Loop& loop, io::SharedSlice slice, kube::Cache& cache, OwnWrites& own_writes,
+           kube::Scope scope, Counter& shown, std::shared_ptr<kube::Allowance> memory,
+           Charging charging)
+    : loop_(loop),
+      slice_(std::move(slice)),
+      cache_(cache),
       own_writes_(own_writes),
       scope_(std::move(scope)),
       shown_(shown),
       memory_(std::move(memory)),
+      charging_(std::move(charging)),
       changed_(loop),
       advanced_(loop),
       used_at_(io::Loop::now()) {}
@@ -48,6 +58,7 @@ void Feed::start() {
       cache_.subscribe(scope_,
                        {.on_delta = [this](const kube::Delta& delta) { on_delta(delta); },
                         .on_synced = [this] { on_synced(); },
+                        .on_list = [this] { on_list(); },
                         .on_progress = [this](std::string_view version,
                                               bool is_list) { on_progress(version, is_list); },
                         .on_failed = [this](const Error& error) { on_failed(error); },
@@ -138,6 +149,7 @@ void Feed::on_care() {
 }
 
 void Feed::tell_progress() {
+  if (!has_shown_all()) return;
   for (const auto& viewer : audience_.all())
     if (viewer->is_attached_) viewer->on_progress(history_.version());
 }
@@ -150,7 +162,7 @@ std::optional<Instant> Feed::unused_since() const {
 void Feed::on_delta(const kube::Delta& delta) {
   if (!is_ready()) return;  // on_synced() tells when the first list is complete.
   if (delta.is_from_list) {
-    differences_.push_back(delta);
+    differences_.add(delta);
     return;
   }
   const Change change{
@@ -161,7 +173,19 @@ void Feed::on_delta(const kube::Delta& delta) {
           kube::parse_version(delta.object->resource_version()).value_or(history_.version())};
   history_.append(change);
   advanced_.notify_all();
-  show(change);
+  if (!has_shown_all()) return show_later(change, delta.read_time);
+  show_and_charge(change, delta.read_time);
+}
+
+void Feed::show_and_charge(const Change& change, Duration read_time) {
+  const auto keep = shared_from_this();
+  const Duration begin = io::thread_cpu_time();
+  std::vector<budget::Tenant> payers = show(change);
+  if (charging_.rates == nullptr) return;
+  if (payers.empty()) payers.push_back(charging_.opener);
+  const Duration took = read_time + (io::thread_cpu_time() - begin);
+  charging_.rates->charge_equally(payers, static_cast<std::uint64_t>(took.count()),
+                                  io::Loop::now());
 }
 
 void Feed::on_synced() {
@@ -175,41 +199,126 @@ void Feed::on_synced() {
   changed_.notify_all();
 }
 
+void Feed::on_list() {
+  if (is_ready()) listed_at_ = kube::parse_version(subscription_->resource_version());
+}
+
 void Feed::on_progress(std::string_view resource_version, bool is_list) {
   if (!is_ready()) return;
   const auto version = kube::parse_version(resource_version);
   if (is_list) {
-    on_list(version.value_or(history_.version()));
+    on_differences(version.value_or(history_.version()));
   } else if (version) {
     history_.advance(*version);
   }
   advanced_.notify_all();
 }
 
-void Feed::on_list(std::uint64_t version) {
+void Feed::on_differences(std::uint64_t version) {
   const auto keep = shared_from_this();
   const std::uint64_t before = history_.version();
-  std::vector<kube::Delta> differences = std::exchange(differences_, {});
+  Differences differences = std::exchange(differences_, {});
+  differences.set_range(before, version);
+  listed_at_.reset();
   if (version < before) {
     // The server was restored from a backup, so a version no longer means the same state. No viewer
     // can resume: each of them gets the 410 and lists again.
     history_.begin(version);
-    for (const auto& viewer : audience_.all())
-      if (viewer->is_attached_) drop(*viewer);
-    return;
+    unshown_.push_back({.what = std::move(differences)});
+    forget_unshown();
+    begin_showing();
+    return drop_all();
+  }
+  if (differences.are_few()) {
+    std::vector<Change> changes;
+    while (!differences.empty())
+      changes.push_back(differences.take());
+    history_.append_list(changes, version);
+    for (Change& change : changes)
+      show_later(std::move(change), std::nullopt);
+  } else {
+    history_.skip_list(version);
+    const auto unshown_lists = std::ranges::count_if(unshown_, [](const Unshown& one) {
+      return !one.is_forgotten && std::holds_alternative<Differences>(one.what);
+    });
+    unshown_.push_back({.what = std::move(differences)});
+    if (unshown_lists >= limits::kGatewayUnshownListsMax) {
+      forget_unshown();
+      begin_showing();
+      return drop_all();
+    }
   }
   // A viewer whose place is inside the gap that this list leaves (it began ahead of the cache)
   // cannot be served from the differences: they lead from `before` to `version`. It is detached
   // and compares its own state with the present one. All other viewers are at `before`, or beyond
   // the list.
-  const std::vector<Change> changes = in_order(std::move(differences), before, version);
-  history_.append_list(changes, version);
   for (const auto& viewer : audience_.all())
     if (viewer->is_attached_ && !history_.covers(viewer->seen_) && viewer->seen_ > before)
       lose(*viewer);
-  for (const Change& change : changes)
-    show(change);
-  tell_progress();
+  begin_showing();
+}
+
+void Feed::show_later(Change change, std::optional<Duration> read_time) {
+  unshown_bytes_ += bytes_of(change);
+  unshown_.push_back({.what = Later{.change = std::move(change), .read_time = read_time}});
+  if (unshown_bytes_ <= limits::kGatewayUnshownBytesMax) return;
+  forget_unshown();
+  drop_all();
+}
+
+void Feed::begin_showing() {
+  if (!std::exchange(is_showing_, true)) loop_.spawn(show_in_slices(shared_from_this()));
+}
+
+io::Task<void> Feed::show_in_slices(std::shared_ptr<Feed> self) {
+  // Where a viewer throws, this task ends, and another one continues behind that change.
+  struct AtEnd {
+    std::shared_ptr<Feed> feed;
+    ~AtEnd() {
+      feed->is_showing_ = false;
+      if (feed->unshown_.empty()) return;
+      feed->loop_.post([again = feed] { again->begin_showing(); });
+    }
+  };
+  const AtEnd at_end{self};
+  while (!self->unshown_.empty()) {
+    co_await self->slice_.turn();
+    do
+      self->show_next();
+    while (!self->slice_.is_used_up_by(1 + self->audience_.size()) && !self->unshown_.empty());
+  }
+  self->is_showing_ = false;
+  if (self->is_ready()) self->tell_progress();
+}
+
+void Feed::show_next() {
+  Unshown& next = unshown_.front();
+  const bool is_forgotten = next.is_forgotten || !is_ready();
+  if (auto* const differences = std::get_if<Differences>(&next.what)) {
+    if (differences->empty()) return unshown_.pop_front();
+    if (is_forgotten) return differences->drop_one();
+    (void)show(differences->take());
+    return;
+  }
+  const Later later = std::get<Later>(std::move(next.what));
+  unshown_bytes_ -= bytes_of(later.change);
+  unshown_.pop_front();
+  if (is_forgotten) return;
+  if (later.read_time) {
+    show_and_charge(later.change, *later.read_time);
+  } else {
+    (void)show(later.change);
+  }
+}
+
+void Feed::forget_unshown() {
+  for (Unshown& one : unshown_)
+    one.is_forgotten = true;
+}
+
+void Feed::drop_all() {
+  for (const auto& viewer : audience_.all())
+    if (viewer->is_attached_) drop(*viewer);
 }
 
 void Feed::on_failed(const Error& error) {
@@ -228,11 +337,11 @@ void Feed::on_gone() {
 
 void Feed::end_with(Error error) {
   const auto keep = shared_from_this();
-  differences_.clear();
-  const auto viewers = audience_.all();
+  unshown_.push_back({.what = std::exchange(differences_, {})});
+  listed_at_.reset();
   fail_with(std::move(error));
-  for (const auto& viewer : viewers)
-    if (viewer->is_attached_) drop(*viewer);
+  begin_showing();  // That is, to free it.
+  drop_all();
 }
 
 void Feed::fail_with(Error error) {
@@ -244,19 +353,22 @@ void Feed::fail_with(Error error) {
   advanced_.notify_all();
 }
 
-void Feed::show(const Change& change) {
+std::vector<budget::Tenant> Feed::show(const Change& change) {
   const auto keep = shared_from_this();
+  std::vector<budget::Tenant> concerned;
   own_writes_.seen(change.version, io::Loop::now());
   Sight sight(change);
   for (const auto& viewer : audience_.concerned_by(change.object->key())) {
     // The call of an earlier viewer may have detached this one. A viewer that began ahead of the
     // cache skips the changes up to its version.
     if (!viewer->is_attached_ || change.version <= viewer->seen_) continue;
+    if (charging_.rates != nullptr) concerned.push_back(viewer->tenant());
     if (auto line = viewer->view().see(sight)) {
       shown_.add();
       viewer->on_line(*std::move(line));
     }
   }
+  return concerned;
 }
 
 void Feed::lose(Viewer& viewer) {

@@ -2,13 +2,16 @@
 //
 // The cache keeps the collection and reports changes; a Feed remembers the changes (History) and
 // shows each of them to the viewers whose View it concerns. After the cache had to list again,
-// the feed reports the differences as changes too, in an order that in_order() makes safe. Loop
-// thread only.
+// the feed reports the differences as changes too, in an order that in_order() makes safe. It shows
+// them in slices; the changes after them wait until the viewers have been shown those. Loop thread
+// only.
 #pragma once
 
 #include "base/metrics.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "budget/consumer.h"
+#include "budget/rates.h"
 #include "gateway/gateway.h"
 #include "gateway/history.h"
 #include "gateway/own_writes.h"
@@ -17,6 +20,7 @@
 #include "gateway/view.h"
 #include "io/event.h"
 #include "io/loop.h"
+#include "io/shared_slice.h"
 #include "io/task.h"
 #include "kube/audience.h"
 #include "kube/cache/cache.h"
@@ -25,11 +29,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <stop_token>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace hangar::gateway {
@@ -43,7 +49,7 @@ class Feed : public std::enable_shared_from_this<Feed> {
     [[nodiscard]] const View& view() const { return view_; }
     // The attributes with which the identity is authorised again.
     [[nodiscard]] Attributes attributes(Verb verb) const;
-    // The objects that may be visible at history().version(). The caller checks each with
+    // The objects that may be visible at Feed::version(). The caller checks each with
     // view().sees(): for thousands of objects that takes more than one slice.
     [[nodiscard]] std::vector<kube::ObjectPtr> candidates() const;
     // The feed's own object if it has this one in this version; null otherwise.
@@ -78,6 +84,9 @@ class Feed : public std::enable_shared_from_this<Feed> {
     // restored to an earlier state.
     virtual void on_gone() = 0;
 
+    // Whose watch it is.
+    [[nodiscard]] virtual budget::Tenant tenant() const = 0;
+
     [[nodiscard]] const kube::ObjectKey& place() const { return view().place(); }
     [[nodiscard]] bool is_attached() const { return is_attached_; }
 
@@ -88,9 +97,17 @@ class Feed : public std::enable_shared_from_this<Feed> {
     bool is_attached_ = false;
   };
 
-  // `memory` bounds the objects; null: nothing does.
-  Feed(io::Loop& loop, kube::Cache& cache, OwnWrites& own_writes, kube::Scope scope, Counter& shown,
-       std::shared_ptr<kube::Allowance> memory);
+  // Who pays for the processor time of changes: the tenants of the watches that a change concerns,
+  // in equal parts; while it concerns none, the tenant that opened the feed.
+  struct Charging {
+    budget::Rates* rates = nullptr;  // Outlives the feed; null: nothing is charged.
+    budget::Tenant opener = budget::Tenant::host();
+  };
+  // `slice`: of all feeds, counted in changes (limits::kGatewaySliceChanges). `memory` bounds the
+  // objects; null: nothing does.
+  Feed(io::Loop& loop, io::SharedSlice slice, kube::Cache& cache, OwnWrites& own_writes,
+       kube::Scope scope, Counter& shown, std::shared_ptr<kube::Allowance> memory,
+       Charging charging);
 
   void start();
   // It cannot be started: it has failed for good.
@@ -107,6 +124,12 @@ class Feed : public std::enable_shared_from_this<Feed> {
 
   [[nodiscard]] const kube::Scope& scope() const { return scope_; }
   [[nodiscard]] const History& history() const { return history_; }
+  // The version of the objects. While the cache still tells the differences of a list, it is that
+  // of the list, and history() follows.
+  [[nodiscard]] std::uint64_t version() const { return listed_at_.value_or(history_.version()); }
+  // Whether the viewers have been shown everything up to history().version(). Not while they are
+  // shown the differences of a list, which history() has, or has skipped.
+  [[nodiscard]] bool has_shown_all() const { return !is_showing_ && unshown_.empty(); }
   // Whether the feed has all objects of `scope`, in the place that the scope names.
   [[nodiscard]] bool covers(const ReadScope& scope) const;
   // Nothing when the feed does not cover the scope.
@@ -134,22 +157,37 @@ class Feed : public std::enable_shared_from_this<Feed> {
   void tell_progress();
   void on_delta(const kube::Delta& delta);
   void on_synced();
+  void on_list();
   void on_progress(std::string_view resource_version, bool is_list);
-  void on_list(std::uint64_t version);
+  void on_differences(std::uint64_t version);
   void on_failed(const Error& error);
   void on_gone();
   // Ends a feed that was ready.
   void end_with(Error error);
   void fail_with(Error error);
-  void show(const Change& change);
+  void show_later(Change change, std::optional<Duration> read_time);
+  void begin_showing();
+  static io::Task<void> show_in_slices(std::shared_ptr<Feed> self);
+  // One change of unshown_.
+  void show_next();
+  // Nobody is shown what is unshown now.
+  void forget_unshown();
+  void drop_all();
+  // Shows it, and charges for it as a change.
+  void show_and_charge(const Change& change, Duration read_time);
+  // Returns the tenants of the watches that the change concerns.
+  std::vector<budget::Tenant> show(const Change& change);
   void lose(Viewer& viewer);
   void drop(Viewer& viewer);
 
+  io::Loop& loop_;
+  const io::SharedSlice slice_;
   kube::Cache& cache_;
   OwnWrites& own_writes_;
   const kube::Scope scope_;
   Counter& shown_;
   std::shared_ptr<kube::Allowance> memory_;  // Until it has started.
+  const Charging charging_;
 
   Phase phase_ = Phase::Starting;
   int failure_count_ = 0;       // While Starting.
@@ -158,7 +196,20 @@ class Feed : public std::enable_shared_from_this<Feed> {
   io::Event advanced_;          // Notified when history_.version() or phase_ changes.
   std::unique_ptr<kube::Cache::Subscription> subscription_;
   History history_;
-  std::vector<kube::Delta> differences_;  // From a list that the cache is comparing.
+  std::optional<std::uint64_t> listed_at_;  // While the cache tells the differences of a list.
+  Differences differences_;                 // Those that it has told.
+  // What history_ has, or has skipped, and the viewers have not been shown, in this order.
+  struct Later {
+    Change change;
+    std::optional<Duration> read_time;  // Nothing for a list's, which nobody pays for.
+  };
+  struct Unshown {
+    std::variant<Differences, Later> what;
+    bool is_forgotten = false;
+  };
+  std::deque<Unshown> unshown_;
+  std::uint64_t unshown_bytes_ = 0;  // Of each Later.
+  bool is_showing_ = false;          // show_in_slices() runs.
   kube::Audience<Viewer> audience_;
   Instant used_at_;
 };

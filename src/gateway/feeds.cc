@@ -46,7 +46,7 @@ Duration retry_after(const Feed& feed) {
 }  // namespace
 
 Feeds::Feeds(io::Loop& loop, kube::Cache& cache, OwnWrites& own_writes, Metrics& metrics,
-             std::shared_ptr<budget::Accounts> memory)
+             std::shared_ptr<budget::Accounts> memory, budget::Rates* rates)
     : loop_(loop),
       cache_(cache),
       own_writes_(own_writes),
@@ -56,6 +56,7 @@ Feeds::Feeds(io::Loop& loop, kube::Cache& cache, OwnWrites& own_writes, Metrics&
                                "What guests asked for beyond a bound of their namespace.",
                                {{"what", "feed"}})),
       memory_(std::move(memory)),
+      rates_(rates),
       starts_(std::make_shared<budget::FairSlots>(
           loop, budget::FairSlots::Options{.slots = kFeedStartsMax,
                                            .slots_per_tenant_max = kFeedStartsPerTenantMax})) {}
@@ -172,7 +173,9 @@ std::shared_ptr<Feed> Feeds::at(const kube::Scope& scope, const std::string& ten
   if (!tenant.empty()) {
     memory = std::make_shared<FeedMemory>(memory_, consumer, scope.resource.qualified_plural());
   }
-  auto feed = std::make_shared<Feed>(loop_, cache_, own_writes_, scope, shown_, std::move(memory));
+  auto feed =
+      std::make_shared<Feed>(loop_, slice_, cache_, own_writes_, scope, shown_, std::move(memory),
+                             Feed::Charging{.rates = rates_, .opener = consumer.tenant});
   feeds_.emplace(scope, Entry{.feed = feed, .tenant = tenant});
   loop_.spawn(start(starts_, feed, std::move(consumer), stop_.get_token()));
   return feed;
@@ -196,7 +199,7 @@ bool Feeds::has_room(const std::string& tenant) const {
   }
   const std::size_t most =
       bounds_ ? std::min(bounds_(tenant).feeds, kFeedsPerTenantMax) : kFeedsPerTenantMax;
-  return count < most && failed < kFailedFeedsPerTenantMax;
+  return count < fair_bound(most, feeds_.size()) && failed < kFailedFeedsPerTenantMax;
 }
 
 }  // namespace hangar::gateway

@@ -3,9 +3,11 @@
 // A feed holds all objects that it covers and is opened with the host's rights. So it is no wider
 // than the place that an identity is authorised for, and only as wide as its selectors while few
 // selectors are in use there. The cache plans how many upstream watches serve all feeds. The number
-// of feeds that one tenant has opened is bounded, failed ones included; beyond it, each watch of
-// the tenant goes upstream by itself. The bytes of a tenant's feeds are bounded too: a feed that
-// would exceed them fails while its objects are being read.
+// of feeds that one tenant has opened is bounded, failed ones included, and more tightly where all
+// tenants together have very many (fair_bound()); beyond it, each watch of the tenant goes upstream
+// by itself. The bytes of a tenant's feeds are bounded too: a feed that
+// would exceed them fails while its objects are being read. The processor time that changes take is
+// charged to the tenants that watch (Feed::Charging).
 #pragma once
 
 #include "base/metrics.h"
@@ -14,12 +16,15 @@
 #include "budget/accounts.h"
 #include "budget/consumer.h"
 #include "budget/fair_slots.h"
+#include "budget/rates.h"
 #include "gateway/feed.h"
+#include "gateway/limits.h"
 #include "gateway/own_writes.h"
 #include "gateway/read_scope.h"
 #include "gateway/tenant_bounds.h"
 #include "gateway/view.h"
 #include "io/loop.h"
+#include "io/shared_slice.h"
 #include "io/task.h"
 #include "kube/cache/cache.h"
 #include "kube/object.h"
@@ -49,8 +54,9 @@ inline constexpr std::size_t kFeedStartsMax = 8;
 
 class Feeds {
  public:
+  // `rates` outlives the feeds; null: nothing is charged.
   Feeds(io::Loop& loop, kube::Cache& cache, OwnWrites& own_writes, Metrics& metrics,
-        std::shared_ptr<budget::Accounts> memory);
+        std::shared_ptr<budget::Accounts> memory, budget::Rates* rates = nullptr);
   Feeds(const Feeds&) = delete;
   Feeds& operator=(const Feeds&) = delete;
   ~Feeds() { stop_.request_stop(); }
@@ -98,12 +104,14 @@ class Feeds {
   [[nodiscard]] bool is_forgotten(const kube::Scope& scope, const Feed& feed, Instant now) const;
 
   io::Loop& loop_;
+  const io::SharedSlice slice_{loop_, limits::kGatewaySliceChanges};
   kube::Cache& cache_;
   OwnWrites& own_writes_;
   Counter& shown_;
   Counter& refused_;
   BoundsOf bounds_;
   const std::shared_ptr<budget::Accounts> memory_;
+  budget::Rates* const rates_;
   const std::shared_ptr<budget::FairSlots> starts_;
   std::stop_source stop_;
   std::map<kube::Scope, Entry> feeds_;

@@ -1,7 +1,6 @@
 #include "gateway/gateway.h"
 
 #include "base/in_slot.h"
-#include "base/limits.h"
 #include "base/metrics.h"
 #include "base/result.h"
 #include "base/slots.h"
@@ -94,7 +93,8 @@ Forward forward_of(Work& work) {
   const std::string& method = work.request.method;
   Forward forward{.request = {.method = method,
                               .target = work.target.to_string(),
-                              .body = std::move(work.request.body)},
+                              .body = std::move(work.request.body),
+                              .traceparent = std::move(work.request.traceparent)},
                   .is_write = method != "GET" && method != "HEAD"};
   if (auto accept = header_of(work.request.headers, "accept"); !accept.empty()) {
     forward.request.accept = std::move(accept);
@@ -178,6 +178,12 @@ class OwnWatches {
     return Place(counts_, counts_->try_emplace(tenant, 0).first);
   }
 
+  [[nodiscard]] std::size_t count() const {
+    std::size_t all = 0;
+    for (const auto& [tenant, held] : *counts_)
+      all += held;
+    return all;
+  }
   [[nodiscard]] std::size_t count(const std::string& tenant) const {
     const auto found = counts_->find(tenant);
     return found == counts_->end() ? 0 : found->second;
@@ -198,7 +204,7 @@ io::Task<void> give_list(Slices::Job job, Feed::Window window, std::shared_ptr<R
                   /*is_write=*/false));
   }
   const std::vector<kube::ObjectPtr> candidates = window.candidates();
-  ListText text(feed.scope().resource, feed.history().version());
+  ListText text(feed.scope().resource, feed.version());
   reply->head_json(200, Source::Cache);
   for (const kube::ObjectPtr& object : candidates) {
     if (job.is_over()) {
@@ -225,9 +231,9 @@ struct Gateway::State : std::enable_shared_from_this<Gateway::State> {
             budget::FairSlots::Options{
                 .slots = kUpstreamRequestsMax,
                 .slots_per_tenant_max = kUpstreamRequestsPerTenantMax,
-                .waiting_per_tenant_max = limits::kGuestRequestsWaitingMax})),
+                .waiting_per_tenant_max = limits::kGatewayRequestsWaitingMax})),
         feed_memory(std::make_shared<budget::Accounts>(parts.feed_memory)),
-        tools(std::make_shared<Watching::Tools>(parts.client, upstream, feed_memory)),
+        tools(std::make_shared<Watching::Tools>(parts.client, upstream, feed_memory, parts.rates)),
         refused_watches(parts.metrics.counter(
             "hangar_gateway_refused_total",
             "What guests asked for beyond a bound of their namespace.", {{"what", "watch"}})),
@@ -243,7 +249,7 @@ struct Gateway::State : std::enable_shared_from_this<Gateway::State> {
             "had not seen.")),
         authorizer(parts.client),
         own_writes(parts.metrics),
-        feeds(parts.loop, parts.cache, own_writes, parts.metrics, feed_memory),
+        feeds(parts.loop, parts.cache, own_writes, parts.metrics, feed_memory, parts.rates),
         open_count(parts.metrics.gauge("hangar_gateway_watches",
                                        "Watches of guests that are answered from the cache.")) {
     parts.metrics.gauge_read(
@@ -331,6 +337,10 @@ Gateway::Use Gateway::use_of(const std::string& namespace_name) const {
           .reviews_waiting = state_->authorizer.reviews_waiting(tenant)};
 }
 
+std::vector<budget::Accounts::Holding> Gateway::feed_holdings() const {
+  return state_->feed_memory->holdings();
+}
+
 std::vector<Attributes> Gateway::watches_of(std::string_view user) const {
   std::vector<Attributes> found;
   for (const std::weak_ptr<Watching>& weak : state_->watchings) {
@@ -406,7 +416,8 @@ io::Task<void> Gateway::State::forward(std::shared_ptr<State> self, WorkPtr work
 io::Task<void> Gateway::State::forward_stream(std::shared_ptr<State> self, WorkPtr work) {
   const std::string tenant = tenant_of(work->identity);
   const TenantBounds bounds = self->bounds_of ? self->bounds_of(tenant) : TenantBounds();
-  const std::size_t most = std::min(bounds.own_watches, kOwnWatchesPerTenantMax);
+  const std::size_t most =
+      fair_bound(std::min(bounds.own_watches, kOwnWatchesPerTenantMax), self->own_watches.count());
   const auto place = self->own_watches.take(tenant, most);
   if (!place) {
     self->refused_watches.add();
@@ -421,7 +432,9 @@ io::Task<void> Gateway::State::forward_stream(std::shared_ptr<State> self, WorkP
 }
 
 io::Task<void> Gateway::State::pass_on_as_guest(Work& work) {
-  kube::Client client = work.identity.user.empty() ? parts.client : parts.client.as(work.identity);
+  const bool is_apart = parts.streams != nullptr && is_stream(work.target);
+  const kube::Client& own = is_apart ? *parts.streams : parts.client;
+  kube::Client client = work.identity.user.empty() ? own : own.as(work.identity);
   Forward made = forward_of(work);
   if (made.is_write) {
     made.on_answer = [this, user = std::move(work.identity.user), target = std::move(work.target)](
@@ -517,8 +530,8 @@ io::Task<void> Gateway::State::read(std::shared_ptr<State> self, WorkPtr work) {
   auto scope = ReadScope::of(work->target);
   const bool may_be_cached = oldest && scope && work->accepts.json && !work->accepts.transformed;
   const auto feed = may_be_cached ? self->feeds.find(*scope) : nullptr;
-  if (!feed || std::max(*oldest, own_version) > feed->history().version()) {
-    if (feed && *oldest <= feed->history().version()) self->reads_behind.add();
+  if (!feed || std::max(*oldest, own_version) > feed->version()) {
+    if (feed && *oldest <= feed->version()) self->reads_behind.add();
     co_return co_await forward(std::move(self), std::move(work));
   }
   const std::shared_ptr<Reply> reply = work->reply;

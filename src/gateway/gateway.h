@@ -12,6 +12,7 @@
 #include "base/metrics.h"
 #include "base/time.h"
 #include "budget/accounts.h"
+#include "budget/rates.h"
 #include "gateway/limits.h"
 #include "gateway/tenant_bounds.h"
 #include "http/client.h"
@@ -39,6 +40,8 @@ struct Request {
   std::string target;  // Path and query; a scheme and host are ignored.
   http::Headers headers;
   std::string body;
+  // The header of this name for the API server. Guests' own is not passed on. Empty: none.
+  std::string traceparent = {};
 };
 
 // One line of a watch's body, not yet serialized: it shares the cache's object.
@@ -98,6 +101,12 @@ class Gateway {
     Duration care_period = limits::kGatewayRecheck;
     // For the objects that the watches of tenants make the host hold.
     budget::Accounts::Limits feed_memory = {};
+    // For watches and other streams that the API server answers itself: they are open for long, and
+    // may be many. Null: `client`.
+    const kube::Client* streams = nullptr;
+    // Charged with the loop's time for answers from the cache. Outlives the gateway; null: nothing
+    // is.
+    budget::Rates* rates = nullptr;
   };
   explicit Gateway(Parts parts);
   Gateway(const Gateway&) = delete;
@@ -117,6 +126,8 @@ class Gateway {
   };
   // Counts for the service accounts of one namespace.
   [[nodiscard]] Use use_of(const std::string& namespace_name) const;
+  // The bytes of the objects that each tenant's feeds show.
+  [[nodiscard]] std::vector<budget::Accounts::Holding> feed_holdings() const;
   // What this user's watches that are answered from the cache were authorised by.
   [[nodiscard]] std::vector<Attributes> watches_of(std::string_view user) const;
 

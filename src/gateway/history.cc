@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,24 +36,40 @@ ObjectPtr with_version(const ObjectPtr& object, std::uint64_t version) {
 }
 
 std::vector<Change> in_order(std::vector<Delta> differences, std::uint64_t from, std::uint64_t to) {
-  // Deletions sort first. They carry a version that the watcher already has: were it a later one, a
-  // watcher that is cut off behind it would miss changes of lower versions.
-  const auto position = [to](const Delta& delta) -> std::uint64_t {
-    if (delta.type == Delta::Type::Deleted) return 0;
-    return kube::parse_version(delta.object->resource_version()).value_or(to);
-  };
-  std::ranges::sort(differences, {}, position);
-
+  Differences ordered;
+  ordered.set_range(from, to);
+  for (Delta& delta : differences)
+    ordered.add(std::move(delta));
   std::vector<Change> out;
   out.reserve(differences.size());
-  for (Delta& delta : differences) {
-    const bool is_last = out.size() + 1 == differences.size();
-    if (delta.type == Delta::Type::Deleted) {
-      delta.object = with_version(delta.object, is_last ? to : from);
-    }
-    out.push_back({delta.type, std::move(delta.object), std::move(delta.previous), to});
-  }
+  while (!ordered.empty())
+    out.push_back(ordered.take());
   return out;
+}
+
+void Differences::add(Delta delta) {
+  // Deletions sort first. They carry a version that the watcher already has: were it a later one, a
+  // watcher that is cut off behind it would miss changes of lower versions.
+  std::uint64_t position = 0;
+  if (delta.type != Delta::Type::Deleted) {
+    position = kube::parse_version(delta.object->resource_version())
+                   .value_or(std::numeric_limits<std::uint64_t>::max());
+  }
+  bytes_ += bytes_of(delta);
+  deltas_.emplace(position, std::move(delta));
+}
+
+bool Differences::are_few() const {
+  return deltas_.size() <= limits::kGatewayHistoryMax && bytes_ <= limits::kGatewayHistoryBytesMax;
+}
+
+Change Differences::take() {
+  const bool is_last = deltas_.size() == 1;
+  Delta delta = std::move(deltas_.extract(deltas_.begin()).mapped());
+  if (delta.type == Delta::Type::Deleted) {
+    delta.object = with_version(delta.object, is_last ? to_ : from_);
+  }
+  return {delta.type, std::move(delta.object), std::move(delta.previous), to_};
 }
 
 void History::begin(std::uint64_t version) {
@@ -85,6 +102,15 @@ void History::append_list(const std::vector<Change>& changes, std::uint64_t list
     gaps_.pop_front();
 }
 
+void History::skip_list(std::uint64_t list_version) {
+  advance(list_version);
+  floor_ = std::max(floor_, list_version);
+  while (!changes_.empty() && changes_.front().version <= floor_)
+    pop();
+  while (!gaps_.empty() && gaps_.front().second <= floor_)
+    gaps_.pop_front();
+}
+
 void History::advance(std::uint64_t version) {
   version_ = std::max(version_, version);
 }
@@ -103,15 +129,6 @@ void History::age(Instant now) {
     gaps_.pop_front();
   if (ages_.empty() || ages_.back().second != version_) ages_.emplace_back(now, version_);
 }
-
-namespace {
-
-// An earlier state stays in memory with its change, whatever has become of the object since.
-std::uint64_t bytes_of(const Change& change) {
-  return change.object->size_bytes() + (change.previous ? change.previous->size_bytes() : 0);
-}
-
-}  // namespace
 
 bool History::covers(std::uint64_t version) const {
   return version >= floor_ && std::ranges::none_of(gaps_, [version](const auto& gap) {

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,12 @@ struct Change {
   std::uint64_t version = 0;  // A watcher that is up to date here has seen it.
 };
 
+// The memory that a change, or a difference, keeps: an earlier state stays with it, whatever has
+// become of the object since.
+[[nodiscard]] std::uint64_t bytes_of(const auto& change) {
+  return change.object->size_bytes() + (change.previous ? change.previous->size_bytes() : 0);
+}
+
 // A copy of the object with another metadata.resourceVersion.
 [[nodiscard]] kube::ObjectPtr with_version(const kube::ObjectPtr& object, std::uint64_t version);
 
@@ -40,6 +47,32 @@ struct Change {
 [[nodiscard]] std::vector<Change> in_order(std::vector<kube::Delta> differences, std::uint64_t from,
                                            std::uint64_t to);
 
+// The differences of one list, put into the order of in_order() one by one, and made into changes
+// one by one: for many of them, either takes more than one turn of the loop.
+class Differences {
+ public:
+  void add(kube::Delta delta);
+  // They lead from the state at `from` to that at `to`.
+  void set_range(std::uint64_t from, std::uint64_t to) {
+    from_ = from;
+    to_ = to;
+  }
+
+  [[nodiscard]] bool empty() const { return deltas_.empty(); }
+  // Whether a History could keep them all.
+  [[nodiscard]] bool are_few() const;
+  // The next change. Not when empty.
+  [[nodiscard]] Change take();
+  // The same without making it a change.
+  void drop_one() { deltas_.erase(deltas_.begin()); }
+
+ private:
+  std::multimap<std::uint64_t, kube::Delta> deltas_;  // By their position.
+  std::uint64_t bytes_ = 0;                           // Of all that were added.
+  std::uint64_t from_ = 0;
+  std::uint64_t to_ = 0;
+};
+
 class History {
  public:
   // Drops everything and starts from a complete list of that version.
@@ -51,6 +84,8 @@ class History {
   void append(Change change);
   // Adds the differences that a list at `list_version` has shown since version().
   void append_list(const std::vector<Change>& changes, std::uint64_t list_version);
+  // The same for differences that are too many to keep: no watch resumes from before the list.
+  void skip_list(std::uint64_t list_version);
   // Records that no other change happened up to `version`.
   void advance(std::uint64_t version);
   // Drops changes that are older than limits::kGatewayHistoryAge. The caller calls it at intervals;

@@ -175,6 +175,42 @@ TEST(InOrder, OfDeletionsOnlyEndsAtTheList) {
   EXPECT_EQ(changes[1].object->resource_version(), "40");
 }
 
+TEST(Differences, AreFewUpToWhatAHistoryKeeps) {
+  const auto added = [](std::uint32_t index) {
+    return Delta{.type = Type::Added, .object = object(fmt::format("o{}", index), index + 1)};
+  };
+  Differences many;
+  EXPECT_TRUE(many.are_few());
+  for (std::uint32_t index = 0; many.are_few(); ++index) {
+    ASSERT_LT(index, limits::kGatewayHistoryMax + 1);
+    many.add(added(index));
+  }
+  many.drop_one();
+  EXPECT_FALSE(many.are_few()) << "the bytes of all that were added count";
+
+  History history;
+  history.begin(1);
+  history.append({.type = Type::Added, .object = object("a", 5), .version = 5});
+  history.skip_list(100'000);
+  EXPECT_EQ(history.version(), 100'000U);
+  EXPECT_EQ(history.size(), 0U);
+  EXPECT_FALSE(history.covers(5)) << "what the list has shown is not here";
+  EXPECT_TRUE(history.covers(100'000));
+}
+
+TEST(Differences, AreTakenOneByOneInOrder) {
+  Differences differences;
+  differences.add({.type = Type::Added, .object = object("b", 20)});
+  differences.add({.type = Type::Deleted, .object = object("d", 7), .previous = object("d", 7)});
+  differences.add({.type = Type::Added, .object = object("a", 15)});
+  differences.set_range(10, 40);
+
+  EXPECT_EQ(differences.take().object->resource_version(), "10");
+  EXPECT_EQ(differences.take().object->resource_version(), "15");
+  EXPECT_EQ(differences.take().object->resource_version(), "20");
+  EXPECT_TRUE(differences.empty());
+}
+
 TEST(WithVersion, ChangesNothingElse) {
   const ObjectPtr changed = with_version(object("a", 9), 1234567);
   EXPECT_EQ(changed->bytes(), object("a", 1234567)->bytes());
@@ -269,6 +305,7 @@ TEST(History, LosesNothingToAWatcherThatIsCutAnywhere) {
     };
     const auto list_of = [](const std::map<std::string, ObjectPtr>& state) {
       std::vector<ObjectPtr> objects;
+      objects.reserve(state.size());
       for (const auto& [name, one] : state)
         objects.push_back(one);
       return objects;

@@ -35,6 +35,23 @@ inline constexpr std::chrono::seconds kGatewayRetry{15};
 // as the namespace may have.
 inline constexpr std::chrono::seconds kGatewayTooLargeRetry{120};
 
+// Requests that one guest may have open, watches included, and those that wait behind them: what
+// the contract of operators allows (abi/kube_runtime/limits.h).
+inline constexpr std::uint32_t kGatewayRequestsOpenMax = 256;
+inline constexpr std::uint32_t kGatewayRequestsWaitingMax = 16'384;
+
+// The changes of a feed that wait while the differences of a list are being shown to its viewers,
+// in bytes of their objects. Viewers that are slower to serve list again.
+inline constexpr std::uint64_t kGatewayUnshownBytesMax = 16 * kMiB;
+
+// Lists whose differences wait to be shown, for viewers that are served more slowly than the cache
+// lists. Beyond it they list again.
+inline constexpr std::ptrdiff_t kGatewayUnshownListsMax = 4;
+
+// How many changes are shown to one viewer before the rest of the loop has its turn: about a
+// millisecond.
+inline constexpr std::uint64_t kGatewaySliceChanges = 256;
+
 // Length of path and query; selectors of a few hundred names fit.
 inline constexpr std::size_t kGatewayTargetBytesMax = 32 * kKiB;
 

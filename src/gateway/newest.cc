@@ -1,5 +1,6 @@
 #include "gateway/newest.h"
 
+#include "base/random.h"
 #include "base/result.h"
 #include "budget/consumer.h"
 #include "budget/fair_slots.h"
@@ -13,7 +14,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <random>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -29,10 +29,8 @@ std::uint64_t version_of(const kube::Object& object) {
 }  // namespace
 
 Newest::Newest() {
-  constexpr int kSeedWords = 4;
-  std::random_device random;
-  for (int word = 0; word < kSeedWords; ++word)
-    seed_ += std::to_string(random());
+  const RandomKey seed = random_key();
+  seed_.assign(seed.begin(), seed.end());
 }
 
 void Newest::add(const kube::Object& object) {

@@ -155,7 +155,7 @@ ReadOptions read_options(const RequestTarget& target) {
   const auto number = [&](std::string_view name) -> std::optional<std::int64_t> {
     const std::string* value = target.parameter(name);
     if (value == nullptr) return std::nullopt;
-    const auto parsed = parse_number(*value);
+    auto parsed = parse_number(*value);
     if (!parsed || *parsed < 0) options.is_malformed = true;
     return parsed;
   };

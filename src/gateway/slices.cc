@@ -2,12 +2,15 @@
 
 #include "base/assert.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "budget/consumer.h"
+#include "io/cpu_time.h"
 #include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <expected>
 #include <memory>
 #include <optional>
@@ -17,7 +20,8 @@
 
 namespace hangar::gateway {
 
-Slices::Slices(io::Loop& loop) : state_(std::make_shared<State>(loop)) {}
+Slices::Slices(io::Loop& loop, budget::Rates* rates)
+    : state_(std::make_shared<State>(loop, rates)) {}
 
 Slices::~Slices() {
   HANGAR_ASSERT(state_->waiting.is_empty(), "a task would wait for ever");
@@ -27,8 +31,29 @@ Slices::Job Slices::begin(const std::string& tenant) {
   return {state_, {.tenant = budget::Tenant::of_namespace(tenant), .name = "answers"}};
 }
 
+Slices::Job::Job(Job&& other) noexcept
+    : state_(std::move(other.state_)),
+      consumer_(std::move(other.consumer_)),
+      has_begun_(other.has_begun_),
+      works_since_(std::exchange(other.works_since_, std::nullopt)) {}
+
+Slices::Job::~Job() {
+  charge();
+}
+
 io::Task<Result<>> Slices::Job::turn(std::stop_token stop) {
-  return wait(state_, consumer_, std::exchange(has_begun_, true), std::move(stop));
+  charge();
+  HANGAR_CO_TRY(co_await wait(state_, consumer_, std::exchange(has_begun_, true), std::move(stop)));
+  if (state_->rates != nullptr) works_since_ = io::thread_cpu_time();
+  co_return Result<>();
+}
+
+void Slices::Job::charge() {
+  if (!works_since_) return;
+  const Duration took = io::thread_cpu_time() - *std::exchange(works_since_, std::nullopt);
+  if (took <= Duration::zero()) return;
+  state_->rates->charge(consumer_.tenant, static_cast<std::uint64_t>(took.count()),
+                        io::Loop::now());
 }
 
 void Slices::Job::add(std::size_t bytes) {

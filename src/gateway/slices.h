@@ -7,12 +7,14 @@
 // only one of its jobs holds collected objects.
 //
 // Work is counted in bytes read or copied and not in time, so that the same work is cut at the same
-// places on every machine.
+// places on every machine. Its processor time is charged to the tenant.
 #pragma once
 
+#include "base/fair_queue.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "budget/consumer.h"
-#include "budget/fair_queue.h"
+#include "budget/rates.h"
 #include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
@@ -36,14 +38,22 @@ class Slices {
   struct State;
 
  public:
-  explicit Slices(io::Loop& loop);
+  // `rates` outlives this object and its jobs; null: nothing is charged.
+  explicit Slices(io::Loop& loop, budget::Rates* rates = nullptr);
   Slices(const Slices&) = delete;
   Slices& operator=(const Slices&) = delete;
   ~Slices();  // Requires that no task waits for a turn.
 
-  // One answer that is being built.
+  // One answer that is being built. Between turn() and the next one, or its destruction, the job
+  // works, and waits for nothing else.
   class Job {
    public:
+    Job(Job&& other) noexcept;
+    Job(const Job&) = delete;
+    Job& operator=(const Job&) = delete;
+    Job& operator=(Job&&) = delete;
+    ~Job();
+
     // Waits for a slice. Cancelled.
     [[nodiscard]] io::Task<Result<>> turn(std::stop_token stop);
     // Reports work that was done.
@@ -56,22 +66,27 @@ class Slices {
     Job(std::shared_ptr<State> state, budget::Consumer consumer)
         : state_(std::move(state)), consumer_(std::move(consumer)) {}
 
+    // Charges the work since the last turn.
+    void charge();
+
     std::shared_ptr<State> state_;
     budget::Consumer consumer_;
     bool has_begun_ = false;
+    std::optional<Duration> works_since_;  // By the thread's processor time.
   };
   // `tenant`: see tenant_of().
   [[nodiscard]] Job begin(const std::string& tenant);
 
  private:
-  using Queue = budget::FairQueue<io::OneShot<bool>>;  // True: its turn has come.
+  using Queue = FairQueue<io::OneShot<bool>>;  // True: its turn has come.
   struct State : std::enable_shared_from_this<State> {
-    explicit State(io::Loop& loop_in) : loop(loop_in) {}
+    State(io::Loop& loop_in, budget::Rates* rates_in) : loop(loop_in), rates(rates_in) {}
 
     void schedule();
     void on_round();
 
     io::Loop& loop;
+    budget::Rates* const rates;
     Queue waiting;
     std::optional<budget::Consumer> served;  // Whose turn it is now.
     std::size_t used_bytes = 0;              // In this round.

@@ -1,12 +1,17 @@
 #include "gateway/slices.h"
 
 #include "base/result.h"
+#include "base/time.h"
+#include "budget/consumer.h"
+#include "budget/rates.h"
+#include "io/cpu_time.h"
 #include "io/loop.h"
 #include "io/task.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <optional>
@@ -118,6 +123,52 @@ TEST_F(SlicesTest, WhatFitsIntoOneSliceWaitsForNobody) {
   loop_.spawn(little(*slices_, has_run));
   EXPECT_TRUE(has_run);
   loop_.run_until([] { return true; });
+}
+
+constexpr std::chrono::milliseconds kWork{2};
+
+// Works for at least kWork of this thread's processor time.
+void burn() {
+  const Duration end = io::thread_cpu_time() + kWork;
+  while (io::thread_cpu_time() < end) {
+  }
+}
+
+TEST_F(SlicesTest, ChargeTheTenantWithWhatItsJobsTakeAndNothingElse) {
+  budget::Rates rates;
+  slices_.emplace(loop_, &rates);
+  const auto used_by = [&](const char* tenant) {
+    return rates.use_of(budget::Tenant::of_namespace(tenant), io::Loop::now()).total;
+  };
+  const auto job_of = [](Slices& slices, std::string tenant, int& running) -> io::Task<void> {
+    ++running;
+    Slices::Job job = slices.begin(std::move(tenant));
+    burn();  // Before its turn, it does not work.
+    for (int slice = 0; slice < 3; ++slice) {
+      EXPECT_TRUE((co_await job.turn({})).has_value());
+      burn();
+      job.add(kSliceBytes);
+    }
+    const Slices::Job moved = std::move(job);
+    --running;
+  };
+  loop_.spawn(job_of(*slices_, "a", running_));
+  loop_.spawn(job_of(*slices_, "b", running_));
+  run();
+  EXPECT_GE(used_by("a"), 3 * kWork);
+  EXPECT_GE(used_by("b"), 3 * kWork);
+  EXPECT_EQ(used_by("c"), Duration::zero());
+
+  const Duration before = used_by("a");
+  const auto waits = [](Slices& slices, std::stop_token stop) -> io::Task<void> {
+    Slices::Job job = slices.begin("a");
+    EXPECT_FALSE((co_await job.turn(std::move(stop))).has_value());
+    burn();
+  };
+  std::stop_source stop;
+  stop.request_stop();
+  loop_.spawn(waits(*slices_, stop.get_token()));
+  EXPECT_EQ(used_by("a"), before) << "it got no turn";
 }
 
 }  // namespace

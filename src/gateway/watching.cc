@@ -65,7 +65,7 @@ io::Task<void> Watching::begin(std::shared_ptr<Watching> self, Beginning beginni
   if (beginning.seen) co_return co_await resume(self, *beginning.seen);
   const bool is_new_enough =
       !beginning.sends_initial_events ||
-      (beginning.not_older_than && *beginning.not_older_than <= self->feed().history().version());
+      (beginning.not_older_than && *beginning.not_older_than <= self->feed().version());
   if (!is_new_enough) co_return co_await begin_with_newest(self, beginning);
   co_await begin_with_known(self, beginning, nullptr);
 }
@@ -75,7 +75,7 @@ io::Task<void> Watching::begin_with_known(std::shared_ptr<Watching> self, Beginn
   Slices::Job job = self->tools_->slices.begin(tenant_of(self->identity()));
   if (!co_await take_turn(self, job)) co_return;
   if (!self->feed().is_ready()) co_return self->on_gone();
-  std::uint64_t version = self->feed().history().version();
+  std::uint64_t version = self->feed().version();
   // Up to the newest state, the changes that the feed has not received yet are deletions of objects
   // that are left out here, and objects that came and went.
   if (newest) version = std::max(version, newest->version());
@@ -107,6 +107,7 @@ io::Task<void> Watching::resume(std::shared_ptr<Watching> self, std::uint64_t se
   history.for_each_after(seen, [&](const Change& change) { changes.push_back(change); });
   self->open();
   self->give_changes(changes);
+  self->told_ = std::max(self->told_, seen);
   self->attach(std::max(seen, history.version()));
 }
 
@@ -156,7 +157,7 @@ io::Task<std::optional<std::uint64_t>> Watching::compare_with(std::shared_ptr<Wa
   }
   Slices::Job job = self->tools_->slices.begin(tenant);
   if (!co_await take_turn(self, job)) co_return std::nullopt;
-  const std::uint64_t now = self->feed().history().version();
+  const std::uint64_t now = self->feed().version();
   if (!listed || !self->feed().is_ready()) {
     self->expire(fmt::format("too old resource version: {} ({})", seen, now));
     co_return std::nullopt;
@@ -220,7 +221,7 @@ io::Task<bool> Watching::take_turn(std::shared_ptr<Watching> self, Slices::Job& 
 void Watching::end() {
   if (!is_open()) return;
   open();
-  if (is_attached()) on_progress(feed().history().version());
+  if (is_attached() && feed().has_shown_all()) on_progress(feed().history().version());
   stop_looking();
   reply_->end();
 }
@@ -290,7 +291,6 @@ void Watching::give_changes(const std::vector<Change>& changes) {
 void Watching::attach(std::uint64_t seen) {
   if (!is_open()) return;
   if (!feed().is_ready()) return on_gone();
-  told_ = std::max(told_, seen);
   reply_->forget_stop_tokens();
   feed().attach(shared_from_this(), seen);
 }

@@ -9,7 +9,9 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "budget/accounts.h"
+#include "budget/consumer.h"
 #include "budget/fair_slots.h"
+#include "budget/rates.h"
 #include "gateway/caller.h"
 #include "gateway/feed.h"
 #include "gateway/gateway.h"
@@ -51,11 +53,11 @@ class Watching final : public Feed::Viewer,
   // Shared by all watches of a gateway.
   struct Tools {
     Tools(const kube::Client& client_in, std::shared_ptr<budget::FairSlots> upstream_in,
-          std::shared_ptr<budget::Accounts> feed_memory_in)
+          std::shared_ptr<budget::Accounts> feed_memory_in, budget::Rates* rates)
         : client(client_in),
           upstream(std::move(upstream_in)),
           feed_memory(std::move(feed_memory_in)),
-          slices(client_in.loop()),
+          slices(client_in.loop(), rates),
           newest(client_in, upstream),
           catch_ups(client_in.loop()) {}
 
@@ -102,6 +104,7 @@ class Watching final : public Feed::Viewer,
   static io::Task<bool> take_turn(std::shared_ptr<Watching> self, Slices::Job& job);
 
   [[nodiscard]] Feed& feed() const { return *window().feed(); }
+  [[nodiscard]] budget::Tenant tenant() const override { return consumer_of(identity()).tenant; }
   void on_line(WatchLine line) override;
   void on_progress(std::uint64_t version) override;
   void on_lost(std::uint64_t version) override;
@@ -124,7 +127,7 @@ class Watching final : public Feed::Viewer,
   const Caller caller_;
   Gauge& open_count_;
   bool wants_bookmarks_ = false;
-  std::uint64_t told_ = 0;  // The version in the last bookmark.
+  std::uint64_t told_ = 0;  // The version that the watcher named, or has from a bookmark.
   io::Loop::Timer timeout_;
 };
 

@@ -4,6 +4,7 @@
 #include "base/result.h"
 #include "go_build/guest_sources.h"
 #include "go_build/known_files.h"
+#include "go_build/limits.h"
 #include "go_build/packages.h"
 #include "go_build/program_place.h"
 #include "go_build/toolchain.h"
@@ -16,6 +17,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <expected>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -218,13 +220,16 @@ Result<> Build::change_modules() {
   // All files are checked before the first one is replaced, so that an unknown version fails fast.
   std::vector<std::pair<const ChangedFile*, Change>> changes;
   for (const ChangedFile& file : changed_files()) {
-    const Package* const package = find(fmt::format("{}/{}", file.module, file.directory));
+    const Package* const package = find(file.import_path());
     if (package == nullptr) continue;
-    const std::string text = HANGAR_TRY(read_source(package->directory / file.name));
-    changes.emplace_back(&file, HANGAR_TRY(change(file, package->version, text)));
+    Result<std::string> text = read_source(package->directory / file.name);
+    Result<Change> changed =
+        text ? change(file, package->version, *text) : std::unexpected(std::move(text).error());
+    if (!changed && file.unknown == Unknown::LeftAlone) continue;
+    changes.emplace_back(&file, HANGAR_TRY(std::move(changed)));
   }
   for (auto& [file, changed] : changes) {
-    const Package* const package = find(fmt::format("{}/{}", file->module, file->directory));
+    const Package* const package = find(file->import_path());
     const fs::path place = HANGAR_TRY(replace(*package)) / file->directory;
     HANGAR_TRY(lay_over(place / file->name, changed.text));
     if (file->module == kControllerRuntime) {
@@ -330,6 +335,13 @@ Result<Built> Build::run() {
   if (error) {
     return fail(ErrorKind::Unavailable,
                 fmt::format("{}: {}", options_.output.string(), error.message()));
+  }
+  if (bytes > limits::kBuiltModuleBytesMax) {
+    return fail(
+        ErrorKind::LimitExceeded,
+        fmt::format("the module has {} MiB, and a host takes at most {}: leave packages out, "
+                    "with --tags where the program has some for that",
+                    bytes / limits::kMiB, limits::kBuiltModuleBytesMax / limits::kMiB));
   }
   return Built{.bytes = bytes, .changes = std::move(changes_)};
 }

@@ -72,6 +72,84 @@ constexpr std::array kManager = {
                  .edit = kManagerEdit},
 };
 
+// Packages that operators are linked with (external-secrets 0.16.2 has all of them) and that have
+// no variant for the platform of guests, though one of theirs would do: that for platforms without
+// terminals and routes, or that for Unix with the names of package syscall.
+constexpr std::array kTerminal = {
+    KnownVersion{.releases = "0.15 and 0.16",
+                 .sha256 = "588465e5e4d62a40d7ff6f9911149bb95f17d07a5079fd6935647508493e4146",
+                 .edit = {.line = "//go:build js || plan9 || aix",
+                          .replacement = "//go:build js || plan9 || aix || wasip1"}},
+};
+constexpr std::array kRoutes = {
+    KnownVersion{.releases = "1.0.7",
+                 .sha256 = "ac9172bebcdc7827ef7e87ebe1e4a6ff1202863ea06a79cb04f0d98875eff061",
+                 .edit = {.line = "//go:build nacl || plan9 || js",
+                          .replacement = "//go:build nacl || plan9 || js || wasip1"}},
+};
+constexpr std::array kLogTerminal = {
+    KnownVersion{.releases = "1.9.3",
+                 .sha256 = "7a9c6f07aff2ab6bafc003ce9ec2619a383ec8bbbdfc80fa38697a29ee149fce",
+                 .edit = {.line = "// +build !appengine,!js,!windows,!nacl,!plan9",
+                          .replacement = "// +build !appengine,!js,!windows,!nacl,!plan9,!wasip1"}},
+};
+constexpr std::array kLogNoTerminal = {
+    KnownVersion{.releases = "1.9.3",
+                 .sha256 = "3dc42eb54664ce50d5e3fbfd0766905158dabb671354ef8312bf4f3c73d5039c",
+                 .edit = {.line = "// +build js nacl plan9",
+                          .replacement = "// +build js nacl plan9 wasip1"}},
+};
+constexpr std::array kTeaInput = {
+    KnownVersion{.releases = "1.3.4",
+                 .sha256 = "1206fdac0fc2d6940ec957f4c530638df2b6611de4a123cfdb99375bd7545f3f",
+                 .edit = {.line = "//go:build darwin || dragonfly || freebsd || linux || "
+                                  "netbsd || openbsd || solaris || aix || zos",
+                          .replacement = "//go:build darwin || dragonfly || freebsd || linux || "
+                                         "netbsd || openbsd || solaris || aix || zos || wasip1"}},
+};
+constexpr std::array kTeaSignals = {
+    KnownVersion{.releases = "1.3.4",
+                 .sha256 = "3954426922ae0a399a29769ed8e85ace7c451f33bb835b7009336ed086e65bf3",
+                 .edit = {.line = "//go:build darwin || dragonfly || freebsd || linux || "
+                                  "netbsd || openbsd || solaris || aix || zos",
+                          .replacement = "//go:build darwin || dragonfly || freebsd || linux || "
+                                         "netbsd || openbsd || solaris || aix || zos || wasip1"}},
+};
+constexpr std::array kProgressBar = {
+    KnownVersion{
+        .releases = "1.0.29",
+        .sha256 = "df04c173e35f60719ed3e792cc6d8f54b7159775b5d7cc4a536733a659339a68",
+        .edit = {.line = "// +build appengine js", .replacement = "// +build appengine js wasip1"}},
+};
+constexpr std::array kClipboard = {
+    KnownVersion{.releases = "0.1.4",
+                 .sha256 = "c3c123edf5697462020b0c4fb8613657f36824d3bbb7f49d307de20b12f99f4a",
+                 .edit = {.line = "// +build freebsd linux netbsd openbsd solaris dragonfly",
+                          .replacement = "// +build freebsd linux netbsd openbsd solaris dragonfly "
+                                         "wasip1"}},
+};
+constexpr std::array kGit = {
+    KnownVersion{.releases = "5.16.0",
+                 .sha256 = "57faf32c4aff6f751c64d5996a66fd6f4886d53636b49eda0fbb0e5c60dc01dd",
+                 .edit = {.line = "var fillSystemInfo func(e *index.Entry, sys interface{})",
+                          .replacement = "var fillSystemInfo = func(*index.Entry, interface{}) "
+                                         "{}\n\nfunc isSymlinkWindowsNonAdmin(error) bool { return "
+                                         "false }"}},
+};
+constexpr std::array kPulumiChildren = {
+    KnownVersion{.releases = "3.163",
+                 .sha256 = "46d9f49d45428e9238ce5229b4a8ec01a5ebfd02af99da60a677413a6b525761",
+                 .edit = {.line = "\tcmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}",
+                          .replacement = "\tcmd.SysProcAttr = &syscall.SysProcAttr{}"}},
+};
+constexpr std::array kPulumiSignals = {
+    KnownVersion{
+        .releases = "3.163",
+        .sha256 = "ba4a44f18e14b76a26f82186876202eeee28c8c9bacfadbdd4e68b9cb317c2b8",
+        .edit = {.line = "\t\"golang.org/x/sys/unix\"", .replacement = "\tunix \"syscall\""}},
+};
+constexpr std::string_view kNoPlatform = "it does not compile for guests otherwise";
+
 constexpr std::array kChangedFiles = {
     ChangedFile{.module = kClientGo,
                 .directory = kWorkqueue,
@@ -86,8 +164,74 @@ constexpr std::array kChangedFiles = {
     ChangedFile{.module = kControllerRuntime,
                 .directory = kManagerDirectory,
                 .name = "manager.go",
-                .why = "leader election is the host's, and nobody reaches what a guest serves",
+                .why = "leader election is the host's, and so are the listeners",
                 .versions = kManager},
+    ChangedFile{.module = "github.com/muesli/termenv",
+                .directory = "",
+                .name = "termenv_other.go",
+                .why = kNoPlatform,
+                .versions = kTerminal,
+                .unknown = Unknown::LeftAlone},
+    ChangedFile{.module = "github.com/hashicorp/go-sockaddr",
+                .directory = "",
+                .name = "route_info_default.go",
+                .why = kNoPlatform,
+                .versions = kRoutes,
+                .unknown = Unknown::LeftAlone},
+    ChangedFile{.module = "github.com/sirupsen/logrus",
+                .directory = "",
+                .name = "terminal_check_notappengine.go",
+                .why = kNoPlatform,
+                .versions = kLogTerminal,
+                .unknown = Unknown::LeftAlone},
+    ChangedFile{.module = "github.com/sirupsen/logrus",
+                .directory = "",
+                .name = "terminal_check_no_terminal.go",
+                .why = kNoPlatform,
+                .versions = kLogNoTerminal,
+                .unknown = Unknown::LeftAlone},
+    ChangedFile{.module = "github.com/charmbracelet/bubbletea",
+                .directory = "",
+                .name = "tty_unix.go",
+                .why = kNoPlatform,
+                .versions = kTeaInput,
+                .unknown = Unknown::LeftAlone},
+    ChangedFile{.module = "github.com/charmbracelet/bubbletea",
+                .directory = "",
+                .name = "signals_unix.go",
+                .why = kNoPlatform,
+                .versions = kTeaSignals,
+                .unknown = Unknown::LeftAlone},
+    ChangedFile{.module = "github.com/cheggaaa/pb",
+                .directory = "",
+                .name = "pb_appengine.go",
+                .why = kNoPlatform,
+                .versions = kProgressBar,
+                .unknown = Unknown::LeftAlone},
+    ChangedFile{.module = "github.com/atotto/clipboard",
+                .directory = "",
+                .name = "clipboard_unix.go",
+                .why = kNoPlatform,
+                .versions = kClipboard,
+                .unknown = Unknown::LeftAlone},
+    ChangedFile{.module = "github.com/go-git/go-git/v5",
+                .directory = "",
+                .name = "worktree.go",
+                .why = kNoPlatform,
+                .versions = kGit,
+                .unknown = Unknown::LeftAlone},
+    ChangedFile{.module = "github.com/pulumi/pulumi/sdk/v3",
+                .directory = "go/common/util/cmdutil",
+                .name = "child_unix.go",
+                .why = kNoPlatform,
+                .versions = kPulumiChildren,
+                .unknown = Unknown::LeftAlone},
+    ChangedFile{.module = "github.com/pulumi/pulumi/sdk/v3",
+                .directory = "go/common/util/cmdutil",
+                .name = "term_unix.go",
+                .why = kNoPlatform,
+                .versions = kPulumiSignals,
+                .unknown = Unknown::LeftAlone},
 };
 
 constexpr std::array kStandardFiles = {
@@ -124,6 +268,10 @@ Change change_of(Edited edited, std::string file, std::string_view why, const Ed
 
 }  // namespace
 
+std::string ChangedFile::import_path() const {
+  return directory.empty() ? std::string(module) : fmt::format("{}/{}", module, directory);
+}
+
 std::span<const ChangedFile> changed_files() {
   return kChangedFiles;
 }
@@ -133,7 +281,8 @@ std::string_view known_releases() {
 }
 
 Result<Change> change(const ChangedFile& file, std::string_view version, std::string_view text) {
-  std::string name = fmt::format("{} {} {}/{}", file.module, version, file.directory, file.name);
+  std::string name = fmt::format("{} {} {}{}{}", file.module, version, file.directory,
+                                 file.directory.empty() ? "" : "/", file.name);
   const std::string digest = sha256_hex(text);
   const auto known = std::ranges::find(file.versions, digest, &KnownVersion::sha256);
   if (known == file.versions.end()) {

@@ -9,6 +9,7 @@
 #include "go_build/text_edit.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,12 +26,22 @@ struct KnownVersion {
   Edit edit;
 };
 
+// What to do about a version that is not known.
+enum class Unknown : std::uint8_t {
+  Refused,    // The program would not be fit for a guest.
+  LeftAlone,  // It may compile as it is. If not, the compiler says so.
+};
+
 struct ChangedFile {
   std::string_view module;
-  std::string_view directory;  // The package's directory in the module.
+  std::string_view directory;  // The package's directory in the module; empty: the module's own.
   std::string_view name;
   std::string_view why;  // What the line would do in a guest.
   std::span<const KnownVersion> versions;
+  Unknown unknown = Unknown::Refused;
+
+  // Of the package.
+  [[nodiscard]] std::string import_path() const;
 };
 
 [[nodiscard]] std::span<const ChangedFile> changed_files();

@@ -18,6 +18,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
+using testing::StartsWith;
 
 TEST(KnownFiles, AreEachOfAnotherDigest) {
   std::set<std::string_view> digests;
@@ -59,6 +60,16 @@ TEST(KnownFiles, AreChangedWhereTheirDigestIsKnown) {
   EXPECT_THAT(other.error().message(), AllOf(HasSubstr("example.com/queue v1.1.0 util/queue.go"),
                                              HasSubstr(std::string(known_releases())),
                                              HasSubstr("hangar.GetConfigOrDie()")));
+}
+
+TEST(KnownFiles, MayBeOfAModulesOwnPackage) {
+  const ChangedFile inside{.module = "example.com/queue", .directory = "util"};
+  const ChangedFile own{.module = "example.com/queue", .directory = "", .name = "queue.go"};
+
+  EXPECT_EQ(inside.import_path(), "example.com/queue/util");
+  EXPECT_EQ(own.import_path(), "example.com/queue");
+  EXPECT_THAT(change(own, "v1.0.3", "package queue\n").error().message(),
+              StartsWith("example.com/queue v1.0.3 queue.go is"));
 }
 
 // The lines as in the files of Go 1.26.

@@ -1,6 +1,8 @@
 #include "guest/guest_process.h"
 
 #include "abi/flight/evaluation.h"
+#include "abi/kube_runtime/local_guest.h"
+#include "abi/statemachine/program.h"
 #include "base/result.h"
 #include "guest/server.h"
 #include "guest/walls.h"
@@ -22,9 +24,11 @@ int run_guest_process(const guest_protocol::ForkProcess& order, int socket, pid_
   io::Workers workers(loop, order.thread_count);
   wasm::Engine engine(loop, workers, {.proc_files = *files});
   const abi::flight::Runtime runtime(engine, nullptr, add_functions);
+  const abi::kube_runtime::Runtime guests_runtime(engine);
+  abi::statemachine::Programs programs(engine);
   if (!put_up_last_wall()) return guest_protocol::kExitWithoutWalls;
   // Exits at once: guests may be running, and the process has nothing to keep.
-  const Server server(runtime, socket, [](Server::End end) {
+  const Server server(runtime, guests_runtime, programs, socket, [](Server::End end) {
     ::_exit(end == Server::End::HostIsGone ? 0 : guest_protocol::kExitOtherProtocol);
   });
   loop.run();

@@ -15,10 +15,12 @@
 #include <limits>
 
 int main() {
+  // NOLINTBEGIN(concurrency-mt-unsafe): before any thread starts.
   // As in the host: one heap, and large buffers return to the system at once.
   ::mallopt(M_MMAP_THRESHOLD, hangar::limits::kMiB);
   ::mallopt(M_TRIM_THRESHOLD, 2 * hangar::limits::kMiB);
   ::mallopt(M_ARENA_MAX, 1);
+  // NOLINTEND(concurrency-mt-unsafe)
   // The host's descriptors close on exec; this closes any that do not. Linux 5.9.
   ::syscall(SYS_close_range, STDERR_FILENO + 1, std::numeric_limits<unsigned>::max(), 0);
   // This process ends when the host does: the kernel kills it, or, if the host ended before this

@@ -49,6 +49,11 @@ Result<> MemoryGrant::ask_for(std::uint64_t bytes) {
   return {};
 }
 
+void MemoryGrant::grant(std::uint64_t bytes) {
+  const std::scoped_lock lock(mutex_);
+  granted_bytes_ = bytes;
+}
+
 void MemoryGrant::answer(std::string refusal) {
   // notify_one() under the lock: the waiting run may destroy this object as soon as the mutex
   // is free.

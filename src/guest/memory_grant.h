@@ -25,6 +25,9 @@ class MemoryGrant {
   // Succeeds when the run may have `bytes` in all; otherwise the error is the reason. Worker.
   [[nodiscard]] Result<> reserve(std::uint64_t bytes);
 
+  // The host has granted so much before a turn. Loop thread, while the guest is not on a worker.
+  void grant(std::uint64_t bytes);
+
   // An empty `refusal` means granted. Loop thread.
   void answer(std::string refusal);
 

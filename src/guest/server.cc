@@ -3,6 +3,7 @@
 #include "abi/flight/command.h"
 #include "abi/flight/evaluation.h"
 #include "abi/flight/lookups.h"
+#include "abi/statemachine/program.h"
 #include "base/limits.h"
 #include "base/result.h"
 #include "base/time.h"
@@ -10,6 +11,7 @@
 #include "guest/memory_grant.h"
 #include "guest_protocol/frames.h"
 #include "guest_protocol/messages.h"
+#include "io/descriptor.h"
 #include "io/event.h"
 #include "io/local_message.h"
 #include "io/loop.h"
@@ -18,6 +20,7 @@
 #include "wasm/limits.h"
 #include "wasm/module.h"
 #include "wasm/native_code.h"
+#include "wasm/snapshot/sleepable_module.h"
 
 #include <sys/types.h>
 #include <unistd.h>
@@ -41,7 +44,9 @@ namespace {
 
 namespace flight = abi::flight;
 namespace protocol = guest_protocol;
+namespace statemachine = abi::statemachine;
 
+static_assert(protocol::kOutputBytesMax >= limits::kFlightOutputBytesMax);
 static_assert(protocol::kErrorOutputBytesMax > limits::kFlightErrorBytesMax,
               "what is kept of stderr, with its note, fits a message");
 
@@ -52,6 +57,21 @@ constexpr int kPiecesMax = 16;
 std::optional<Duration> timeout_of(std::int64_t nanoseconds) {
   if (nanoseconds < 0) return std::nullopt;
   return std::chrono::nanoseconds(nanoseconds);
+}
+
+protocol::EndRun end_of(std::uint64_t run, statemachine::Answer answer) {
+  protocol::EndRun end{.run = run,
+                       .stderr_bytes = std::move(answer.log),
+                       .cpu_nanoseconds = static_cast<std::uint64_t>(answer.cost.cpu.count()),
+                       .memory_bytes = answer.cost.memory_bytes};
+  if (answer.text) {
+    end.stdout_bytes = *std::move(answer.text);
+  } else {
+    end.is_error = true;
+    end.kind = answer.text.error().kind();
+    end.reason = protocol::cut_reason(answer.text.error().message());
+  }
+  return end;
 }
 
 protocol::EndRun end_of(std::uint64_t run, Result<flight::Output> output) {
@@ -74,10 +94,11 @@ protocol::EndRun end_of(std::uint64_t run, Result<flight::Output> output) {
 
 // A run in progress.
 struct Server::Run {
-  Run(Server& server, const protocol::BeginRun& order)
-      : number(order.run),
-        memory(order.memory_bytes, order.memory_bytes_max + wasm::kInstanceBytes,
-               [&server, run = order.run](std::uint64_t bytes) {
+  Run(Server& server, std::uint64_t number_in, std::uint64_t memory_bytes,
+      std::uint64_t memory_bytes_max)
+      : number(number_in),
+        memory(memory_bytes, memory_bytes_max + wasm::kInstanceBytes,
+               [&server, run = number_in](std::uint64_t bytes) {
                  server.loop_.post([&server, run, bytes] {
                    server.send(protocol::AskMemory{.run = run, .bytes = bytes});
                  });
@@ -119,12 +140,15 @@ class Server::RemoteLookups final : public flight::Lookups {
   Run& run_;
 };
 
-Server::Server(const flight::Runtime& runtime, int socket, std::function<void(End)> on_end)
+Server::Server(const flight::Runtime& runtime, const abi::kube_runtime::Runtime& guests_runtime,
+               statemachine::Programs& programs, int socket, std::function<void(End)> on_end)
     : runtime_(runtime),
       loop_(runtime.engine().loop()),
       socket_(socket),
       on_end_(std::move(on_end)),
       frames_(protocol::kToGuestBytesMax),
+      live_guests_(guests_runtime, [this](const protocol::FromGuest& message) { send(message); }),
+      machines_(loop_, programs),
       read_watch_(loop_.watch(socket, io::Loop::Direction::Read, [this] { receive(); })) {}
 
 Server::~Server() {
@@ -157,18 +181,36 @@ void Server::obey(protocol::ToGuest message) {
 }
 
 void Server::obey_one(const protocol::LoadModule& order) {
-  if (descriptors_.empty()) return on_end_(End::OtherProtocol);
-  const int descriptor = descriptors_.front();
+  io::Descriptor code = take_descriptor();
+  if (!code.is_open()) return on_end_(End::OtherProtocol);
+  modules_.insert_or_assign(order.module,
+                            wasm::load_native_code(runtime_.engine(), std::move(code).release()));
+}
+
+void Server::obey_one(const protocol::LoadSleepable& order) {
+  io::Descriptor code = take_descriptor();
+  io::Descriptor image = order.obstacle.empty() ? take_descriptor() : io::Descriptor();
+  if (!code.is_open() || image.is_open() != order.obstacle.empty()) {
+    return on_end_(End::OtherProtocol);
+  }
+  live_guests_.load(order, std::move(code), std::move(image));
+}
+
+io::Descriptor Server::take_descriptor() {
+  if (descriptors_.empty()) return {};
+  io::Descriptor first(descriptors_.front());
   descriptors_.erase(descriptors_.begin());
-  modules_.insert_or_assign(order.module, wasm::load_native_code(runtime_.engine(), descriptor));
+  return first;
 }
 
 void Server::obey_one(const protocol::DropModule& order) {
   modules_.erase(order.module);
+  live_guests_.drop_module(order.module);
 }
 
 void Server::obey_one(protocol::BeginRun order) {
-  const auto run = std::make_shared<Run>(*this, order);
+  const auto run =
+      std::make_shared<Run>(*this, order.run, order.memory_bytes, order.memory_bytes_max);
   if (!runs_.emplace(order.run, run).second) return on_end_(End::OtherProtocol);
   loop_.spawn(this->run(run, std::move(order)));
 }
@@ -198,6 +240,41 @@ io::Task<void> Server::run(std::shared_ptr<Run> run, protocol::BeginRun order) {
   send(end_of(run->number, std::move(output)));
 }
 
+void Server::obey_one(protocol::LoadMachine order) {
+  Result<std::shared_ptr<const wasm::SleepableModule>> sleepable = nullptr;
+  Result<std::shared_ptr<const wasm::Module>> module = nullptr;
+  if (order.shape == protocol::MachineShape::Command) {
+    const auto found = modules_.find(order.module);
+    if (found == modules_.end()) return on_end_(End::OtherProtocol);
+    module = found->second;
+  } else {
+    const auto* const found = live_guests_.find_module(order.module);
+    if (found == nullptr) return on_end_(End::OtherProtocol);
+    sleepable = *found;
+  }
+  machines_.load(std::move(order), std::move(sleepable), std::move(module));
+}
+
+void Server::obey_one(const protocol::DropMachine& order) {
+  machines_.drop(order.machine);
+}
+
+void Server::obey_one(protocol::AskMachine order) {
+  const std::optional<std::uint64_t> memory_bytes_max = machines_.memory_bytes_max(order.machine);
+  if (!memory_bytes_max) return on_end_(End::OtherProtocol);
+  const auto run = std::make_shared<Run>(*this, order.run, order.memory_bytes, *memory_bytes_max);
+  if (!runs_.emplace(order.run, run).second) return on_end_(End::OtherProtocol);
+  loop_.spawn(ask(run, std::move(order)));
+}
+
+io::Task<void> Server::ask(std::shared_ptr<Run> run, protocol::AskMachine order) {
+  statemachine::Answer answer = co_await machines_.ask(
+      std::move(order), [run](std::uint64_t bytes) { return run->memory.reserve(bytes); },
+      run->stop.get_token());
+  runs_.erase(run->number);
+  send(end_of(run->number, std::move(answer)));
+}
+
 void Server::obey_one(protocol::Found answer) {
   const auto run = runs_.find(answer.run);
   if (run == runs_.end() || !run->second->question) return on_end_(End::OtherProtocol);
@@ -210,11 +287,13 @@ void Server::obey_one(const protocol::MemoryAnswer& answer) {
   // The run may have ended meanwhile.
   const auto run = runs_.find(answer.run);
   if (run != runs_.end()) run->second->memory.answer(answer.refusal);
+  live_guests_.answer(answer);
 }
 
 void Server::obey_one(const protocol::CancelRun& order) {
   const auto run = runs_.find(order.run);
   if (run != runs_.end()) run->second->stop.request_stop();
+  live_guests_.cancel(order.run);
 }
 
 void Server::obey_one(const protocol::Ping& /*order*/) {

@@ -4,10 +4,15 @@
 #include "abi/flight/command.h"
 #include "abi/flight/evaluation.h"
 #include "abi/flight/lookups.h"
+#include "abi/kube_runtime/local_guest.h"
+#include "abi/statemachine/program.h"
 #include "base/result.h"
+#include "guest/live_guests.h"
+#include "guest/machines.h"
 #include "guest/memory_grant.h"
 #include "guest_protocol/frames.h"
 #include "guest_protocol/messages.h"
+#include "io/descriptor.h"
 #include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
@@ -21,6 +26,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace hangar::guest {
@@ -31,7 +37,8 @@ class Server {
   // Calls `on_end` when the host is gone or sends an unknown message: the process then has nothing
   // left to do. It may call it more than once; the first call counts.
   enum class End : std::uint8_t { HostIsGone, OtherProtocol };
-  Server(const abi::flight::Runtime& runtime, int socket, std::function<void(End)> on_end);
+  Server(const abi::flight::Runtime& runtime, const abi::kube_runtime::Runtime& guests_runtime,
+         abi::statemachine::Programs& programs, int socket, std::function<void(End)> on_end);
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
   ~Server();
@@ -51,8 +58,20 @@ class Server {
   void obey_one(const guest_protocol::MemoryAnswer& answer);
   void obey_one(const guest_protocol::CancelRun& order);
   void obey_one(const guest_protocol::Ping& order);
+  void obey_one(const guest_protocol::LoadSleepable& order);
+  void obey_one(guest_protocol::LoadMachine order);
+  void obey_one(const guest_protocol::DropMachine& order);
+  void obey_one(guest_protocol::AskMachine order);
+  // The others are about long-lived guests.
+  template <class Order>
+  void obey_one(Order order) {
+    if (!live_guests_.obey(std::move(order))) on_end_(End::OtherProtocol);
+  }
+  // The next one that came along; not open: none did.
+  [[nodiscard]] io::Descriptor take_descriptor();
 
   [[nodiscard]] io::Task<void> run(std::shared_ptr<Run> run, guest_protocol::BeginRun order);
+  [[nodiscard]] io::Task<void> ask(std::shared_ptr<Run> run, guest_protocol::AskMachine order);
 
   void send(const guest_protocol::FromGuest& message);
   void flush();
@@ -66,8 +85,10 @@ class Server {
   std::vector<int> descriptors_;  // They came with messages that are not complete yet.
   std::map<std::uint64_t, Result<std::shared_ptr<const wasm::Module>>> modules_;
   std::map<std::uint64_t, std::shared_ptr<Run>> runs_;  // In progress.
-  std::deque<std::string> unsent_;                      // A part of the first may be sent already.
-  std::size_t sent_bytes_ = 0;                          // How much of the first is sent.
+  LiveGuests live_guests_;
+  Machines machines_;
+  std::deque<std::string> unsent_;  // A part of the first may be sent already.
+  std::size_t sent_bytes_ = 0;      // How much of the first is sent.
   std::unique_ptr<io::Loop::Watch> read_watch_;
   std::unique_ptr<io::Loop::Watch> write_watch_;  // Null while nothing is unsent.
 };

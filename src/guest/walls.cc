@@ -16,6 +16,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <tuple>
 #include <vector>
@@ -24,12 +25,21 @@ namespace hangar::guest {
 
 namespace {
 
-// The engine keeps a descriptor of native code besides ours; the rest is for the socket, the loop,
-// and some reserve.
-constexpr std::uint64_t kDescriptorsMax = 2 * guest_protocol::kModulesMax + 32;
+// The engine keeps a descriptor of native code besides ours, and a module that can sleep has an
+// image; a machine and a guest that is awake keep their modules when these are dropped. So more
+// than a thousand different modules may be in use at a time. All descriptors come from the host.
+constexpr std::uint64_t kDescriptorsMax = 4096;
+static_assert(3 * (guest_protocol::kModulesMax + guest_protocol::kMachinesMax) < kDescriptorsMax);
 
 // The ioctl of wasm/snapshot/written_pages.cc: _IOWR('f', 16, 96 bytes); older headers lack it.
 constexpr std::uint64_t kPagemapScan = 0xc0606610;
+
+// A process without privileges cannot raise its limit.
+std::uint64_t descriptors_max() {
+  rlimit present{};
+  if (::getrlimit(RLIMIT_NOFILE, &present) != 0) return kDescriptorsMax;
+  return std::min<std::uint64_t>(present.rlim_max, kDescriptorsMax);
+}
 
 }  // namespace
 
@@ -37,10 +47,10 @@ Result<wasm::OwnProcFiles> put_up_first_walls(pid_t zygote) {
   HANGAR_TRY(sandbox::die_with(zygote));
   sandbox::end_first_when_memory_is_short();
   // Opened first: give_up_privileges() hides the memory, and /proc of this process is then root's.
-  const wasm::OwnProcFiles files{.pagemap = ::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC),
-                                 .statm = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC)};
+  wasm::OwnProcFiles files{.pagemap = ::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC),
+                           .statm = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC)};
   HANGAR_TRY(sandbox::give_up_privileges());
-  HANGAR_TRY(sandbox::limit(RLIMIT_NOFILE, kDescriptorsMax));
+  HANGAR_TRY(sandbox::limit(RLIMIT_NOFILE, descriptors_max()));
   HANGAR_TRY(sandbox::limit(RLIMIT_FSIZE, 0));
   HANGAR_TRY(sandbox::limit(RLIMIT_MEMLOCK, 0));
   HANGAR_TRY(sandbox::limit(RLIMIT_MSGQUEUE, 0));

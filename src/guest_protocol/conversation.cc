@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <expected>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <utility>
@@ -59,12 +60,32 @@ Result<Conversation::Run*> Conversation::find(std::uint64_t run) {
   return &found->second;
 }
 
+Result<Conversation::Run*> Conversation::find(std::uint64_t run,
+                                              std::initializer_list<Work> works) {
+  Run* const found = HANGAR_TRY(find(run));
+  if (std::ranges::find(works, found->terms.work) == works.end()) {
+    return breach("a run sent what is not of its kind");
+  }
+  return found;
+}
+
+Result<> Conversation::ask(Run& run) {
+  if (std::exchange(run.is_asking, true)) return breach("a run asked for two things at a time");
+  return {};
+}
+
 Result<> Conversation::hear_question(std::uint64_t run) {
   Run* const found = HANGAR_TRY(find(run));
-  if (found->terms.contract != Contract::Flight) {
-    return breach("a converter asked for something of the cluster");
+  if (found->terms.work != Work::Flight) {
+    return breach("a run that is no flight asked for something of the cluster");
   }
-  if (std::exchange(found->is_asking, true)) return breach("a run asked for two things at a time");
+  return ask(*found);
+}
+
+Result<> Conversation::end(std::uint64_t run, const Run& ended) {
+  if (ended.is_asking) return breach("a run ended while it waited for an answer");
+  timeouts_ -= ended.terms.timeout.value_or(Duration::zero());
+  runs_.erase(run);
   return {};
 }
 
@@ -85,11 +106,64 @@ Result<> Conversation::hear_one(const AskMemory& message) {
 }
 
 Result<> Conversation::hear_one(const EndRun& message) {
-  const Run* const found = HANGAR_TRY(find(message.run));
-  if (found->is_asking) return breach("a run ended while it waited for an answer");
-  timeouts_ -= found->terms.timeout.value_or(Duration::zero());
-  runs_.erase(message.run);
+  const Run& found = *HANGAR_TRY(find(message.run, {Work::Flight, Work::Converter, Work::Machine}));
+  if (found.terms.work == Work::Machine && message.stdout_bytes.size() > kMachineAnswerBytesMax) {
+    return breach("a machine's answer is longer than it may be");
+  }
+  if (found.terms.work == Work::Machine && message.stderr_bytes.size() > kMachineLogBytesMax) {
+    return breach("a machine's output is longer than it may be");
+  }
+  return end(message.run, found);
+}
+
+Result<> Conversation::hear_one(const TurnCall& message) {
+  Run* const found = HANGAR_TRY(find(message.run, {Work::Turn}));
+  found->call_bytes += message.request.size();
+  if (++found->calls > kTurnCallsMax || found->call_bytes > kTurnCallBytesMax) {
+    return breach("a turn made more requests than a guest may have");
+  }
   return {};
+}
+
+Result<> Conversation::hear_one(const TurnAnswer& message) {
+  Run* const found = HANGAR_TRY(find(message.run, {Work::Turn}));
+  if (++found->answers > kTurnAnswersMax) return breach("a turn gave more answers than was asked");
+  return {};
+}
+
+Result<> Conversation::hear_one(const EndTurn& message) {
+  return end(message.run, *HANGAR_TRY(find(message.run, {Work::Turn})));
+}
+
+Result<> Conversation::hear_one(const AskPiece& message) {
+  Run* const found = HANGAR_TRY(find(message.run, {Work::Turn}));
+  const std::uint64_t left = found->terms.snapshot_bytes - found->piece_bytes;
+  if (left == 0) return breach("a turn asked for more of its guest than there is");
+  found->piece_bytes += std::min<std::uint64_t>(left, kPieceBytes);
+  return ask(*found);
+}
+
+Result<> Conversation::hear_one(const KeepPiece& message) {
+  Run* const found = HANGAR_TRY(find(message.run, {Work::Sleep}));
+  if (found->piece_bytes == 0) found->total_bytes = message.total_bytes;
+  if (message.total_bytes == 0 || message.total_bytes != found->total_bytes ||
+      message.total_bytes > found->terms.snapshot_bytes) {
+    return breach("a sleeping guest has another size than it may have");
+  }
+  const std::uint64_t left = found->total_bytes - found->piece_bytes;
+  if (left == 0 || message.bytes.size() != std::min<std::uint64_t>(left, kPieceBytes)) {
+    return breach("a piece of a sleeping guest has another size than it is to have");
+  }
+  found->piece_bytes += message.bytes.size();
+  return ask(*found);
+}
+
+Result<> Conversation::hear_one(const EndSleep& message) {
+  const Run& found = *HANGAR_TRY(find(message.run, {Work::Sleep}));
+  if (!message.is_error && (found.piece_bytes == 0 || found.piece_bytes < found.total_bytes)) {
+    return breach("a sleeping guest did not arrive as a whole");
+  }
+  return end(message.run, found);
 }
 
 Result<> Conversation::hear_one(const Pong& /*message*/) {

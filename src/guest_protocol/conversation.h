@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <optional>
 
@@ -21,14 +22,18 @@ inline constexpr double kMessagesPerSecondMax = 50'000;
 // A machine: it takes each message and its time, and returns whether the message breaks a rule. The
 // host ends a process that breaks one.
 //
-// The rules: the process names only runs that are in progress; each run ends once; a flight has at
-// most one open question, a converter asks nothing about the cluster; memory requests stay within
-// the run's limit. The process answers a ping, ends a run in time, and does not flood the host.
+// The rules: the process names only runs that are in progress; each run ends once, in the way of
+// its work; a run has at most one open question, and only a flight asks about the cluster; memory
+// requests stay within the run's limit; a machine's answer and output are no longer than they may
+// be; a turn makes no more calls than a guest may, and fetches its guest once; a guest that falls
+// asleep arrives in whole pieces, as large as announced. The process answers a ping, ends a run in
+// time, and does not flood the host. What a turn's calls mean is for
+// abi/kube_runtime/known_calls.h.
 class Conversation {
  public:
   // A process that has work and sends nothing for `quiet_max` gets a ping; it is ended when it does
   // not answer within `silence_max`, which is long enough even on a loaded machine. A run may take
-  // `run_grace` beyond its time-out to deliver its output of up to kFlightOutputBytesMax.
+  // `run_grace` beyond its time-out to deliver its output of up to kOutputBytesMax.
   struct Patience {
     Duration quiet_max = std::chrono::seconds(2);
     Duration silence_max = std::chrono::seconds(10);
@@ -37,17 +42,26 @@ class Conversation {
   Conversation() = default;
   explicit Conversation(Patience patience) : patience_(patience) {}
 
+  enum class Work : std::uint8_t {
+    Flight,
+    Converter,
+    Machine,  // A question to one.
+    Turn,     // Of a long-lived guest.
+    Sleep,    // It falls asleep.
+  };
   struct Terms {
-    Contract contract = Contract::Flight;
+    Work work = Work::Flight;
     std::uint64_t memory_bytes_max = 0;  // Counted as AskMemory counts.
     std::optional<Duration> timeout;
+    // Turn: the bytes of the guest, if it is asleep. Sleep: how many it may have.
+    std::uint64_t snapshot_bytes = 0;
   };
 
   // The host has started a run. `run` is a new number.
   void begin(std::uint64_t run, const Terms& terms, Instant now);
   // The host no longer wants the result: from now on the run has only the grace time left.
   void cancel(std::uint64_t run, Instant now);
-  // The host has answered a LookUp or a MapKind.
+  // The host has answered a LookUp, MapKind, AskPiece or KeepPiece.
   void answered(std::uint64_t run);
 
   // GuestFault, with a description, when the message breaks a rule.
@@ -66,15 +80,30 @@ class Conversation {
     Terms terms;
     Instant due;  // The run must have ended by then.
     bool is_asking = false;
+    std::uint64_t piece_bytes = 0;  // Of the pieces that it has fetched or handed over.
+    std::uint64_t total_bytes = 0;  // Sleep: announced with its first piece.
+    std::size_t calls = 0;
+    std::size_t call_bytes = 0;
+    std::size_t answers = 0;
   };
 
   [[nodiscard]] Result<Run*> find(std::uint64_t run);
+  // The run, if its work is one of these.
+  [[nodiscard]] Result<Run*> find(std::uint64_t run, std::initializer_list<Work> works);
   [[nodiscard]] Result<> hear_question(std::uint64_t run);
+  [[nodiscard]] static Result<> ask(Run& run);
+  [[nodiscard]] Result<> end(std::uint64_t run, const Run& ended);
   [[nodiscard]] Result<> hear_one(const LookUp& message);
   [[nodiscard]] Result<> hear_one(const MapKind& message);
   [[nodiscard]] Result<> hear_one(const AskMemory& message);
   [[nodiscard]] Result<> hear_one(const EndRun& message);
   [[nodiscard]] Result<> hear_one(const Pong& message);
+  [[nodiscard]] Result<> hear_one(const TurnCall& message);
+  [[nodiscard]] Result<> hear_one(const TurnAnswer& message);
+  [[nodiscard]] Result<> hear_one(const EndTurn& message);
+  [[nodiscard]] Result<> hear_one(const AskPiece& message);
+  [[nodiscard]] Result<> hear_one(const KeepPiece& message);
+  [[nodiscard]] Result<> hear_one(const EndSleep& message);
 
   Patience patience_;
   TokenBucket messages_{{.per_second = kMessagesPerSecondMax, .burst = kMessagesPerSecondMax}};

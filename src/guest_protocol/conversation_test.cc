@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -23,6 +24,13 @@ using Move = Conversation::Move;
 const Instant kNow = Instant() + std::chrono::hours(1);
 const Conversation::Patience kPatience;
 const Conversation::Terms kFlight{.memory_bytes_max = 100, .timeout = seconds(10)};
+
+const Conversation::Terms kTurn{.work = Conversation::Work::Turn,
+                                .memory_bytes_max = 100,
+                                .timeout = seconds(10),
+                                .snapshot_bytes = 2 * kPieceBytes + 1};
+const Conversation::Terms kSleep{
+    .work = Conversation::Work::Sleep, .timeout = seconds(10), .snapshot_bytes = 2 * kPieceBytes};
 
 class ConversationTest : public testing::Test {
  public:
@@ -80,10 +88,26 @@ TEST_F(ConversationTest, EndsNoRunThatWaitsForAnAnswer) {
 }
 
 TEST_F(ConversationTest, GivesConvertersNothingOfTheCluster) {
-  talk_.begin(1, {.contract = Contract::Converter}, kNow);
+  talk_.begin(1, {.work = Conversation::Work::Converter}, kNow);
 
-  expect_breach(LookUp{.run = 1}, "converter");
-  expect_breach(MapKind{.run = 1}, "converter");
+  expect_breach(LookUp{.run = 1}, "no flight");
+  expect_breach(MapKind{.run = 1}, "no flight");
+}
+
+TEST_F(ConversationTest, GivesMachinesNothingAndTakesNoMoreThanAnAnswer) {
+  talk_.begin(1, {.work = Conversation::Work::Machine}, kNow);
+  talk_.begin(2, {.work = Conversation::Work::Machine}, kNow);
+  talk_.begin(3, {.work = Conversation::Work::Machine}, kNow);
+
+  expect_breach(LookUp{.run = 1}, "no flight");
+  expect_breach(AskPiece{.run = 1}, "not of its kind");
+  expect_fine(EndRun{.run = 1,
+                     .stdout_bytes = std::string(kMachineAnswerBytesMax, 'x'),
+                     .stderr_bytes = std::string(kMachineLogBytesMax, 'x')});
+  expect_breach(EndRun{.run = 2, .stdout_bytes = std::string(kMachineAnswerBytesMax + 1, 'x')},
+                "answer is longer than it may be");
+  expect_breach(EndRun{.run = 3, .stderr_bytes = std::string(kMachineLogBytesMax + 1, 'x')},
+                "output is longer than it may be");
 }
 
 TEST_F(ConversationTest, HearsOfMemoryUpToTheLimitOnly) {
@@ -176,6 +200,108 @@ TEST_F(ConversationTest, GivesARunNoTimeForThoseThatHaveEnded) {
   }
 
   EXPECT_FALSE(talk_.look(kNow + 2 * seconds(10) + kPatience.run_grace).has_value());
+}
+
+TEST_F(ConversationTest, HasMessagesThatFitTheWorkOfTheRun) {
+  talk_.begin(1, kFlight, kNow);
+  talk_.begin(2, kTurn, kNow);
+  talk_.begin(3, kSleep, kNow);
+
+  expect_breach(LookUp{.run = 2}, "no flight");
+  expect_breach(MapKind{.run = 3}, "no flight");
+  expect_breach(EndRun{.run = 2}, "not of its kind");
+  expect_breach(EndTurn{.run = 1}, "not of its kind");
+  expect_breach(EndTurn{.run = 3}, "not of its kind");
+  expect_breach(EndSleep{.run = 2, .is_error = true}, "not of its kind");
+  expect_breach(TurnCall{.run = 1}, "not of its kind");
+  expect_breach(TurnAnswer{.run = 3}, "not of its kind");
+  expect_breach(AskPiece{.run = 3}, "not of its kind");
+  expect_breach(KeepPiece{.run = 2}, "not of its kind");
+  expect_fine(EndTurn{.run = 2});
+  expect_fine(EndSleep{.run = 3, .is_error = true});
+  EXPECT_EQ(talk_.under_way(), 1U);
+}
+
+TEST_F(ConversationTest, GivesATurnItsGuestOnce) {
+  talk_.begin(1, kTurn, kNow);  // Two whole pieces and a byte.
+
+  for (int piece = 0; piece < 3; ++piece) {
+    expect_fine(AskPiece{.run = 1});
+    talk_.answered(1);
+  }
+
+  expect_breach(AskPiece{.run = 1}, "more of its guest");
+}
+
+TEST_F(ConversationTest, GivesATurnOnePieceAtATime) {
+  talk_.begin(1, kTurn, kNow);
+  expect_fine(AskPiece{.run = 1});
+
+  expect_breach(AskPiece{.run = 1}, "two things");
+  expect_breach(EndTurn{.run = 1}, "waited for an answer");
+}
+
+TEST_F(ConversationTest, HasNoGuestForATurnOfOneThatIsAwake) {
+  talk_.begin(1, {.work = Conversation::Work::Turn}, kNow);
+
+  expect_breach(AskPiece{.run = 1}, "more of its guest");
+}
+
+TEST_F(ConversationTest, BoundsTheRequestsAndAnswersOfATurn) {
+  talk_.begin(1, kTurn, kNow);
+  for (std::size_t count = 0; count < kTurnCallsMax; ++count)
+    expect_fine(TurnCall{.run = 1});
+  expect_breach(TurnCall{.run = 1}, "more requests");
+
+  talk_.begin(2, kTurn, kNow);
+  const std::string largest(kRequestBytesMax, 'x');
+  for (std::size_t bytes = 0; bytes < kTurnCallBytesMax; bytes += largest.size())
+    expect_fine(TurnCall{.run = 2, .request = largest});
+  expect_breach(TurnCall{.run = 2, .request = "x"}, "more requests");
+
+  talk_.begin(3, kTurn, kNow);
+  for (std::size_t count = 0; count < kTurnAnswersMax; ++count)
+    expect_fine(TurnAnswer{.run = 3});
+  expect_breach(TurnAnswer{.run = 3}, "more answers");
+}
+
+TEST_F(ConversationTest, KeepsASleepingGuestInWholePieces) {
+  talk_.begin(1, kSleep, kNow);
+  constexpr std::uint32_t kTotal = kPieceBytes + 2;
+
+  expect_fine(KeepPiece{.run = 1, .total_bytes = kTotal, .bytes = std::string(kPieceBytes, 'x')});
+  talk_.answered(1);
+  expect_breach(EndSleep{.run = 1}, "as a whole");
+  expect_fine(KeepPiece{.run = 1, .total_bytes = kTotal, .bytes = "xy"});
+  talk_.answered(1);
+
+  expect_fine(EndSleep{.run = 1});
+}
+
+TEST_F(ConversationTest, KeepsNoSleepingGuestOfAnotherSize) {
+  const auto begin = [this](std::uint64_t run) { talk_.begin(run, kSleep, kNow); };
+  begin(1);
+  expect_breach(KeepPiece{.run = 1, .total_bytes = 0}, "another size");
+  expect_breach(EndSleep{.run = 1}, "as a whole");
+  begin(2);
+  expect_breach(KeepPiece{.run = 2,
+                          .total_bytes = static_cast<std::uint32_t>(kSleep.snapshot_bytes + 1),
+                          .bytes = std::string(kPieceBytes, 'x')},
+                "another size");
+  begin(3);
+  expect_breach(KeepPiece{.run = 3, .total_bytes = 7, .bytes = "six..."}, "a piece");
+  begin(4);
+  expect_fine(KeepPiece{.run = 4, .total_bytes = 3, .bytes = "all"});
+  talk_.answered(4);
+  expect_breach(KeepPiece{.run = 4, .total_bytes = 4, .bytes = "x"}, "another size");
+  expect_breach(KeepPiece{.run = 4, .total_bytes = 3, .bytes = ""}, "a piece");
+}
+
+TEST_F(ConversationTest, EndsNoSleepThatWaitsForAnAnswer) {
+  talk_.begin(1, kSleep, kNow);
+  expect_fine(KeepPiece{.run = 1, .total_bytes = 3, .bytes = "all"});
+
+  expect_breach(EndSleep{.run = 1}, "waited for an answer");
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 // The messages between the host and a guest process, and their encoding.
 //
 // The host sends a run with its input, and the process answers with the result. In between the
-// process may ask for what only the host has. docs/formats/guest-messages.md describes the bytes.
+// process may ask for what only the host has. A long-lived guest has a run for each of its turns,
+// and one to fall asleep. docs/formats/guest-messages.md describes the bytes.
 #pragma once
 
 #include "base/limits.h"
@@ -26,6 +27,8 @@ inline constexpr std::size_t kReasonBytesMax = 16 * limits::kKiB;
 // The largest input that a guest reads is a conversion review of a list of instances.
 inline constexpr std::size_t kStdinBytesMax = 64 * limits::kMiB;
 inline constexpr std::size_t kAnswerBytesMax = 8 * limits::kMiB;
+// What a flight prints.
+inline constexpr std::size_t kOutputBytesMax = 16 * limits::kMiB;
 // The part of stderr that is kept, and a note about what was cut.
 inline constexpr std::size_t kErrorOutputBytesMax = 65 * limits::kKiB;
 
@@ -33,7 +36,49 @@ inline constexpr std::size_t kErrorOutputBytesMax = 65 * limits::kKiB;
 // a descriptor.
 inline constexpr std::size_t kModulesMax = 32;
 
+// A file of a long-lived guest, and all of them: ConfigMaps and Secrets.
+inline constexpr std::size_t kFileBytesMax = 2 * limits::kMiB;
+inline constexpr std::size_t kFilesMax = 4096;
+inline constexpr std::size_t kPathBytesMax = 4096;
+// An answer to a long-lived guest, as the host's own limit for all that wait.
+inline constexpr std::size_t kWakeupBytesMax = 64 * limits::kMiB;
+// A request or an answer of a guest (kGuestRequestBytesMax of its contract), and how many end a
+// turn.
+inline constexpr std::size_t kRequestBytesMax = 4 * limits::kMiB;
+inline constexpr std::size_t kTurnCallsMax = 256;
+inline constexpr std::size_t kTurnAnswersMax = 8;
+// Twice what requests of a guest may have that wait: headers take up to half as much again as they
+// are counted with.
+inline constexpr std::size_t kTurnCallBytesMax = 128 * limits::kMiB;
+inline constexpr std::size_t kTurnDelaysMax = 16'384;
+inline constexpr std::size_t kTurnCancelledMax = kTurnDelaysMax + kTurnCallsMax;
+// What a guest has printed in a turn, and one line of it.
+inline constexpr std::size_t kTurnOutputBytesMax = 2 * limits::kMiB;
+inline constexpr std::size_t kLineBytesMax = 16 * limits::kKiB;
+inline constexpr std::size_t kTurnLinesMax = 65'536;
+// Sleeping guests are carried in pieces of this size; only the last one is shorter.
+inline constexpr std::size_t kPieceBytes = limits::kMiB;
+// The description of a module: each page of its image alone, at worst.
+inline constexpr std::size_t kDigestBytes = 32;
+inline constexpr std::size_t kImageRangesMax = 1'048'576;
+
+// A machine of a workflow: a JavaScript bundle has up to so many bytes, and one process holds so
+// many machines, with so many bytes of bundles together.
+inline constexpr std::size_t kBundleBytesMax = 8 * limits::kMiB;
+inline constexpr std::size_t kMachinesMax = 32;
+inline constexpr std::size_t kBundlesBytesMax = 16 * limits::kMiB;
+// What a machine is asked: its state and an event, of an object that etcd can keep; and its answer.
+inline constexpr std::size_t kQuestionBytesMax = 4 * limits::kMiB;
+inline constexpr std::size_t kMachineAnswerBytesMax = limits::kMiB;
+// The part of a machine's output that is kept, and a note about what was cut.
+inline constexpr std::size_t kMachineLogBytesMax = 17 * limits::kKiB;
+
 enum class Contract : std::uint8_t { Flight, Converter };
+// How a machine is asked, what its functions return, and what about, as the contract of state
+// machines has them (abi/statemachine/program.h).
+enum class MachineShape : std::uint8_t { HandleEvent, Command, Bundle };
+enum class MachineReturns : std::uint8_t { Nothing, Address, AddressAndSize };
+enum class MachineRequest : std::uint8_t { Start, Step, Definition, Actors, Begin };
 
 // To the guest process ---------------------------------------------------------------------------
 
@@ -79,12 +124,139 @@ struct CancelRun {
   std::uint64_t run = 0;
   friend bool operator==(const CancelRun&, const CancelRun&) = default;
 };
+// Comes with the native code, and, if guests of the module can sleep, its image: read-only.
+struct LoadSleepable {
+  struct Pages {
+    std::uint32_t first = 0;
+    std::uint32_t count = 0;
+    friend bool operator==(const Pages&, const Pages&) = default;
+  };
+  std::uint64_t module = 0;
+  std::string digest;    // Of the author's bytes: kDigestBytes.
+  std::string obstacle;  // Why its guests cannot sleep; empty: they can.
+  std::uint32_t global_count = 0;
+  bool has_start = false;
+  std::uint64_t image_number = 0;
+  std::vector<Pages> image_pages;
+  friend bool operator==(const LoadSleepable&, const LoadSleepable&) = default;
+};
+// The bounds of a long-lived guest.
+struct Bounds {
+  std::uint64_t memory_bytes_max = 0;
+  std::int64_t cpu_nanoseconds_max = 0;  // For one turn.
+  std::uint64_t output_bytes_max = 0;    // For one turn; up to kTurnOutputBytesMax.
+  friend bool operator==(const Bounds&, const Bounds&) = default;
+};
+struct File {
+  std::string path;
+  std::string content;
+  friend bool operator==(const File&, const File&) = default;
+};
+// A new guest; it starts with its first turn.
+struct MakeGuest {
+  std::uint64_t guest = 0;
+  std::uint64_t module = 0;
+  std::string tenant;
+  std::string consumer;
+  Bounds bounds;
+  std::vector<std::string> arguments;
+  std::vector<std::string> environment;
+  std::vector<File> files;
+  // For a guest that runs until it is idle.
+  std::vector<std::string> pod_environment;
+  std::vector<File> pod_files;
+  friend bool operator==(const MakeGuest&, const MakeGuest&) = default;
+};
+// A guest that has fallen asleep here or in another process. Its next turn begins with AskPiece.
+struct ResumeGuest {
+  std::uint64_t guest = 0;
+  std::uint64_t module = 0;
+  std::string tenant;
+  std::string consumer;
+  Bounds bounds;
+  std::uint32_t snapshot_bytes = 0;
+  friend bool operator==(const ResumeGuest&, const ResumeGuest&) = default;
+};
+// For the guest's next turn, in order.
+struct HandWakeup {
+  std::uint64_t guest = 0;
+  std::uint64_t id = 0;
+  bool finished = false;
+  bool is_null = false;
+  std::string bytes;
+  friend bool operator==(const HandWakeup&, const HandWakeup&) = default;
+};
+struct BeginTurn {
+  std::uint64_t run = 0;
+  std::uint64_t guest = 0;
+  std::vector<std::uint64_t> forgotten;  // Earlier requests for whose answers nobody waits.
+  std::uint32_t inbound_count = 0;  // Requests into the guest among its wakeups, by their new ids.
+  std::uint64_t memory_bytes = 0;   // Reserved for the guest already; it asks for more.
+  friend bool operator==(const BeginTurn&, const BeginTurn&) = default;
+};
+struct SleepGuest {
+  std::uint64_t run = 0;
+  std::uint64_t guest = 0;
+  friend bool operator==(const SleepGuest&, const SleepGuest&) = default;
+};
+// The guest has no run, and gets no further one here.
+struct DropGuest {
+  std::uint64_t guest = 0;
+  friend bool operator==(const DropGuest&, const DropGuest&) = default;
+};
+// Answers AskPiece.
+struct Piece {
+  std::uint64_t run = 0;
+  std::string bytes;
+  friend bool operator==(const Piece&, const Piece&) = default;
+};
+// Answers KeepPiece: the reason for a refusal, or empty when it is stored.
+struct Kept {
+  std::uint64_t run = 0;
+  std::string refusal;
+  friend bool operator==(const Kept&, const Kept&) = default;
+};
+// Of a module that was handed over: with LoadSleepable, or, for a command, with LoadModule.
+struct LoadMachine {
+  std::uint64_t machine = 0;
+  std::uint64_t module = 0;
+  MachineShape shape = MachineShape::Bundle;
+  std::string bundle;
+  std::string function;
+  std::string allocator;
+  MachineReturns returns = MachineReturns::Address;
+  bool has_initialize = false;
+  bool has_initial_state = false;
+  MachineReturns initial_state = MachineReturns::Address;
+  std::int64_t cpu_nanoseconds_max = 0;  // For one question.
+  std::uint64_t memory_bytes_max = 0;
+  friend bool operator==(const LoadMachine&, const LoadMachine&) = default;
+};
+// No further question to it begins.
+struct DropMachine {
+  std::uint64_t machine = 0;
+  friend bool operator==(const DropMachine&, const DropMachine&) = default;
+};
+// A question to a machine. It is a run, which ends with EndRun: the answer is its stdout.
+struct AskMachine {
+  std::uint64_t run = 0;
+  std::uint64_t machine = 0;
+  MachineRequest request = MachineRequest::Step;
+  std::string first;
+  std::string second;
+  std::string tenant;
+  std::string consumer;
+  std::uint64_t memory_bytes = 0;  // Reserved for the run already; it asks for more.
+  friend bool operator==(const AskMachine&, const AskMachine&) = default;
+};
 struct Ping {
   friend bool operator==(const Ping&, const Ping&) = default;
 };
 
 using ToGuest =
-    std::variant<LoadModule, DropModule, BeginRun, Found, MemoryAnswer, CancelRun, Ping>;
+    std::variant<LoadModule, DropModule, BeginRun, Found, MemoryAnswer, CancelRun, Ping,
+                 LoadSleepable, MakeGuest, ResumeGuest, HandWakeup, BeginTurn, SleepGuest,
+                 DropGuest, Piece, Kept, LoadMachine, DropMachine, AskMachine>;
 
 // From the guest process -------------------------------------------------------------------------
 
@@ -120,18 +292,86 @@ struct EndRun {
   std::uint64_t memory_bytes = 0;
   friend bool operator==(const EndRun&, const EndRun&) = default;
 };
+// A request that the guest has made in its turn, in the encoding of its contract.
+struct TurnCall {
+  std::uint64_t run = 0;
+  std::uint64_t id = 0;
+  bool is_stream = false;
+  std::string request;
+  friend bool operator==(const TurnCall&, const TurnCall&) = default;
+};
+// The guest's answer to a request that was handed in, in the encoding of its contract.
+struct TurnAnswer {
+  std::uint64_t run = 0;
+  std::uint64_t id = 0;
+  std::string answer;
+  friend bool operator==(const TurnAnswer&, const TurnAnswer&) = default;
+};
+// After the calls and answers of the turn.
+struct EndTurn {
+  struct Delay {
+    std::uint64_t id = 0;
+    std::uint64_t milliseconds = 0;
+    friend bool operator==(const Delay&, const Delay&) = default;
+  };
+  struct Line {
+    bool is_stderr = false;
+    std::string text;
+    friend bool operator==(const Line&, const Line&) = default;
+  };
+  std::uint64_t run = 0;
+  bool is_error = false;  // The guest is gone, as after an exit.
+  ErrorKind kind = ErrorKind::GuestFault;
+  std::string reason;
+  bool has_exited = false;
+  std::uint32_t exit_code = 0;
+  std::vector<Delay> delays;
+  std::vector<std::uint64_t> cancelled;
+  bool serves_metrics = false;
+  std::uint64_t metrics_id = 0;
+  bool serves_webhooks = false;
+  std::uint64_t webhooks_id = 0;
+  std::uint64_t next_id = 0;  // Ids from here on are new.
+  std::vector<Line> output;
+  std::uint64_t output_dropped_bytes = 0;
+  std::uint64_t resume_nanoseconds = 0;
+  std::uint64_t cpu_nanoseconds = 0;
+  std::uint64_t resident_bytes = 0;
+  friend bool operator==(const EndTurn&, const EndTurn&) = default;
+};
+// The guest of this turn is asleep: asks for the next piece of it.
+struct AskPiece {
+  std::uint64_t run = 0;
+  friend bool operator==(const AskPiece&, const AskPiece&) = default;
+};
+// The next piece of a guest that falls asleep, of `total_bytes`.
+struct KeepPiece {
+  std::uint64_t run = 0;
+  std::uint32_t total_bytes = 0;
+  std::string bytes;
+  friend bool operator==(const KeepPiece&, const KeepPiece&) = default;
+};
+// After an error the guest is still here.
+struct EndSleep {
+  std::uint64_t run = 0;
+  bool is_error = false;
+  std::string reason;
+  std::uint64_t memory_bytes = 0;  // Of the guest once it is resumed.
+  friend bool operator==(const EndSleep&, const EndSleep&) = default;
+};
 struct Pong {
   friend bool operator==(const Pong&, const Pong&) = default;
 };
 
-using FromGuest = std::variant<LookUp, MapKind, AskMemory, EndRun, Pong>;
+using FromGuest = std::variant<LookUp, MapKind, AskMemory, EndRun, Pong, TurnCall, TurnAnswer,
+                               EndTurn, AskPiece, KeepPiece, EndSleep>;
 
 // The header of a message: four bytes for the length of its payload, one for its type.
 inline constexpr std::size_t kFrameHeaderBytes = 5;
 // The largest payload in each direction.
 inline constexpr std::size_t kToGuestBytesMax = kStdinBytesMax + 2 * kTextBytesMax + limits::kMiB;
 inline constexpr std::size_t kFromGuestBytesMax =
-    limits::kFlightOutputBytesMax + kErrorOutputBytesMax + kReasonBytesMax + limits::kKiB;
+    kOutputBytesMax + kErrorOutputBytesMax + kReasonBytesMax + limits::kKiB;
 
 // Includes the header. Whoever makes a message keeps its texts within their bounds.
 [[nodiscard]] std::string encode(const ToGuest& message);

@@ -1,6 +1,5 @@
 #include "guest_protocol/messages.h"
 
-#include "base/limits.h"
 #include "base/result.h"
 #include "guest_protocol/frames.h"
 #include "guest_protocol/zygote_messages.h"
@@ -39,6 +38,56 @@ const std::vector<ToGuest> kToGuest = {
     MemoryAnswer{.run = 1, .refusal = "the host has no more"},
     CancelRun{.run = 1},
     Ping{},
+    LoadSleepable{.module = 7,
+                  .digest = std::string(kDigestBytes, 'd'),
+                  .obstacle = "writes to a table",
+                  .global_count = 2,
+                  .has_start = true,
+                  .image_number = 3,
+                  .image_pages = {{.first = 1, .count = 2}, {.first = 9, .count = 1}}},
+    MakeGuest{.guest = 5,
+              .module = 7,
+              .tenant = "team",
+              .consumer = "operator/mirror",
+              .bounds = {.memory_bytes_max = 1, .cpu_nanoseconds_max = 2, .output_bytes_max = 3},
+              .arguments = {"mirror"},
+              .environment = {"A=b"},
+              .files = {{.path = "/key", .content = "value"}},
+              .pod_environment = {"C=d"},
+              .pod_files = {{.path = "/token", .content = ""}}},
+    ResumeGuest{.guest = 5,
+                .module = 7,
+                .tenant = "team",
+                .consumer = "operator/mirror",
+                .bounds = {.memory_bytes_max = 1},
+                .snapshot_bytes = 4},
+    HandWakeup{.guest = 5, .id = 1, .finished = true, .is_null = true, .bytes = "x"},
+    BeginTurn{.run = 1, .guest = 5, .forgotten = {3}, .inbound_count = 1, .memory_bytes = 64},
+    SleepGuest{.run = 1, .guest = 5},
+    DropGuest{.guest = 5},
+    Piece{.run = 1, .bytes = "piece"},
+    Kept{.run = 1, .refusal = "the disk is full"},
+    LoadMachine{.machine = 4,
+                .module = 7,
+                .shape = MachineShape::HandleEvent,
+                .bundle = "code",
+                .function = "_start",
+                .allocator = "malloc",
+                .returns = MachineReturns::AddressAndSize,
+                .has_initialize = true,
+                .has_initial_state = true,
+                .initial_state = MachineReturns::Nothing,
+                .cpu_nanoseconds_max = 2,
+                .memory_bytes_max = 3},
+    DropMachine{.machine = 4},
+    AskMachine{.run = 1,
+               .machine = 4,
+               .request = MachineRequest::Begin,
+               .first = "{}",
+               .second = "[]",
+               .tenant = "team",
+               .consumer = "workflow/web",
+               .memory_bytes = 64},
 };
 
 const std::vector<FromGuest> kFromGuest = {
@@ -55,10 +104,33 @@ const std::vector<FromGuest> kFromGuest = {
            .cpu_nanoseconds = 5,
            .memory_bytes = 6},
     Pong{},
+    TurnCall{.run = 1, .id = 2, .is_stream = true, .request = "request"},
+    TurnAnswer{.run = 1, .id = 2, .answer = "answer"},
+    EndTurn{.run = 1,
+            .is_error = true,
+            .kind = ErrorKind::LimitExceeded,
+            .reason = "because",
+            .has_exited = true,
+            .exit_code = 3,
+            .delays = {{.id = 4, .milliseconds = 5}, {.id = 6, .milliseconds = 7}},
+            .cancelled = {1, 2},
+            .serves_metrics = true,
+            .metrics_id = 8,
+            .serves_webhooks = true,
+            .webhooks_id = 9,
+            .next_id = 9,
+            .output = {{.is_stderr = true, .text = "line"}, {.is_stderr = false, .text = ""}},
+            .output_dropped_bytes = 10,
+            .resume_nanoseconds = 11,
+            .cpu_nanoseconds = 12,
+            .resident_bytes = 13},
+    AskPiece{.run = 1},
+    KeepPiece{.run = 1, .total_bytes = 5, .bytes = "piece"},
+    EndSleep{.run = 1, .is_error = true, .reason = "because", .memory_bytes = 6},
 };
 
 const EndRun kLargest{.reason = std::string(kReasonBytesMax, 'r'),
-                      .stdout_bytes = std::string(limits::kFlightOutputBytesMax, 'o'),
+                      .stdout_bytes = std::string(kOutputBytesMax, 'o'),
                       .stderr_bytes = std::string(kErrorOutputBytesMax, 'e')};
 
 Result<FromGuest> decode_whole(std::string_view bytes) {
@@ -133,8 +205,40 @@ TEST(GuestMessages, HaveTextsUpToTheirBoundsAndNotBeyond) {
   EXPECT_FALSE(decode_whole(encode(FromGuest(longer))).has_value());
 }
 
+TEST(GuestMessages, HaveListsUpToTheirBoundsAndNotBeyond) {
+  EndTurn largest{.delays = std::vector<EndTurn::Delay>(kTurnDelaysMax),
+                  .cancelled = std::vector<std::uint64_t>(kTurnCancelledMax),
+                  .output = std::vector<EndTurn::Line>(kTurnLinesMax)};
+  EXPECT_TRUE(decode_whole(encode(FromGuest(largest))).has_value());
+  EndTurn delays = largest;
+  delays.delays.emplace_back();
+  EXPECT_FALSE(decode_whole(encode(FromGuest(delays))).has_value());
+  EndTurn cancelled = largest;
+  cancelled.cancelled.emplace_back();
+  EXPECT_FALSE(decode_whole(encode(FromGuest(cancelled))).has_value());
+  largest.output.emplace_back();
+  EXPECT_FALSE(decode_whole(encode(FromGuest(largest))).has_value());
+}
+
 TEST(GuestMessages, FitTheFramesOfTheirDirection) {
+  const EndTurn turn{
+      .reason = std::string(kReasonBytesMax, 'r'),
+      .delays = std::vector<EndTurn::Delay>(kTurnDelaysMax),
+      .cancelled = std::vector<std::uint64_t>(kTurnCancelledMax),
+      .output = std::vector<EndTurn::Line>(
+          kTurnLinesMax,
+          {.is_stderr = false, .text = std::string(kTurnOutputBytesMax / kTurnLinesMax, 'x')})};
+  EXPECT_LE(encode(FromGuest(turn)).size() - kFrameHeaderBytes, kFromGuestBytesMax);
+  const TurnCall call{.request = std::string(kRequestBytesMax, 'x')};
+  EXPECT_LE(encode(FromGuest(call)).size() - kFrameHeaderBytes, kFromGuestBytesMax);
+  const HandWakeup wakeup{.bytes = std::string(kWakeupBytesMax, 'x')};
+  EXPECT_LE(encode(ToGuest(wakeup)).size() - kFrameHeaderBytes, kToGuestBytesMax);
   EXPECT_LE(encode(FromGuest(kLargest)).size() - kFrameHeaderBytes, kFromGuestBytesMax);
+  const AskMachine question{.first = std::string(kQuestionBytesMax, 'x'),
+                            .second = std::string(kQuestionBytesMax, 'x')};
+  EXPECT_LE(encode(ToGuest(question)).size() - kFrameHeaderBytes, kToGuestBytesMax);
+  const LoadMachine machine{.bundle = std::string(kBundleBytesMax, 'x')};
+  EXPECT_LE(encode(ToGuest(machine)).size() - kFrameHeaderBytes, kToGuestBytesMax);
   const BeginRun largest{.arguments = {std::string(kTextBytesMax, 'a')},
                          .environment = {std::string(kTextBytesMax, 'e')},
                          .stdin_bytes = std::string(kStdinBytesMax, 's')};

@@ -8,6 +8,7 @@
 #include "host/node_settings.h"
 #include "host/recording.h"
 #include "host/seeing.h"
+#include "host/tracing.h"
 #include "host/webhook_settings.h"
 #include "http/address_policy.h"
 #include "json/value.h"
@@ -27,6 +28,7 @@
 #include <filesystem>
 #include <functional>
 #include <iterator>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -118,8 +120,9 @@ Result<Choice> choose(const Choices<Choice>& choices, std::string_view text) {
               fmt::format("\"{}\" is not one of {}", text, fmt::join(names, ", ")));
 }
 
-template <class Choice>
-Set choice_into(Choice Config::* member, Choices<Choice> choices) {
+// `Member`: Choice, or an optional one.
+template <class Choice, class Member>
+Set choice_into(Member Config::* member, Choices<Choice> choices) {
   return [member, choices = std::move(choices)](Config& config, std::string_view text) -> Result<> {
     config.*member = HANGAR_TRY(choose(choices, text));
     return {};
@@ -246,7 +249,7 @@ std::vector<Setting> general_settings() {
        .help = "YAML file that says by the beginning of module URLs which signature modules need: "
                "cosign, yoke, none or deny (default: no rules)",
        .type = "FILE",
-       .part = Part::Sources,
+       .part = Part::Policy,
        .set = text_into(&Config::module_policy)},
       {.name = "module-address-allow-list",
        .help = "comma-separated networks (10.96.0.0/12), addresses and the word private, to which "
@@ -331,8 +334,9 @@ std::vector<Setting> general_settings() {
        .set = text_into(&Config::compiler)},
       {.name = "guest-isolation",
        .help =
-           "process in which flights run: none (the host's), shared (one for all, without the "
-           "cluster credential) or namespace (one such process for each namespace) (default none)",
+           "process in which flights, operators and machines of workflows run: none (this one), "
+           "shared (one for all, without the cluster credential) or namespace (one such process "
+           "for each namespace) (default: none for a host, namespace for other commands)",
        .type = "ISOLATION",
        .part = Part::Walls,
        .set = choice_into<domains::Isolation>(&Config::guest_isolation,
@@ -345,8 +349,8 @@ std::vector<Setting> general_settings() {
        .part = Part::Walls,
        .set = text_into(&Config::guest_program)},
       {.name = "kube-api-qps",
-       .help = "maximum number of requests per second to the API server (default 0: no limit on "
-               "the host's side)",
+       .help = "maximum number of requests per second to the API server, and as many again of "
+               "watches and for admission (default 0: no limit on the host's side)",
        .type = "NUMBER",
        .part = Part::Requests,
        .set = number_into(&Config::kube_api_qps)},
@@ -379,6 +383,7 @@ const std::vector<Setting>& table() {
     std::ranges::move(webhook_settings(), std::back_inserter(all));
     std::ranges::move(recorder_settings(), std::back_inserter(all));
     std::ranges::move(seeing_settings(), std::back_inserter(all));
+    std::ranges::move(tracing_settings(), std::back_inserter(all));
     return all;
   }();
   return rows;
@@ -492,15 +497,17 @@ kube::ClientOptions client_options(const Config& config) {
 
 namespace {
 
-Result<std::filesystem::path> beside_this_program(std::string_view name, std::string_view flag) {
+// `otherwise`: what else the user may do.
+Result<std::filesystem::path> beside_this_program(std::string_view name, std::string_view flag,
+                                                  std::string_view otherwise = {}) {
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
   std::filesystem::path program = self.parent_path() / name;
   if (error || !std::filesystem::exists(program, error)) {
     return fail(ErrorKind::NotFound,
                 fmt::format("{} is missing: install it beside this program, or say where it is "
-                            "with --{}",
-                            program.string(), flag));
+                            "with --{}{}",
+                            program.string(), flag, otherwise));
   }
   return program;
 }
@@ -548,8 +555,11 @@ Result<Config> resolve(Config config) {
   if (config.compiler.empty()) {
     config.compiler = HANGAR_TRY(beside_this_program("hangar-compile", "compiler"));
   }
+  config.guest_isolation = config.guest_isolation.value_or(domains::Isolation::None);
   if (config.guest_program.empty() && config.guest_isolation != domains::Isolation::None) {
-    config.guest_program = HANGAR_TRY(beside_this_program("hangar-guest", "guest-program"));
+    config.guest_program =
+        HANGAR_TRY(beside_this_program("hangar-guest", "guest-program",
+                                       "; with --guest-isolation=none guests run in this process"));
   }
   if (config.guest_threads == 0) {
     config.guest_threads = std::max(1U, std::thread::hardware_concurrency());
@@ -566,7 +576,13 @@ Result<Config> resolve(Config config) {
   HANGAR_TRY(check(config.nodes));
   HANGAR_TRY(check(config.webhooks));
   HANGAR_TRY(check_seeing(config));
+  HANGAR_TRY(check_tracing(config));
   return config;
+}
+
+Result<Config> resolve_for_guests(Config config) {
+  if (!config.guest_isolation) config.guest_isolation = domains::Isolation::Namespace;
+  return resolve(std::move(config));
 }
 
 }  // namespace hangar::host

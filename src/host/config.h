@@ -89,6 +89,11 @@ struct Config {
     std::string secret = "hangar-records";
   };
   Seeing seeing = {};
+  struct Traces {
+    std::string url = {};  // Empty: no traces.
+    double ratio = 0.05;
+  };
+  Traces traces = {};
   std::uint64_t operator_memory_bytes = 0;   // For the guests of all operators; zero: no budget.
   std::uint64_t guest_memory_bytes = 0;      // For all guests; zero: derived from the container.
   std::uint64_t namespace_memory_bytes = 0;  // For the guests of one; zero: half of that.
@@ -104,7 +109,8 @@ struct Config {
   std::string docker_config = {};         // A docker config.json; empty: DOCKER_CONFIG, ~/.docker.
   std::string docker_config_secret = {};  // Replaces docker_config; in the host's namespace.
   std::filesystem::path compiler = {};    // Empty: hangar-compile beside this program.
-  domains::Isolation guest_isolation = domains::Isolation::None;
+  // Nothing: none for a host, and namespace for commands (resolve_for_guests).
+  std::optional<domains::Isolation> guest_isolation = {};
   std::filesystem::path guest_program = {};  // Empty: hangar-guest beside this program.
   std::uint32_t kube_api_qps = 0;            // Zero: no limit here; the API server has its own.
   std::uint32_t kube_api_burst = 0;          // Zero: twice kube_api_qps.
@@ -125,6 +131,7 @@ enum class Part : std::uint8_t {
   Guests,    // Threads and memory of guests.
   Walls,     // Processes that guests run in.
   Sources,   // Rules for modules that resources name.
+  Policy,    // Which signatures modules need, by their URLs.
   Features,
   Place,  // The namespace of the Lease and of Jobs.
   Pod,
@@ -136,6 +143,7 @@ enum class Part : std::uint8_t {
   Recorder,  // Limits of records.
   Records,   // Directory of records.
   Seeing,    // The server that shows records.
+  Traces,
 };
 
 struct Setting {
@@ -170,8 +178,12 @@ struct Setting {
 // pod or kubeconfig, or empty.
 [[nodiscard]] std::string lease_namespace(const Config& config, std::string_view own);
 
-// Fills in defaults that depend on the machine: directories, programs, the number of threads.
-// NotFound when a required program is missing; InvalidInput for values that contradict each other.
+// Fills in defaults that depend on the machine: directories, programs, the number of threads; and
+// the isolation of guests, for a host. NotFound when a required program is missing; InvalidInput
+// for values that contradict each other.
 [[nodiscard]] Result<Config> resolve(Config config);
+// The same for a command that runs guests: they have guest processes unless a setting says
+// otherwise.
+[[nodiscard]] Result<Config> resolve_for_guests(Config config);
 
 }  // namespace hangar::host

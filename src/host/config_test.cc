@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/result.h"
+#include "domains/guest_processes.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -100,6 +101,27 @@ TEST(Config, SaysWhichSettingIsWrongAndWhatWouldBeRight) {
     ASSERT_FALSE(applied.has_value()) << row.text;
     EXPECT_EQ(applied.error().kind(), ErrorKind::InvalidInput);
     EXPECT_EQ(applied.error().message(), row.message);
+  }
+}
+
+TEST(Config, GivesGuestsOfCommandsAProcessUnlessASettingSaysOtherwise) {
+  const auto isolation = [](auto resolved_by, std::string_view settings) {
+    Config config{.module_cache_dir = "/tmp", .compiler = "/bin/true"};
+    config.guest_program = "/bin/true";
+    EXPECT_TRUE(apply_file(config, settings));
+    const Result<Config> resolved = resolved_by(std::move(config));
+    EXPECT_TRUE(resolved) << resolved.error().message();
+    return resolved->guest_isolation;
+  };
+  constexpr std::string_view kNothing = "logLevel: info\n";
+
+  EXPECT_EQ(isolation(resolve, kNothing), domains::Isolation::None);
+  EXPECT_EQ(isolation(resolve_for_guests, kNothing), domains::Isolation::Namespace);
+  for (const auto& [text, chosen] :
+       {std::pair("guestIsolation: none\n", domains::Isolation::None),
+        std::pair("guestIsolation: shared\n", domains::Isolation::Shared)}) {
+    EXPECT_EQ(isolation(resolve, text), chosen);
+    EXPECT_EQ(isolation(resolve_for_guests, text), chosen);
   }
 }
 

@@ -19,13 +19,17 @@ namespace hangar::host {
 
 namespace {
 
-// A process for all flights has as many threads as the host. If each namespace has a process, each
+// A process for all guests has as many threads as the host. If each namespace has a process, each
 // has its own threads, which count for the container's limit of processes: 32 processes with a
 // thread for each of 64 cores would have 2,000.
 constexpr std::uint32_t kThreadsOfOneOfManyMax = 8;
 
+domains::Isolation isolation_of(const Config& config) {
+  return config.guest_isolation.value_or(domains::Isolation::None);
+}
+
 std::uint32_t threads_of_each(const Config& config) {
-  return config.guest_isolation == domains::Isolation::Namespace
+  return isolation_of(config) == domains::Isolation::Namespace
              ? std::min(config.guest_threads, kThreadsOfOneOfManyMax)
              : config.guest_threads;
 }
@@ -34,26 +38,33 @@ std::uint32_t threads_of_each(const Config& config) {
 
 Result<std::optional<domains::ZygoteProcess>> start_zygote(const Config& config) {
   std::optional<domains::ZygoteProcess> zygote;
-  const bool has_flights = config.has(Feature::Airways) || config.has(Feature::Flights);
-  if (config.guest_isolation != domains::Isolation::None && has_flights) {
+  if (isolation_of(config) != domains::Isolation::None) {
     zygote.emplace(HANGAR_TRY(domains::ZygoteProcess::start(config.guest_program)));
   }
   return zygote;
 }
 
+Result<std::optional<domains::ZygoteProcess>> start_host_zygote(const Config& config) {
+  const bool has_guests = config.has(Feature::Airways) || config.has(Feature::Flights) ||
+                          config.has(Feature::Operators) || config.has(Feature::Workflows);
+  if (!has_guests) return std::nullopt;
+  return start_zygote(config);
+}
+
 Result<> hide_from_guests(const Config& config) {
-  return config.guest_isolation == domains::Isolation::None ? Result<>() : sandbox::hide_memory();
+  return isolation_of(config) == domains::Isolation::None ? Result<>() : sandbox::hide_memory();
 }
 
 std::unique_ptr<domains::GuestProcesses> make_guest_processes(
     const Config& config, std::optional<domains::ZygoteProcess> zygote, wasm::Engine& engine,
-    Metrics& metrics, Log log) {
+    Metrics& metrics, Log log, domains::TellsOfWalls tells) {
   if (!zygote) return nullptr;
   return std::make_unique<domains::GuestProcesses>(
       domains::GuestProcesses::Parts{.engine = engine, .metrics = metrics, .log = std::move(log)},
       domains::GuestProcesses::Options{.program = config.guest_program,
-                                       .isolation = config.guest_isolation,
-                                       .thread_count = threads_of_each(config)},
+                                       .isolation = isolation_of(config),
+                                       .thread_count = threads_of_each(config),
+                                       .tells_of_walls = tells},
       std::move(zygote));
 }
 

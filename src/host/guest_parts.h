@@ -1,4 +1,4 @@
-// The processes that flights run in, for the host and for commands that run flights.
+// The processes that guests of all contracts run in, for the host and for commands.
 #pragma once
 
 #include "abi/flight/command.h"
@@ -15,17 +15,20 @@
 
 namespace hangar::host {
 
-// Starts the process that guest processes are forked from; nothing if none are configured or no
-// flights run. Call it before any credential is read. `config` is resolved. Unavailable.
+// Starts the process that guest processes are forked from; nothing if none are configured. Call it
+// before any credential is read. `config` is resolved. Unavailable.
 [[nodiscard]] Result<std::optional<domains::ZygoteProcess>> start_zygote(const Config& config);
+// The same for a host: nothing also if none of its features has guests.
+[[nodiscard]] Result<std::optional<domains::ZygoteProcess>> start_host_zygote(const Config& config);
 
 // If guest processes are configured, hides this process's memory from processes of the same user.
 // Call it after the engine has been created, which opens files in /proc/self. Unavailable.
 [[nodiscard]] Result<> hide_from_guests(const Config& config);
 
-// Null: flights run in this process. All references must outlive it.
+// Null: guests run in this process. All references must outlive it. `tells`: of the kernel's walls.
+// A command that ends at once does not: nobody has asked.
 [[nodiscard]] std::unique_ptr<domains::GuestProcesses> make_guest_processes(
     const Config& config, std::optional<domains::ZygoteProcess> zygote, wasm::Engine& engine,
-    Metrics& metrics, Log log);
+    Metrics& metrics, Log log, domains::TellsOfWalls tells = domains::TellsOfWalls::Yes);
 
 }  // namespace hangar::host

@@ -8,11 +8,14 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
+#include "base/seconds.h"
 #include "domains/guest_processes.h"
 #include "domains/zygote.h"
 #include "host/cluster_session.h"
 #include "host/config.h"
 #include "host/config_maps.h"
+#include "host/costs.h"
+#include "host/disk_metrics.h"
 #include "host/guest_parts.h"
 #include "host/module_supply.h"
 #include "host/module_verifier.h"
@@ -27,6 +30,7 @@
 #include "host/supervisor.h"
 #include "host/tenant_bounds.h"
 #include "host/tenant_usage.h"
+#include "host/tracing.h"
 #include "host/verification_keys.h"
 #include "host/version.h"
 #include "host/workflow_parts.h"
@@ -43,6 +47,7 @@
 #include "kube/fence.h"
 #include "kube/object.h"
 #include "modules/docker_config.h"
+#include "modules/limits.h"
 #include "nodes/node_controller.h"
 #include "operators/operator_controller.h"
 #include "ops/metrics_text.h"
@@ -69,6 +74,7 @@
 #include <array>
 #include <chrono>
 #include <csignal>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -78,6 +84,8 @@
 
 namespace hangar::host {
 
+static_assert(limits::kFetchedBytesMax == limits::kModuleBytesMax,
+              "the engine takes what is fetched");
 static_assert(limits::kGuestCallMax < limits::kLeaseDuration,
               "a stuck guest is stopped before the leader can lose its lease over it");
 
@@ -108,14 +116,27 @@ std::optional<reconcile::LeaderElector::Options> lease_options(const Config& con
 
 admission::Webhooks::Options webhook_options(const Config& config, std::string namespace_) {
   admission::Webhooks::Options options = config.webhooks;
-  const bool has_reviews = config.has(Feature::Airways) || config.has(Feature::Flights);
-  if (!has_reviews) options.bind_address.clear();  // No feature needs them.
+  options.has_reviews = config.has(Feature::Airways) || config.has(Feature::Flights);
+  const bool is_needed = options.has_reviews || config.has(Feature::Operators);
+  if (!is_needed) options.bind_address.clear();
+  if (!config.has(Feature::Operators)) options.leader = {};
   options.namespace_ = std::move(namespace_);
   return options;
 }
 
 kube::ClientOptions fenced(kube::ClientOptions options, std::shared_ptr<const kube::Fence> fence) {
   options.fence = std::move(fence);
+  return options;
+}
+
+kube::ClientOptions apart(kube::ClientOptions options) {
+  options.has_own_connections = true;
+  return options;
+}
+
+kube::ClientOptions kube_options(const Config& config, io::Workers& readers) {
+  kube::ClientOptions options = client_options(config);
+  options.readers = &readers;
   return options;
 }
 
@@ -149,6 +170,16 @@ modules::Sources verified(modules::Sources sources, modules::Verifier* verifier)
   return sources;
 }
 
+// Reads of `workers` end with the supervisor, which answers scrapes.
+void add_worker_metrics(Metrics& metrics, const io::Workers& workers, std::string_view pool) {
+  for (std::size_t thread = 0; thread < workers.thread_count(); ++thread) {
+    metrics.counter_read("hangar_worker_busy_seconds_total",
+                         "How long a worker thread has worked, in seconds.",
+                         [&workers, thread] { return in_seconds(workers.busy_time(thread)); },
+                         {{"pool", std::string(pool)}, {"worker", std::to_string(thread)}});
+  }
+}
+
 }  // namespace
 
 // Built in the order of the members, destroyed in reverse.
@@ -175,13 +206,20 @@ struct Host::Parts {
   // Before any thread is started: all threads inherit that the signals are blocked.
   io::Signals signals;
   io::Workers workers;
+  // Reads long lists and events. Guests' turns, which take seconds, are the others' work.
+  io::Workers readers;
   http::Client http;
 
   // Open while this process leads. Null without a Lease.
   const std::shared_ptr<kube::Fence> fence;
   std::shared_ptr<kube::Credentials> credentials;
+  // Whatever waits for an answer of the API server and is bounded in number: reconciles with their
+  // deletions, requests of guests. Watches, which are open for long and may be many, have other
+  // connections, and so has admission: none can use up those of another.
   kube::Client client;
-  // The same without the fence, for the work of every replica.
+  kube::Client watch_client;   // The cache's.
+  kube::Client stream_client;  // Guests' watches that the API server answers itself.
+  // Without the fence, for the work of every replica: admission.
   kube::Client replica_client;
   kube::Discovery discovery;
   kube::Cache cache;
@@ -216,7 +254,10 @@ struct Host::Parts {
   nodes::NodeController nodes;
   tenants::UsageWriter usage;
   const std::unique_ptr<Metrics::Collection> rate_metrics;
-  const std::unique_ptr<Seeing> seeing;  // Null: records are not shown.
+  const std::unique_ptr<Metrics::Collection> disk_metrics;
+  const std::unique_ptr<Costs> costs;      // Null with the recorder.
+  const std::unique_ptr<Tracing> tracing;  // Null: no traces.
+  const std::unique_ptr<Seeing> seeing;    // Null: records are not shown.
   Supervisor supervisor;
   StartupPages startup_pages{loop};
 
@@ -233,14 +274,20 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                 end();
               }),
       workers(loop, config.guest_threads),
+      readers(loop, 1),
       http(loop),
       fence(config.leader_elect ? std::make_shared<kube::Fence>() : nullptr),
       credentials(std::make_shared<kube::Credentials>(loop, opened.login, log.named("kube"))),
       client(loop, http, credentials, metrics, log.named("kube"),
-             fenced(client_options(config), fence)),
-      replica_client(loop, http, credentials, metrics, log.named("kube"), client_options(config)),
+             fenced(kube_options(config, readers), fence)),
+      watch_client(loop, http, credentials, metrics, log.named("kube"),
+                   apart(kube_options(config, readers))),
+      stream_client(loop, http, credentials, metrics, log.named("kube"),
+                    apart(fenced(kube_options(config, readers), fence))),
+      replica_client(loop, http, credentials, metrics, log.named("kube"),
+                     apart(kube_options(config, readers))),
       discovery(client),
-      cache(loop, client, metrics, log.named("kube")),
+      cache(loop, watch_client, metrics, log.named("kube")),
       policies({.loop = loop, .cache = cache, .metrics = metrics, .log = log.named("tenants")}),
       config_maps(client),
       supply(std::move(opened.modules), config, loop, workers, http, &config_maps,
@@ -256,9 +303,10 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                       .index_file = config.module_cache_dir / "flights.json"}),
       operator_parts(
           std::move(opened.operators), config, loop, http,
-          [this](const std::string& name) { return policies.rules_of(name); }, client, cache,
-          discovery, supply, operators::RunOnce::Refused, metrics, log),
-      machine_parts(config, supply),
+          [this](const std::string& name) { return policies.rules_of(name); }, client,
+          stream_client, cache, discovery, supply, guest_processes.get(),
+          operators::RunOnce::Refused, metrics, log),
+      machine_parts(config, supply, guest_processes.get()),
       output(loop, output::LogFiles(log_directory(config)), log.named("output")),
       recorder(make_recorder(config, loop, metrics, log.named("recorder"))),
       acting(client),
@@ -314,7 +362,6 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                                        supply.fetcher.use_credentials(std::move(found));
                                      })),
       webhooks({.loop = loop,
-                .workers = workers,
                 .client = replica_client,
                 .leader = client,
                 .cache = cache,
@@ -344,9 +391,11 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                  .gateway = operator_parts.gateway,
                  .outbound = operator_parts.outbound,
                  .modules = operator_parts.modules,
-                 .runtime = operator_parts.runtime,
-                 .snapshots = *operator_parts.snapshots,
+                 .engine = supply.engine,
+                 .guests = operator_parts.guests(),
+                 .snapshots = operator_parts.snapshots.get(),
                  .policies = policies,
+                 .webhooks = webhooks,
                  .output = output,
                  .recorder = recorder.get(),
                  .pod = config.pod,
@@ -366,6 +415,7 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                        {.policies = policies,
                         .memory = supply.memory,
                         .disk = operator_parts.snapshots->accounts(),
+                        .module_disk = supply.disk,
                         .rates = supply.rates,
                         .gateway = operator_parts.gateway,
                         .fetcher = supply.fetcher,
@@ -378,6 +428,18 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                  },
              .log = log.named("tenants")}),
       rate_metrics(collect_rates(metrics, supply.rates)),
+      disk_metrics(collect_disk(metrics, supply.disk)),
+      costs(recorder == nullptr ? nullptr
+                                : std::make_unique<Costs>(
+                                      Costs::Sources{.loop = loop,
+                                                     .rates = supply.rates,
+                                                     .memory = supply.memory,
+                                                     .disk = operator_parts.snapshots->accounts(),
+                                                     .cache = cache,
+                                                     .gateway = operator_parts.gateway,
+                                                     .operators = operators},
+                                      *recorder, metrics)),
+      tracing(Tracing::make(config, recorder.get(), loop, http, metrics, log.named("traces"))),
       seeing(Seeing::make(config, {.main = loop,
                                    .login = opened.login,
                                    .metrics = metrics,
@@ -391,6 +453,7 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                                          all.push_back(workflows::workflow_resource());
                                          return all;
                                        },
+                                   .cost = [this] { return costs->now(); },
                                    .watches =
                                        [this](std::string_view user) {
                                          return open_watches(operator_parts.gateway, user);
@@ -403,9 +466,12 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                   .fence = fence,
                   .dead_after = kLeasesUntilDead * config.lease_duration}) {
   ops::add_process_metrics(metrics);
+  add_worker_metrics(metrics, workers, "guests");
+  add_worker_metrics(metrics, readers, "readers");
   if (verifier) verifier->on_change([this] { airways.on_verification_keys(); });
   apply_tenant_bounds(policies, {.memory = supply.memory,
                                  .disk = operator_parts.snapshots->accounts(),
+                                 .module_disk = supply.disk,
                                  .rates = supply.rates,
                                  .gateway = operator_parts.gateway,
                                  .fetcher = supply.fetcher,
@@ -418,8 +484,8 @@ void Host::Parts::on_leading() {
   log.info("leading");
   if (config.has(Feature::Airways) || config.has(Feature::Flights)) {
     airways.start();
-    webhooks.lead();
   }
+  webhooks.lead();
   if (has_tenants()) policies.start();
   if (config.has(Feature::Operators)) operators.start();
   if (config.has(Feature::Workflows)) workflows.start();
@@ -498,6 +564,7 @@ io::Task<void> Host::Parts::end_all() {
   // Stops all compilations, including those of abandoned reconciles.
   co_await supply.code_cache.stop();
   co_await output.flush();
+  if (tracing) co_await tracing->stop();
   if (recorder != nullptr) co_await recorder->flush();
   co_await events.stop();
   cache.stop();
@@ -515,7 +582,7 @@ Result<> Host::run() {
   Parts::Opened opened;
   opened.config = HANGAR_TRY(resolve(config_));
   // Before the credential is read, so that no process that is forked from it has one.
-  opened.zygote = HANGAR_TRY(start_zygote(opened.config));
+  opened.zygote = HANGAR_TRY(start_host_zygote(opened.config));
   opened.login = HANGAR_TRY(find_login(opened.config));
   opened.modules = HANGAR_TRY(ModuleFiles::open(opened.config, log_.named("modules")));
   opened.operators = HANGAR_TRY(OperatorFiles::open(opened.config));
@@ -531,10 +598,11 @@ Result<> Host::run() {
   if (parts_->verification_keys) parts_->verification_keys->start();
   if (parts_->registry_credentials) parts_->registry_credentials->start();
   if (parts_->webhooks.is_on()) {
-    parts_->webhooks.start();
     // Every replica reviews Flights against the policies.
     if (parts_->config.has(Feature::Flights)) parts_->policies.start();
     parts_->airways.start_reviews();
+    // Last: with a certificate at hand it listens at once, and then takes no more paths.
+    parts_->webhooks.start();
   }
   if (parts_->seeing) parts_->seeing->start();
   parts_->supervisor.start([parts = parts_.get()] { parts->on_leading(); });

@@ -46,7 +46,12 @@ bool is_power_of_two(std::int64_t number) {
 }  // namespace
 
 LoopWatch::LoopWatch(io::Loop& main, Metrics& metrics, Log log)
-    : main_(main), log_(std::move(log)) {
+    : main_(main),
+      log_(std::move(log)),
+      delay_(metrics.histogram("hangar_loop_delay_seconds",
+                               "How long work that another thread gives to the main loop waits for "
+                               "its turn.",
+                               turn_buckets())) {
   Histogram& turns =
       metrics.histogram("hangar_loop_turn_seconds",
                         "How long the main loop took for one turn: what holds it up holds up "
@@ -99,7 +104,10 @@ void LoopWatch::look() {
     looks_ = 0;
     if (!has_answered) return;
     ++asked_;
-    main_.post([this] { ++answered_; });
+    main_.post([this, asked_at = io::Loop::now()] {
+      delay_.observe(in_seconds(io::Loop::now() - asked_at));
+      ++answered_;
+    });
     return;
   }
   ++looks_;

@@ -38,6 +38,7 @@ class LoopWatch {
 
   io::Loop& main_;
   const Log log_;
+  Histogram& delay_;
   std::atomic<std::uint64_t> answered_ = 0;  // Number of answers, up to asked_.
 
   // Used by the thread of `watching`.

@@ -102,6 +102,21 @@ TEST_F(LoopWatchTest, TakesAnIdleLoopForNoDeadOne) {
   main_.stop();
 }
 
+TEST_F(LoopWatchTest, MeasuresHowLongTheLoopKeepsOthersWaiting) {
+  std::jthread main([&] { main_.run(); });
+  const auto observed = [this] {
+    return metrics_.histogram("hangar_loop_delay_seconds", "", {})
+        .snapshot()
+        .cumulative_counts.back();
+  };
+
+  watch_.start(watching_, std::chrono::seconds(30), [](const std::string&) {});
+  watching_.run_until([&] { return observed() > 0; });
+
+  EXPECT_GE(observed(), 1U);
+  main_.stop();
+}
+
 TEST_F(LoopWatchTest, TakesABusyLoopForNoDeadOne) {
   std::jthread main([&](const std::stop_token& stop) {
     std::function<void()> turn = [&] {

@@ -6,8 +6,11 @@
 #include "io/workers.h"
 #include "modules/module_policy.h"
 #include "schematics/keys.h"
+#include "sigstore/identity.h"
+#include "sigstore/trust_root.h"
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,16 +18,24 @@
 namespace hangar::host {
 
 struct PolicyFile {
+  // Who may sign without a key.
+  struct Keyless {
+    sigstore::TrustRoot trust_root;
+    std::vector<sigstore::Identity> identities;  // Not empty.
+  };
   struct Rule {
     std::string prefix = {};  // As modules::policy_prefix() returns it; empty for the default.
     modules::Requirement requirement = modules::Requirement::Nothing;
+    // For Cosign one of the two is set, or both: then either suffices.
     schematics::PublicKeys keys = {};
+    std::optional<Keyless> keyless = std::nullopt;
   };
   std::vector<Rule> rules;
   Rule otherwise;
 };
 
-// YAML or JSON. Keys are in the text, or in files; relative paths start at `directory`. Blocking.
+// YAML or JSON. Keys and trust roots are in the text, or in files; relative paths start at
+// `directory`. Blocking.
 // Every error names the field: InvalidInput, or that of a file with keys.
 [[nodiscard]] Result<PolicyFile> parse_module_policy(std::string_view text,
                                                      const std::filesystem::path& directory);

@@ -2,10 +2,13 @@
 
 #include "base/limits.h"
 #include "budget/accounts.h"
+#include "budget/cache_charges.h"
 #include "budget/container_memory.h"
 #include "host/module_policy.h"
 #include "io/file.h"
+#include "modules/limits.h"
 #include "modules/signature_gate.h"
+#include "wasm/limits.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -78,6 +81,15 @@ Result<ModuleFiles> ModuleFiles::open(const Config& config, const Log& log) {
 
 namespace {
 
+// What guests that run for longer leave to the flights of reviews, which end within seconds: enough
+// for one of a Go program, or for dozens of small ones.
+constexpr std::uint64_t kReviewsPart = 8;
+constexpr std::uint64_t kReviewsMemoryMax = 128 * limits::kMiB;
+
+// Half of what both caches may have, as of memory.
+constexpr std::uint64_t kNamespaceDiskMax =
+    (limits::kModuleStoreBytesMax + limits::kCodeCacheBytesMax) / 2;
+
 budget::Accounts::Limits memory_limits(const Config& config) {
   const std::uint64_t all =
       config.guest_memory_bytes > 0 ? config.guest_memory_bytes : budget::guest_memory_max();
@@ -85,7 +97,11 @@ budget::Accounts::Limits memory_limits(const Config& config) {
   // namespaces belong to one team.
   const std::uint64_t of_one =
       config.namespace_memory_bytes > 0 ? config.namespace_memory_bytes : all / 2;
-  return {.host_bytes_max = all, .tenant_bytes_max = std::min(all, of_one)};
+  return {.host_bytes_max = all,
+          .tenant_bytes_max = std::min(all, of_one),
+          .kept_bytes = config.webhooks.bind_address.empty()
+                            ? 0
+                            : std::min(all / kReviewsPart, kReviewsMemoryMax)};
 }
 
 }  // namespace
@@ -96,6 +112,7 @@ ModuleSupply::ModuleSupply(ModuleFiles files, const Config& config, io::Loop& lo
                            const Log& log_in)
     : log(log_in),
       store(std::move(files.store)),
+      disk({.namespace_bytes_max = kNamespaceDiskMax}),
       memory(memory_limits(config)),
       engine(loop, workers, {.memory = &memory, .rates = &rates}),
       fetcher({.loop = loop,
@@ -133,7 +150,9 @@ ModuleSupply::ModuleSupply(ModuleFiles files, const Config& config, io::Loop& lo
                .recheck = config.module_recheck_interval}),
       code_cache(engine, {.directory = config.module_cache_dir / "code",
                           .compile_program = config.compiler,
-                          .seal = std::move(files.code_seal)}) {
+                          .seal = std::move(files.code_seal),
+                          .charges = &disk}) {
+  store->charge_to(disk);
   fetcher.use_credentials(std::move(files.credentials));
 }
 

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "budget/accounts.h"
+#include "budget/cache_charges.h"
 #include "budget/rates.h"
 #include "host/config.h"
 #include "host/module_policy.h"
@@ -53,6 +54,7 @@ struct ModuleSupply {
 
   const Log log;
   std::unique_ptr<modules::ModuleStore> store;
+  budget::CacheCharges disk;  // Modules and compiled code, by the tenants that use them.
   budget::Accounts memory;  // For all guests, and for modules that are being fetched and compiled.
   budget::Rates rates;      // Processor time of namespaces' guests.
   wasm::Engine engine;

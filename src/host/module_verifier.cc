@@ -56,12 +56,12 @@ io::Task<Result<>> ModuleVerifier::verify(std::string sha256,
                                           std::shared_ptr<const std::string> bytes,
                                           budget::Consumer consumer, std::stop_token stop) {
   const budget::FairSlots::Slot slot =
-      HANGAR_CO_TRY(co_await slots_.acquire(std::move(consumer), {.cost = bytes->size()}, stop));
+      HANGAR_CO_TRY(co_await slots_.acquire(consumer, {.cost = bytes->size()}, stop));
   while (true) {
     // Another task may have verified the same module while this one waited for a slot.
     if (std::optional<Result<>> known = verdict(sha256)) co_return *std::move(known);
     const std::uint64_t generation = generation_;
-    const Result<> verified = co_await look(bytes, stop);
+    const Result<> verified = co_await look(bytes, consumer, stop);
     // The keys have changed meanwhile: verify again.
     if (generation != generation_) continue;
     if (!verified && verified.error().kind() != ErrorKind::InvalidInput) {
@@ -74,19 +74,19 @@ io::Task<Result<>> ModuleVerifier::verify(std::string sha256,
 }
 
 io::Task<Result<>> ModuleVerifier::look(std::shared_ptr<const std::string> bytes,
-                                        std::stop_token stop) {
+                                        budget::Consumer consumer, std::stop_token stop) {
   if (!keys_) co_return fail(ErrorKind::Unavailable, "the keys have not been read yet");
   if (keys_->size() == 0) co_return fail(ErrorKind::InvalidInput, "there is no key");
   std::vector<std::string> keys;
   for (const std::string& der : keys_->ders())
     keys.push_back(base64_encode(der));
   wasm::PrivateFile file = HANGAR_CO_TRY(co_await parts_.workers.run(
-      [directory = parts_.directory, bytes]() -> Result<wasm::PrivateFile> {
+      consumer, [directory = parts_.directory, bytes]() -> Result<wasm::PrivateFile> {
         wasm::PrivateFile made = HANGAR_TRY(wasm::PrivateFile::open(directory));
         HANGAR_TRY(made.write(0, std::as_bytes(std::span(*bytes))));
         return made;
       }));
-  co_return co_await wasm::verify(parts_.loop, parts_.workers,
+  co_return co_await wasm::verify(parts_.loop, parts_.workers, std::move(consumer),
                                   {.program = parts_.program,
                                    .input = std::move(file),
                                    .keys = std::move(keys),

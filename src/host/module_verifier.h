@@ -52,7 +52,7 @@ class ModuleVerifier final : public modules::Verifier {
 
  private:
   [[nodiscard]] io::Task<Result<>> look(std::shared_ptr<const std::string> bytes,
-                                        std::stop_token stop);
+                                        budget::Consumer consumer, std::stop_token stop);
 
   const Parts parts_;
   std::optional<schematics::PublicKeys> keys_;

@@ -3,6 +3,8 @@
 #include "base/limits.h"
 #include "budget/accounts.h"
 #include "budget/container_memory.h"
+#include "domains/guest_processes.h"
+#include "domains/remote_guests.h"
 #include "host/output_logs.h"
 #include "io/file.h"
 #include "tenants/rules.h"
@@ -55,17 +57,25 @@ std::shared_ptr<const tenants::Rules> OperatorParts::no_policies(
 
 OperatorParts::OperatorParts(OperatorFiles files, const Config& config, io::Loop& loop,
                              http::Client& http, RulesOf rules_of, const kube::Client& client,
-                             kube::Cache& cache, kube::Discovery& discovery, ModuleSupply& supply,
-                             operators::RunOnce run_once, Metrics& metrics, const Log& log)
+                             const kube::Client& streams, kube::Cache& cache,
+                             kube::Discovery& discovery, ModuleSupply& supply,
+                             domains::GuestProcesses* guest_processes, operators::RunOnce run_once,
+                             Metrics& metrics, const Log& log)
     : snapshots(std::move(files.snapshots)),
       runtime(supply.engine),
+      local_guests(runtime, *snapshots),
+      remote_guests(guest_processes == nullptr
+                        ? nullptr
+                        : std::make_unique<domains::RemoteGuests>(*guest_processes, *snapshots)),
       gateway({.loop = loop,
                .client = client,
                .cache = cache,
                .discovery = discovery,
                .metrics = metrics,
                .log = log.named("gateway"),
-               .feed_memory = feed_memory_limits()}),
+               .feed_memory = feed_memory_limits(),
+               .streams = &streams,
+               .rates = &supply.rates}),
       outbound({.loop = loop,
                 .client = http,
                 .metrics = metrics,
@@ -76,5 +86,10 @@ OperatorParts::OperatorParts(OperatorFiles files, const Config& config, io::Loop
                .runtime = runtime,
                .image_directory = snapshot_directory(config),
                .run_once = run_once}) {}
+
+abi::kube_runtime::Guests& OperatorParts::guests() {
+  if (remote_guests) return *remote_guests;
+  return local_guests;
+}
 
 }  // namespace hangar::host

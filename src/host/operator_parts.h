@@ -2,11 +2,13 @@
 // storage.
 #pragma once
 
-#include "abi/kube_runtime/guest.h"
+#include "abi/kube_runtime/local_guest.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
 #include "budget/accounts.h"
+#include "domains/guest_processes.h"
+#include "domains/remote_guests.h"
 #include "gateway/gateway.h"
 #include "host/config.h"
 #include "host/module_supply.h"
@@ -49,13 +51,20 @@ struct OperatorParts {
   [[nodiscard]] static std::shared_ptr<const tenants::Rules> no_policies(
       const std::string& namespace_name);
 
+  // `streams`: see gateway::Gateway::Parts. `guest_processes`: null, the guests live in this
+  // process.
   OperatorParts(OperatorFiles files, const Config& config, io::Loop& loop, http::Client& http,
-                RulesOf rules_of, const kube::Client& client, kube::Cache& cache,
-                kube::Discovery& discovery, ModuleSupply& supply, operators::RunOnce run_once,
+                RulesOf rules_of, const kube::Client& client, const kube::Client& streams,
+                kube::Cache& cache, kube::Discovery& discovery, ModuleSupply& supply,
+                domains::GuestProcesses* guest_processes, operators::RunOnce run_once,
                 Metrics& metrics, const Log& log);
+
+  [[nodiscard]] abi::kube_runtime::Guests& guests();
 
   std::unique_ptr<wasm::SnapshotStore> snapshots;
   abi::kube_runtime::Runtime runtime;
+  abi::kube_runtime::LocalGuests local_guests;
+  const std::unique_ptr<domains::RemoteGuests> remote_guests;  // Null: no guest processes.
   gateway::Gateway gateway;
   operators::Outbound outbound;
   operators::OperatorModules modules;

@@ -32,7 +32,8 @@ void collect(const budget::Rates& rates, Metrics::Families& families) {
       uses, [](const auto& left, const auto& right) { return left.use.total > right.use.total; });
   Metrics::Family& used = families.family(
       "hangar_guest_cpu_seconds_total",
-      "processor time of guests and of compiling modules, by namespace", Metrics::Type::Counter);
+      "processor time of guests, of compiling modules and of answers from the cache, by namespace",
+      Metrics::Type::Counter);
   Metrics::Family& braked = families.family(
       "hangar_guest_cpu_braked_seconds_total",
       "how long work of a namespace could not begin because it had used its budgets.cpu",

@@ -22,6 +22,7 @@
 #include "operators/operator_controller.h"
 #include "operators/running_operator.h"
 #include "recorder/record.h"
+#include "seeing/cost.h"
 #include "seeing/published.h"
 #include "seeing/top.h"
 #include "seeing/uses.h"
@@ -161,6 +162,7 @@ Seeing::Seeing(const Config& config, Parts parts)
                .operators = operators::operator_resource(),
                .present = [this] { return ask_main(parts_.present); },
                .guest_resources = [this] { return ask_main(parts_.guest_resources); },
+               .cost = [this] { return ask_main(parts_.cost); },
                .watches =
                    [this](std::string user) {
                      return ask_main<std::vector<seeing::Right>>(

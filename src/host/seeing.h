@@ -20,6 +20,7 @@
 #include "kube/client.h"
 #include "kube/object.h"
 #include "operators/operator_controller.h"
+#include "seeing/cost.h"
 #include "seeing/published.h"
 #include "seeing/server.h"
 #include "seeing/top.h"
@@ -62,6 +63,8 @@ class Seeing {
     std::function<std::vector<seeing::PresentGuest>()> present;
     // The resources of guests other than operators. Called on the main loop.
     std::function<std::vector<kube::Resource>()> guest_resources;
+    // What namespaces cost. Called on the main loop.
+    std::function<seeing::FoundCost()> cost;
     // The open watches of a user's guests. Called on the main loop.
     std::function<std::vector<seeing::Right>(std::string_view user)> watches;
   };

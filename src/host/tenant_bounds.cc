@@ -1,6 +1,7 @@
 #include "host/tenant_bounds.h"
 
 #include "budget/accounts.h"
+#include "budget/cache_charges.h"
 #include "budget/consumer.h"
 #include "budget/rates.h"
 #include "gateway/gateway.h"
@@ -59,10 +60,11 @@ gateway::TenantBounds gateway_bounds(const tenants::Rules& rules) {
 }  // namespace
 
 void apply_tenant_bounds(tenants::Policies& policies, const TenantBounded& bounded) {
-  policies.listen([&policies, &memory = bounded.memory,
-                   &disk = bounded.disk](const std::string& /*namespace_name*/) {
+  policies.listen([&policies, &memory = bounded.memory, &disk = bounded.disk,
+                   &module_disk = bounded.module_disk](const std::string& /*namespace_name*/) {
     memory.limit_tenants(limits_of(policies, &tenants::Rules::guest_memory_bytes));
     disk.limit_tenants(limits_of(policies, &tenants::Rules::guest_disk_bytes));
+    module_disk.limit_tenants(limits_of(policies, &tenants::Rules::module_disk_bytes));
   });
   bounded.rates.limit_tenants(
       [&policies](const budget::Tenant& tenant) -> std::optional<budget::RateLimit> {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "budget/accounts.h"
+#include "budget/cache_charges.h"
 #include "budget/rates.h"
 #include "gateway/gateway.h"
 #include "modules/fetcher.h"
@@ -14,7 +15,8 @@ namespace hangar::host {
 struct TenantBounded {
   budget::Accounts& memory;  // Memory of guests.
   budget::Accounts& disk;    // Disk space of sleeping guests.
-  budget::Rates& rates;      // Processor time.
+  budget::CacheCharges& module_disk;
+  budget::Rates& rates;  // Processor time.
   gateway::Gateway& gateway;
   modules::Fetcher& fetcher;
   output::NamespaceAllowances& output;

@@ -2,6 +2,7 @@
 
 #include "airways/air_traffic_controller.h"
 #include "budget/accounts.h"
+#include "budget/cache_charges.h"
 #include "budget/consumer.h"
 #include "gateway/gateway.h"
 #include "gateway/tenant_bounds.h"
@@ -50,6 +51,9 @@ void add_bounds(const UsageSources& sources, const std::string& namespace_name,
 
   usage.guest_memory = use_of(sources.memory, tenant, rules->guest_memory_bytes());
   usage.guest_disk = use_of(sources.disk, tenant, rules->guest_disk_bytes());
+  usage.module_disk =
+      use_of(sources.module_disk.charged_bytes(tenant),
+             sources.module_disk.options().namespace_bytes_max, rules->module_disk_bytes());
   usage.cpu =
       use_of(sources.rates.use_of(tenant, io::Loop::now()).millicores, {}, rules->cpu_millicores());
   usage.output = use_of(sources.output.bytes_per_second(namespace_name, io::Loop::now()),

@@ -3,6 +3,7 @@
 
 #include "airways/air_traffic_controller.h"
 #include "budget/accounts.h"
+#include "budget/cache_charges.h"
 #include "budget/rates.h"
 #include "gateway/gateway.h"
 #include "modules/fetcher.h"
@@ -22,7 +23,8 @@ struct UsageSources {
   const tenants::Policies& policies;
   const budget::Accounts& memory;
   const budget::Accounts& disk;  // Disk space of sleeping guests.
-  const budget::Rates& rates;    // Processor time.
+  const budget::CacheCharges& module_disk;
+  const budget::Rates& rates;  // Processor time.
   const gateway::Gateway& gateway;
   const modules::Fetcher& fetcher;
   const output::NamespaceAllowances& output;

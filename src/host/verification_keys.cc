@@ -1,6 +1,7 @@
 #include "host/verification_keys.h"
 
 #include "base/base64.h"
+#include "base/consumer.h"
 #include "base/invalid.h"
 #include "base/log.h"
 #include "base/result.h"
@@ -82,8 +83,9 @@ Result<> VerificationKeys::check() const {
 
 io::Task<void> VerificationKeys::keep_reading() {
   do {
-    take(co_await parts_.workers.run(
-        [path = options_.path] { return schematics::load_public_keys(path); }));
+    take(co_await parts_.workers.run(budget::Consumer::of_host("keys"), [path = options_.path] {
+      return schematics::load_public_keys(path);
+    }));
   } while (co_await parts_.loop.sleep(kLook, stop_.get_token()));
   ended_->set(true);
 }

@@ -68,6 +68,24 @@ std::vector<Setting> webhook_settings() {
          config.webhooks.reach = HANGAR_TRY(admission::parse_url(text));
          return {};
        }},
+      {.name = "webhook-leader-service",
+       .help = "Service without a selector through which the API server reaches the webhooks of "
+               "operators, as namespace/name or namespace/name:port; the host that leads is its "
+               "only endpoint (default: as the other webhooks, for a single host)",
+       .type = "SERVICE",
+       .part = Part::Webhooks,
+       .set = [](Config& config, std::string_view text) -> Result<> {
+         config.webhooks.leader.service = HANGAR_TRY(admission::parse_service(text));
+         return {};
+       }},
+      {.name = "webhook-leader-address",
+       .help = "IP address of this host as an endpoint of webhook-leader-service",
+       .type = "ADDRESS",
+       .part = Part::Webhooks,
+       .set = [](Config& config, std::string_view text) -> Result<> {
+         config.webhooks.leader.address = std::string(text);
+         return {};
+       }},
       {.name = "webhook-secret",
        .help = "Secret in the host's namespace with the certificate of the webhooks; hangar "
                "creates and renews it unless someone else has filled it (default hangar-webhook)",
@@ -158,6 +176,12 @@ Result<> check(const Options& options) {
     return fail(ErrorKind::InvalidInput,
                 "webhook-service and webhook-url need webhook-bind-address, the address that "
                 "serves webhooks");
+  }
+  if (options.leader.service.is_set() &&
+      (options.bind_address.empty() || options.leader.address.empty())) {
+    return fail(ErrorKind::InvalidInput,
+                "webhook-leader-service needs webhook-bind-address and webhook-leader-address, the "
+                "address at which this host is reached while it leads");
   }
   if (options.certificate.certificate.empty() != options.certificate.key.empty()) {
     return fail(ErrorKind::InvalidInput,

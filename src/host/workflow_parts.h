@@ -1,6 +1,7 @@
 // Loads the machines of workflows, with and without a cluster.
 #pragma once
 
+#include "abi/statemachine/program.h"
 #include "abi/statemachine/runtime.h"
 #include "base/result.h"
 #include "host/config.h"
@@ -19,7 +20,9 @@ namespace hangar::host {
 
 // The parts for machines that need no cluster, for the host and for commands.
 struct MachineParts {
-  MachineParts(const Config& config, ModuleSupply& supply);
+  // `elsewhere`: asks the machines outside this process; null: they are asked here. Outlives this.
+  MachineParts(const Config& config, ModuleSupply& supply,
+               abi::statemachine::ProgramRunner* elsewhere = nullptr);
 
   abi::statemachine::Runtime runtime;
   workflows::MachineModules modules;

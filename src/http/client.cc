@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "http/internal/connections.h"
 #include "http/internal/proxy.h"
 #include "http/internal/resolver.h"
 #include "http/internal/transfer.h"
@@ -67,10 +68,11 @@ class Pool {
   static int on_socket(CURL* easy, curl_socket_t socket, int what, void* self, void* socket_data);
   static int on_timeout(CURLM* multi, long timeout_ms, void* self);
   void watch(curl_socket_t socket, int what);
+  void set_connection_limit();
   void lift_connection_limit();
   void act(curl_socket_t socket, int events);
   void finish_completed();
-  void finish(TransferPtr transfer, CURLcode code);
+  void finish(const TransferPtr& transfer, CURLcode code);
   void watch_idleness(const TransferPtr& transfer);
   void watch_pace(const TransferPtr& transfer);
 
@@ -94,9 +96,7 @@ Pool::Pool(io::Loop& loop, std::weak_ptr<const Transport> transport)
   curl_multi_setopt(multi_, CURLMOPT_PIPELINING, static_cast<long>(CURLPIPE_MULTIPLEX));
   curl_multi_setopt(multi_, CURLMOPT_MAX_CONCURRENT_STREAMS, limits::kStreamsPerConnectionMax);
   curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, limits::kIdleConnectionsMax);
-  // Without this limit, once the streams of a connection are used up, libcurl would open one
-  // connection for each request that waits.
-  curl_multi_setopt(multi_, CURLMOPT_MAX_HOST_CONNECTIONS, limits::kHttp2ConnectionsMax);
+  set_connection_limit();
 }
 
 Pool::~Pool() {
@@ -115,6 +115,7 @@ void Pool::add(const TransferPtr& transfer) {
     lift_timer_ = loop_.after(Duration::zero(), [this] { lift_connection_limit(); });
   };
   active_.emplace(transfer.get(), transfer);
+  set_connection_limit();
   const CURLMcode code = curl_multi_add_handle(multi_, transfer->easy());
   HANGAR_ASSERT(code == CURLM_OK, curl_multi_strerror(code));
   watch_idleness(transfer);
@@ -159,6 +160,15 @@ void Pool::watch(curl_socket_t socket, int what) {
   set(watched.write, (what & CURL_POLL_OUT) != 0, io::Loop::Direction::Write, CURL_CSELECT_OUT);
 }
 
+// Without this limit, once the streams of a connection are used up, libcurl would open one
+// connection for each request that waits. It grows with the requests, before they need it: libcurl
+// reconsiders transfers that wait for a connection only when another one ends, and watches do not.
+void Pool::set_connection_limit() {
+  if (is_lifted_) return;
+  curl_multi_setopt(multi_, CURLMOPT_MAX_HOST_CONNECTIONS,
+                    internal::http2_connections_max(active_.size()));
+}
+
 // A server without HTTP/2 takes one request a connection, so it gets as many connections
 // as requests.
 void Pool::lift_connection_limit() {
@@ -188,11 +198,13 @@ void Pool::finish_completed() {
     const CURLcode code = message->data.result;
     void* transfer = nullptr;
     curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &transfer);
-    finish(active_.at(static_cast<Transfer*>(transfer)), code);
+    // Held here: finish() takes it out of active_.
+    const TransferPtr finished = active_.at(static_cast<Transfer*>(transfer));
+    finish(finished, code);
   }
 }
 
-void Pool::finish(TransferPtr transfer, CURLcode code) {
+void Pool::finish(const TransferPtr& transfer, CURLcode code) {
   const CURLMcode removed = curl_multi_remove_handle(multi_, transfer->easy());
   HANGAR_ASSERT(removed == CURLM_OK, curl_multi_strerror(removed));
   if (transfer->set_up_again(code)) {

@@ -949,6 +949,32 @@ TEST_F(ClientNamesTest, LooksAtTheAddressOfEachRedirectAndOfEachRequest) {
   EXPECT_EQ(send_named({.url = url, .transport = transport}).error().kind(), ErrorKind::Denied);
 }
 
+// The name server answers with an address that is allowed for the host as it is read once. Read
+// once more, the host would be 127.0.0.1.
+TEST_F(ClientNamesTest, RefusesAHostThatIsAnotherWhenItIsReadAgain) {
+  const NameServer names(
+      [](const std::string&) { return NameServer::Reply{.addresses = {"127.0.0.2"}}; });
+  use(names);
+  const std::string url = serve_echo();
+  for (const char* host : {"%2531%2532%2537.0.0.1", "%252531%252532%252537.0.0.1", "127%252e0.0.1",
+                           "%31%32%37%252e0.0.1"}) {
+    const auto direct_response =
+        send_named({.url = with_host(url, host), .transport = allowing({"127.0.0.2"})});
+    const ScriptedServer detour(answer(fmt::format(
+        "HTTP/1.1 302 Found\r\nLocation: {}\r\nContent-Length: 0\r\n\r\n", with_host(url, host))));
+    const auto redirected = send_named({.url = detour.url(),
+                                        .transport = allowing({"127.0.0.1", "127.0.0.2"}),
+                                        .redirects_max = 1});
+
+    ASSERT_FALSE(direct_response.has_value()) << host;
+    EXPECT_EQ(direct_response.error().kind(), ErrorKind::InvalidInput) << host;
+    ASSERT_FALSE(redirected.has_value()) << host;
+    EXPECT_EQ(redirected.error().kind(), ErrorKind::InvalidInput)
+        << host << ": " << redirected.error().message();
+  }
+  EXPECT_EQ(server_->connection_count(), 0U);
+}
+
 TEST_F(ClientNamesTest, LeavesAddressesToTheProxy) {
   const NameServer names([](const std::string&) { return NameServer::Reply{.code = 3}; });
   use(names);

@@ -13,6 +13,11 @@ namespace hangar::limits {
 // fit, but in practice the API server refuses to build much larger pages.
 inline constexpr std::uint64_t kResponseBytesMax = 256 * kMiB;
 
+// Headers of one response, and of one request to our own server. Larger ones are an attack or a
+// loop of cookies.
+inline constexpr std::uint64_t kHeaderBytesMax = 256 * kKiB;
+inline constexpr std::uint64_t kServerHeaderBytesMax = 64 * kKiB;
+
 // A server that does not acknowledge bytes, or answers no probe, for this long is gone. Longer than
 // the failover of a load balancer, shorter than anyone wants to act on old state.
 inline constexpr std::chrono::seconds kDeadPeerMax{30};
@@ -21,9 +26,16 @@ inline constexpr std::chrono::seconds kDeadPeerMax{30};
 // another connection.
 inline constexpr long kStreamsPerConnectionMax = 10'000;
 
-// Connections to one server that speaks HTTP/2: at 100 streams each they carry every watch and
-// request of a host, and a thousand requests at once do not cause as many handshakes.
+// Connections to one server that speaks HTTP/2, while fewer requests are open than these carry: a
+// thousand requests at once do not cause as many handshakes.
 inline constexpr long kHttp2ConnectionsMax = 16;
+
+// Where more are open, there is one connection for each so many of them: fewer than a server allows
+// (RFC 9113 recommends no fewer than 100, the default of kube-apiserver), so that there is room
+// before the last connection is full. And how many there may ever be: each is a descriptor here and
+// some 100 KiB at the server.
+inline constexpr std::size_t kStreamsExpectedPerConnection = 80;
+inline constexpr long kHttp2ConnectionsEver = 256;
 
 // Idle connections kept per Transport: a burst of HTTP/1.1 requests leaves many.
 inline constexpr long kIdleConnectionsMax = 32;

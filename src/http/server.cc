@@ -6,6 +6,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "http/client.h"
+#include "http/limits.h"
 #include "http/listen_address.h"
 #include "io/asio.h"
 #include "io/event.h"
@@ -15,8 +16,10 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/ip/address.hpp>
+#include <boost/asio/ip/network_v6.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl/context.hpp>
+#include <boost/asio/write.hpp>
 #include <boost/beast/core/bind_handler.hpp>
 #include <boost/beast/core/error.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
@@ -26,7 +29,6 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/string_body.hpp>
-#include <boost/beast/http/write.hpp>
 #include <boost/beast/ssl/ssl_stream.hpp>
 #include <boost/beast/version.hpp>
 #include <fmt/format.h>
@@ -37,16 +39,19 @@
 #include <openssl/x509.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -138,14 +143,26 @@ ClientSubject client_of(TlsStream& stream) {
           .organizations = texts_of(subject, NID_organizationName)};
 }
 
-bool is_loopback(const tcp::socket& socket) {
+// Nothing when the client is gone already.
+std::optional<asio::ip::address> peer_of(const tcp::socket& socket) {
   error_code error;
   const tcp::endpoint peer = socket.remote_endpoint(error);
-  if (error) return false;
+  if (error) return std::nullopt;
   asio::ip::address address = peer.address();
   if (address.is_v6() && address.to_v6().is_v4_mapped()) {
     address = asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
   }
+  return address;
+}
+
+// A machine with IPv6 has a network of its own to choose addresses from.
+std::string source_of(const asio::ip::address& address) {
+  if (address.is_v4()) return address.to_string();
+  constexpr unsigned short kNetworkBits = 64;
+  return asio::ip::make_network_v6(address.to_v6(), kNetworkBits).canonical().to_string();
+}
+
+bool is_loopback(const asio::ip::address& address) {
   return address == asio::ip::address(asio::ip::address_v4::loopback()) ||
          address == asio::ip::address(asio::ip::address_v6::loopback());
 }
@@ -176,6 +193,18 @@ bhttp::response<bhttp::string_body> to_message(Response response, unsigned versi
   message.content_length(response.body.size());
   if (!is_head) message.body() = std::move(response.body);
   return message;
+}
+
+// Beast's own writing is a tower of templates over each kind of stream: half of this folder's
+// compilation.
+std::string head_of(const bhttp::response<bhttp::string_body>& message) {
+  std::string head =
+      fmt::format("HTTP/{}.{} {} {}\r\n", message.version() / 10, message.version() % 10,
+                  message.result_int(), view(message.reason()));
+  for (const auto& field : message) {
+    head += fmt::format("{}: {}\r\n", view(field.name_string()), view(field.value()));
+  }
+  return head + "\r\n";
 }
 
 Response refuse(int status, std::string why) {
@@ -225,16 +254,28 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
     Writing,   // The client receives the response.
     Leaving,   // The server has ended it.
   };
+  // What the connections of one source hold together.
+  struct Source {
+    std::size_t connections = 0;
+    std::uint64_t bodies_bytes = 0;
+  };
+  using Sources = std::map<std::string, Source>;
   // What stop() and make_room() need to know about a connection while it is served.
   struct Connection {
-    Connection(Impl& server_in, PlainStream& stream_in)
-        : server(server_in), stream(stream_in), since(io::Loop::now()) {
+    Connection(Impl& server_in, PlainStream& stream_in, const asio::ip::address& peer)
+        : server(server_in),
+          stream(stream_in),
+          source(server.sources_.try_emplace(source_of(peer)).first),
+          is_from_loopback(is_loopback(peer)),
+          since(io::Loop::now()) {
+      ++source->second.connections;
       server.connections_.insert(this);
     }
     Connection(const Connection&) = delete;
     Connection& operator=(const Connection&) = delete;
     ~Connection() {
       hold(0);
+      if (--source->second.connections == 0) server.sources_.erase(source);
       server.connections_.erase(this);
       server.changed_.notify_all();
     }
@@ -246,6 +287,7 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
     // Sets how many bytes of a body it holds.
     void hold(std::uint64_t bytes) {
       server.bodies_bytes_ += bytes - body_bytes;
+      source->second.bodies_bytes += bytes - body_bytes;
       body_bytes = bytes;
     }
     void end() {
@@ -257,14 +299,17 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
 
     Impl& server;
     PlainStream& stream;
+    const Sources::iterator source;
+    const bool is_from_loopback;
     Phase phase = Phase::Idle;
     Instant since;  // When it entered its phase.
     std::uint64_t body_bytes = 0;
   };
 
   static io::Task<> accept_all(std::shared_ptr<Impl> self);
-  static io::Task<> serve(std::shared_ptr<Impl> self, tcp::socket socket);
-  static io::Task<> serve_tls(std::shared_ptr<Impl> self, tcp::socket socket);
+  static io::Task<> serve(std::shared_ptr<Impl> self, tcp::socket socket, asio::ip::address peer);
+  static io::Task<> serve_tls(std::shared_ptr<Impl> self, tcp::socket socket,
+                              asio::ip::address peer);
   template <class Stream>
   static io::Task<> serve_requests(std::shared_ptr<Impl> self, Stream& stream,
                                    Connection& connection, ClientSubject client);
@@ -272,12 +317,11 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
   io::Task<error_code> read(Stream& stream, beast::flat_buffer& buffer, Parser& parser,
                             Connection& connection);
   template <class Stream>
-  io::Task<error_code> write(Stream& stream, bhttp::response<bhttp::string_body>& message);
-  // Ends the connection that has waited longest for its client. False: all of them wait for
-  // the handler.
-  [[nodiscard]] bool make_room();
-  // Ends the connections that have been sending a body the longest until all bodies fit. False:
-  // `reader` is among them.
+  io::Task<error_code> write(Stream& stream, const bhttp::response<bhttp::string_body>& message);
+  // Whether a connection of `source` may be added: ends one that waits for its client if there are
+  // too many. False: all that could make room wait for the handler.
+  [[nodiscard]] bool make_room(const std::string& source);
+  // Ends connections that are sending a body until all bodies fit. False: `reader` is among them.
   [[nodiscard]] bool make_room_for_bodies(const Connection& reader);
 
   io::Loop& loop_;
@@ -289,6 +333,7 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
   std::uint16_t port_ = 0;
   bool stopping_ = false;
   std::set<Connection*> connections_;
+  Sources sources_;                 // Of these connections.
   std::uint64_t bodies_bytes_ = 0;  // Of all connections together.
   io::Event changed_;               // Of connections_.
 };
@@ -328,8 +373,8 @@ io::Task<> Server::Impl::stop(Duration grace) {
   for (Connection* connection : connections_) {
     if (connection->phase == Phase::Idle) connection->stream.cancel();
   }
-  std::stop_source timeout;
-  const auto timer = loop_.after(grace, [timeout]() mutable { timeout.request_stop(); });
+  const std::stop_source timeout;
+  const auto timer = loop_.after(grace, [timeout] { timeout.request_stop(); });
   while (!connections_.empty()) {
     if (!co_await changed_.wait(timeout.get_token())) break;
   }
@@ -344,31 +389,49 @@ void Server::Impl::close() {
     connection->end();
 }
 
-// Idle connections go first, then those whose request arrives slowly, then those that take the
-// response slowly: a client that opens all the connections keeps no one else out.
-bool Server::Impl::make_room() {
-  for (const Phase phase : {Phase::Idle, Phase::Reading, Phase::Writing}) {
-    Connection* oldest = nullptr;
-    for (Connection* connection : connections_) {
-      if (connection->phase != phase) continue;
-      if (oldest == nullptr || connection->since < oldest->since) oldest = connection;
-    }
-    if (oldest == nullptr) continue;
-    oldest->end();
-    return true;
+// Connections of the source that has the most go first, so that a client that opens all the
+// connections keeps no one else out; of these, idle ones, then those whose request arrives slowly,
+// then those that take the response slowly; of these, the oldest.
+bool Server::Impl::make_room(const std::string& source) {
+  const auto known = sources_.find(source);
+  const bool is_source_full =
+      known != sources_.end() && known->second.connections >= options_.source_connections_max;
+  if (!is_source_full && connections_.size() < options_.connections_max) return true;
+  const auto goes_before = [](const Connection& left, const Connection& right) {
+    const std::size_t left_count = left.source->second.connections;
+    const std::size_t right_count = right.source->second.connections;
+    return std::tie(right_count, left.phase, left.since) <
+           std::tie(left_count, right.phase, right.since);
+  };
+  Connection* first = nullptr;
+  for (Connection* connection : connections_) {
+    if (connection->phase == Phase::Handling || connection->phase == Phase::Leaving) continue;
+    if (is_source_full && connection->source != known) continue;
+    if (first == nullptr || goes_before(*connection, *first)) first = connection;
   }
-  return false;
+  if (first == nullptr) return false;
+  first->end();
+  return true;
 }
 
 bool Server::Impl::make_room_for_bodies(const Connection& reader) {
-  while (bodies_bytes_ > options_.bodies_bytes_max) {
-    Connection* oldest = nullptr;
+  const auto is_source_full = [&] {
+    return reader.source->second.bodies_bytes > options_.source_bodies_bytes_max;
+  };
+  const auto goes_before = [](const Connection& left, const Connection& right) {
+    const std::uint64_t left_bytes = left.source->second.bodies_bytes;
+    const std::uint64_t right_bytes = right.source->second.bodies_bytes;
+    return std::tie(right_bytes, left.since) < std::tie(left_bytes, right.since);
+  };
+  while (is_source_full() || bodies_bytes_ > options_.bodies_bytes_max) {
+    Connection* first = nullptr;
     for (Connection* connection : connections_) {
       if (connection->phase != Phase::Reading || connection->body_bytes == 0) continue;
-      if (oldest == nullptr || connection->since < oldest->since) oldest = connection;
+      if (is_source_full() && connection->source != reader.source) continue;
+      if (first == nullptr || goes_before(*connection, *first)) first = connection;
     }
-    if (oldest == nullptr || oldest == &reader) return false;
-    oldest->end();
+    if (first == nullptr || first == &reader) return false;
+    first->end();
   }
   return true;
 }
@@ -386,27 +449,28 @@ io::Task<> Server::Impl::accept_all(std::shared_ptr<Impl> self) {
       HANGAR_ASSERT((co_await self->loop_.sleep(kPause, {})).has_value(), "nobody stops it");
       continue;
     }
-    if (self->connections_.size() >= self->options_.connections_max && !self->make_room()) {
-      continue;  // Closes it.
-    }
-    self->loop_.spawn(self->tls_ ? serve_tls(self, std::move(socket))
-                                 : serve(self, std::move(socket)));
+    const std::optional<asio::ip::address> peer = peer_of(socket);
+    if (!peer || !self->make_room(source_of(*peer))) continue;  // Closes it.
+    self->loop_.spawn(self->tls_ ? serve_tls(self, std::move(socket), *peer)
+                                 : serve(self, std::move(socket), *peer));
   }
 }
 
-io::Task<> Server::Impl::serve(std::shared_ptr<Impl> self, tcp::socket socket) {
+io::Task<> Server::Impl::serve(std::shared_ptr<Impl> self, tcp::socket socket,
+                               asio::ip::address peer) {
   PlainStream stream(std::move(socket));
-  Connection connection(*self, stream);
+  Connection connection(*self, stream, peer);
   co_await serve_requests(self, stream, connection, {});
   error_code ignored;
   stream.socket().shutdown(tcp::socket::shutdown_send, ignored);
 }
 
-io::Task<> Server::Impl::serve_tls(std::shared_ptr<Impl> self, tcp::socket socket) {
+io::Task<> Server::Impl::serve_tls(std::shared_ptr<Impl> self, tcp::socket socket,
+                                   asio::ip::address peer) {
   const auto tls = self->tls_;  // Outlives the stream, also if it is replaced meanwhile.
   TlsStream stream(std::move(socket), *tls);
   PlainStream& plain = beast::get_lowest_layer(stream);
-  Connection connection(*self, plain);
+  Connection connection(*self, plain, peer);
   connection.enter(Phase::Reading);
   plain.expires_after(self->options_.read_max);
   const error_code error = co_await run(self->loop_, [&](auto done) {
@@ -470,7 +534,8 @@ io::Task<> Server::Impl::serve_requests(std::shared_ptr<Impl> self, Stream& stre
     ServerRequest request = to_request(parser.release());
     request.client_name = client.name;
     request.client_organizations = client.organizations;
-    request.is_from_loopback = is_loopback(plain.socket());
+    request.is_from_loopback = connection.is_from_loopback;
+    request.source = connection.source->first;
     auto message = to_message(co_await self->handler_(std::move(request)), version, is_head);
     connection.enter(Phase::Writing);
     message.keep_alive(keep_alive && !self->stopping_);
@@ -497,10 +562,12 @@ io::Task<error_code> Server::Impl::read(Stream& stream, beast::flat_buffer& buff
 
 template <class Stream>
 io::Task<error_code> Server::Impl::write(Stream& stream,
-                                         bhttp::response<bhttp::string_body>& message) {
+                                         const bhttp::response<bhttp::string_body>& message) {
   beast::get_lowest_layer(stream).expires_after(options_.write_max);
+  const std::string head = head_of(message);
+  const std::array<asio::const_buffer, 2> parts{asio::buffer(head), asio::buffer(message.body())};
   co_return co_await run(loop_,
-                         [&](auto done) { bhttp::async_write(stream, message, std::move(done)); });
+                         [&](auto done) { asio::async_write(stream, parts, std::move(done)); });
 }
 
 Server::Server(io::Loop& loop, ServerOptions options, Handler handler, Log log)
@@ -514,7 +581,7 @@ Result<> Server::start() {
   return impl_->start();
 }
 
-Result<> Server::set_certificate(ServerOptions::Tls tls) {
+Result<> Server::set_certificate(const ServerOptions::Tls& tls) {
   return impl_->set_certificate(tls);
 }
 
@@ -530,10 +597,15 @@ std::size_t Server::connection_count() const {
   return impl_->connection_count();
 }
 
+Result<> check_certificate(const ServerOptions::Tls& tls) {
+  HANGAR_TRY(make_tls(tls));
+  return {};
+}
+
 Result<> listen_with(std::unique_ptr<Server>& server, io::Loop& loop, std::string_view address,
                      ServerOptions options, Server::Handler handler, Log log) {
   HANGAR_ASSERT(options.tls.has_value(), "there is a certificate to listen with");
-  if (server) return server->set_certificate(*std::move(options.tls));
+  if (server) return server->set_certificate(*options.tls);
   ListenAddress where = HANGAR_TRY(parse_listen_address(address));
   options.address = std::move(where.address);
   options.port = where.port;

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,6 +38,8 @@ struct ServerRequest {
   // The other end of the connection is 127.0.0.1 or ::1: the usual loopback addresses, without the
   // rest of 127.0.0.0/8, from which proxies of service meshes forward requests of other machines.
   bool is_from_loopback = false;
+  // Who sends it, as far as an address tells: an IPv4 address, or the /64 of an IPv6 address.
+  std::string source = {};
 };
 
 struct ServerOptions {
@@ -55,12 +58,16 @@ struct ServerOptions {
 
   std::uint64_t body_bytes_max = limits::kObjectBytesMax;
   // The bound for all request bodies, complete or not, that have no response yet. Beyond it the
-  // server closes the connection that has been sending the longest, with a 503 if that one is
-  // sending now.
+  // server closes the connection that has been sending the longest, among those of the source that
+  // holds the most, with a 503 if that one is sending now.
   std::uint64_t bodies_bytes_max = 64 * limits::kMiB;
-  // When a further connection arrives, it replaces the one that has waited longest for its client;
-  // if all wait for the handler, the new one is closed at once.
+  // When a further connection arrives, it replaces the one that has waited longest for its client,
+  // among those of the source that has the most; if all wait for the handler, the new one is closed
+  // at once.
   std::size_t connections_max = limits::kServerConnectionsMax;
+  // The same two bounds for one source (ServerRequest::source), so that others find room.
+  std::size_t source_connections_max = std::numeric_limits<std::size_t>::max();
+  std::uint64_t source_bodies_bytes_max = std::numeric_limits<std::uint64_t>::max();
   std::chrono::milliseconds read_max = limits::kServerReadMax;    // For one whole request.
   std::chrono::milliseconds write_max = limits::kServerWriteMax;  // For one whole response.
   std::chrono::milliseconds idle_max = limits::kServerIdleMax;    // Between two requests.
@@ -85,7 +92,7 @@ class Server {
   [[nodiscard]] Result<> start();
 
   // New connections use this certificate. InvalidInput when it is not valid; the old one stays.
-  [[nodiscard]] Result<> set_certificate(ServerOptions::Tls tls);
+  [[nodiscard]] Result<> set_certificate(const ServerOptions::Tls& tls);
 
   // Stops accepting, lets requests in flight finish for `grace`, then closes.
   [[nodiscard]] io::Task<> stop(Duration grace);
@@ -98,6 +105,9 @@ class Server {
   class Impl;
   std::shared_ptr<Impl> impl_;  // Shared with its connections.
 };
+
+// Whether a server could show this certificate. InvalidInput if not.
+[[nodiscard]] Result<> check_certificate(const ServerOptions::Tls& tls);
 
 // For a server whose certificate is renewed. The first call constructs the server and listens at
 // `address`, as parse_listen_address() reads it; later calls only set the certificate of `options`.

@@ -256,6 +256,78 @@ TEST_F(ServerTest, ServesTheNextClientHoweverManyConnectionsAreHeld) {
   }
 }
 
+TEST_F(ServerTest, MakesRoomAtTheCostOfTheSourceThatHasTheMost) {
+  serve(echo, {.connections_max = 3, .read_max = hours(1), .idle_max = hours(1)});
+  const std::string request = "GET / HTTP/1.1\r\nConnection: close\r\n\r\n";
+  constexpr std::uint32_t kElsewhere = 0x7f000002;
+  // It is the oldest, but the only one of its source.
+  const Peer quiet(server_->port(), kElsewhere);
+  std::vector<std::unique_ptr<Peer>> others;
+  for (int client = 0; client < 10; ++client) {
+    others.push_back(std::make_unique<Peer>(server_->port()));
+    EXPECT_THAT(talk(request), StartsWith("HTTP/1.1 200 OK"));
+  }
+  std::string answer;
+  with_thread([&] {
+    quiet.send(request);
+    answer = quiet.read_all();
+  });
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 OK"));
+}
+
+TEST_F(ServerTest, LeavesConnectionsThatAreHandledToOtherSources) {
+  io::Event changed(loop_);
+  bool is_over = false;
+  std::atomic<int> handled = 0;
+  serve(
+      [&](ServerRequest request) -> io::Task<Response> {
+        ++handled;
+        while (request.path == "/slow" && !is_over)
+          std::ignore = co_await changed.wait({});
+        co_return Response{.status = 200, .body = request.source};
+      },
+      {.connections_max = 3, .source_connections_max = 2});
+  const Peer first(server_->port());
+  const Peer second(server_->port());
+  first.send("GET /slow HTTP/1.1\r\nConnection: close\r\n\r\n");
+  second.send("GET /slow HTTP/1.1\r\nConnection: close\r\n\r\n");
+  loop_.run_until([&] { return handled == 2; });
+
+  EXPECT_THAT(talk("GET / HTTP/1.1\r\nConnection: close\r\n\r\n"), IsEmpty());
+  EXPECT_THAT(talk("GET / HTTP/1.1\r\nConnection: close\r\n\r\n", 0x7f000002),
+              HasSubstr("127.0.0.2"));
+  with_thread([&] {
+    loop_.post([&] {
+      is_over = true;
+      changed.notify_all();
+    });
+    EXPECT_THAT(first.read_all(), HasSubstr("127.0.0.1"));
+    EXPECT_THAT(second.read_all(), HasSubstr("127.0.0.1"));
+  });
+}
+
+TEST_F(ServerTest, HoldsNoMoreBodiesOfOneSourceThanItMay) {
+  serve(echo, {.body_bytes_max = 1000, .source_bodies_bytes_max = 1500});
+  const std::string part(900, 'x');
+  const std::string head = "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: ";
+  std::string slow;
+  std::string anothers;
+  with_thread([&, port = server_->port()] {
+    const Peer other(port, 0x7f000002);
+    other.send(head + "1000\r\n\r\n" + part);
+    const Peer holds(port);
+    holds.send(head + "1000\r\n\r\n" + part);
+    const Peer also(port);
+    also.send(head + "900\r\n\r\n" + part);
+    EXPECT_THAT(also.read_all(), StartsWith("HTTP/1.1 200"));
+    slow = holds.read_all();
+    other.send(std::string(100, 'x'));
+    anothers = other.read_all();
+  });
+  EXPECT_THAT(slow, IsEmpty());
+  EXPECT_THAT(anothers, StartsWith("HTTP/1.1 200"));
+}
+
 TEST_F(ServerTest, HoldsNoMoreOfAllBodiesThanItMay) {
   serve(echo, {.body_bytes_max = 1000, .bodies_bytes_max = 1500});
   std::string slow;

@@ -5,6 +5,7 @@
 #include "base/result.h"
 #include "base/text.h"
 #include "base/time.h"
+#include "http/authority.h"
 #include "http/client.h"
 #include "http/internal/network.h"
 #include "http/internal/proxy.h"
@@ -203,10 +204,8 @@ Result<> Transfer::prepare(const ProxyEnvironment& proxies) {
   set(easy, CURLOPT_HEADERDATA, static_cast<void*>(this));
   set(easy, CURLOPT_WRITEFUNCTION, &Transfer::on_body);
   set(easy, CURLOPT_WRITEDATA, static_cast<void*>(this));
-  if (request_.may_send) {
-    set(easy, CURLOPT_PREREQFUNCTION, &Transfer::on_send);
-    set(easy, CURLOPT_PREREQDATA, static_cast<void*>(this));
-  }
+  set(easy, CURLOPT_PREREQFUNCTION, &Transfer::on_send);
+  set(easy, CURLOPT_PREREQDATA, static_cast<void*>(this));
   HANGAR_TRY(set_url());
   HANGAR_TRY(set_method());
   HANGAR_TRY(set_headers());
@@ -313,12 +312,6 @@ Result<std::shared_ptr<Transfer>> Transfer::follow(const ProxyEnvironment& proxi
   return next;
 }
 
-bool Transfer::has_begun() const {
-  curl_off_t sending_at_us = 0;
-  curl_easy_getinfo(easy(), CURLINFO_PRETRANSFER_TIME_T, &sending_at_us);
-  return sending_at_us > 0;
-}
-
 void Transfer::fail_with(Error error) {
   if (!failure_) failure_ = std::move(error);
 }
@@ -407,7 +400,10 @@ std::size_t Transfer::take(Take part, std::string_view bytes) noexcept {
 
 int Transfer::on_send(void* self, char* /*peer_address*/, char* /*own_address*/, int /*peer_port*/,
                       int /*own_port*/) noexcept {
-  return static_cast<Transfer*>(self)->may_send() ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
+  auto& transfer = *static_cast<Transfer*>(self);
+  if (transfer.request_.may_send && !transfer.may_send()) return CURL_PREREQFUNC_ABORT;
+  transfer.has_begun_ = true;
+  return CURL_PREREQFUNC_OK;
 }
 
 std::size_t Transfer::on_upload(char* buffer, std::size_t size, std::size_t count,
@@ -541,7 +537,9 @@ Result<> Transfer::set_url() {
   }
   // The host in the form that libcurl uses in its cache of names.
   const std::string host = url_part(url.get(), CURLUPART_HOST, CURLU_PUNYCODE);
-  if (host.empty()) {
+  // libcurl reads the URL once more when it connects. Only a host without escapes is certain to be
+  // the same then as the one whose address is checked.
+  if (!parse_authority(host)) {
     return fail(ErrorKind::InvalidInput, fmt::format("\"{}\" has a host that is not a valid name",
                                                      without_secrets(request_.url)));
   }
@@ -618,7 +616,7 @@ Result<> Transfer::set_headers() {
                                                        shown_, is_token(name) ? name : "?"));
     }
     // libcurl's syntax for sending a header with an empty value and with a value.
-    add(trim(value).empty() ? name + ";" : name + ": " + value);
+    add(trim(value).empty() ? name + ";" : fmt::format("{}: {}", name, value));
   }
   if (!host_header_.empty() && !find_header(request_.headers, "host")) {
     add("Host: " + host_header_);

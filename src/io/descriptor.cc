@@ -1,10 +1,17 @@
 #include "io/descriptor.h"
 
+#include <fcntl.h>
 #include <sys/types.h>
 
 #include <cstddef>
+#include <string>
 
 namespace hangar::io {
+
+Descriptor open_again_for_reading(int descriptor) {
+  const std::string path = "/proc/self/fd/" + std::to_string(descriptor);
+  return Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+}
 
 int write_all(int descriptor, std::string_view bytes) {
   while (!bytes.empty()) {

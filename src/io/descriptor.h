@@ -27,6 +27,8 @@ class Descriptor {
 
   [[nodiscard]] int value() const { return value_; }
   [[nodiscard]] bool is_open() const { return value_ >= 0; }
+  // The caller closes it.
+  [[nodiscard]] int release() && { return std::exchange(value_, -1); }
   // Returns zero, or the errno that close(2) reported.
   int close() {
     if (value_ < 0) return 0;
@@ -36,6 +38,10 @@ class Descriptor {
  private:
   int value_ = -1;
 };
+
+// Opens the same file once more, for reading only; whoever gets the descriptor cannot write to the
+// file, even if `descriptor` can. Not open when that fails; errno has the reason.
+[[nodiscard]] Descriptor open_again_for_reading(int descriptor);
 
 // Writes all bytes, in as many calls as the system needs. Returns zero, or the errno of the write
 // that failed.

@@ -1,5 +1,6 @@
 #include "io/exception.h"
 
+#include "base/consumer.h"
 #include "base/result.h"
 #include "io/all.h"
 #include "io/loop.h"
@@ -127,10 +128,10 @@ TEST(Exception, OfAWorkersJobReachesTheTaskThatAwaitsIt) {
   Loop loop;
   Workers workers(loop, 1);
   const auto ask = [](Workers& on) -> Task<Result<int>> {
-    co_return co_await on.run([]() -> int { throw std::bad_alloc(); });
+    co_return co_await on.run(unnamed_consumer(), []() -> int { throw std::bad_alloc(); });
   };
   const auto ask_again = [](Workers& on) -> Task<Result<int>> {
-    co_return co_await on.run([]() -> int { return 7; });
+    co_return co_await on.run(unnamed_consumer(), []() -> int { return 7; });
   };
 
   const Result<int> result = run_to_end(loop, ask(workers));
@@ -148,8 +149,8 @@ TEST(Exception, OfASubmittedJobIsReportedAndItsThreadGoesOn) {
   bool is_done = false;
 
   loop.post([&] {
-    workers.submit([] { throw std::runtime_error("job"); });
-    workers.submit([&] { loop.post([&] { is_done = true; }); });
+    workers.submit(unnamed_consumer(), [] { throw std::runtime_error("job"); });
+    workers.submit(unnamed_consumer(), [&] { loop.post([&] { is_done = true; }); });
   });
   loop.run_until([&] { return is_done; });
 

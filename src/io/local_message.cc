@@ -1,5 +1,7 @@
 #include "io/local_message.h"
 
+#include "base/assert.h"
+
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -21,19 +23,24 @@ constexpr std::size_t kDescriptorsMax = 4;
 }  // namespace
 
 ssize_t send_local(int socket, std::string_view bytes, int descriptor) {
+  return send_local(socket, bytes, std::span(&descriptor, descriptor < 0 ? 0 : 1));
+}
+
+ssize_t send_local(int socket, std::string_view bytes, std::span<const int> descriptors) {
+  HANGAR_ASSERT(descriptors.size() <= kDescriptorsMax, "the kernel would close the others");
   iovec part{.iov_base = const_cast<char*>(bytes.data()), .iov_len = bytes.size()};
-  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> control{};
+  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(kDescriptorsMax * sizeof(int))> control{};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  if (descriptor >= 0) {
+  if (!descriptors.empty()) {
     message.msg_control = control.data();
-    message.msg_controllen = control.size();
+    message.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
     cmsghdr* const rights = CMSG_FIRSTHDR(&message);
     rights->cmsg_level = SOL_SOCKET;
     rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(sizeof descriptor);
-    std::memcpy(CMSG_DATA(rights), &descriptor, sizeof descriptor);
+    rights->cmsg_len = CMSG_LEN(descriptors.size_bytes());
+    std::memcpy(CMSG_DATA(rights), descriptors.data(), descriptors.size_bytes());
   }
   ssize_t size = -1;
   do {

@@ -10,7 +10,10 @@
 namespace hangar::io {
 
 // Returns how many bytes were sent, or a negative value with errno as sendmsg(2) sets it; never
-// raises a signal. `descriptor` goes with the first byte; negative: none.
+// raises a signal. The descriptors, four at most, go with the first byte.
+[[nodiscard]] ssize_t send_local(int socket, std::string_view bytes,
+                                 std::span<const int> descriptors);
+// With one descriptor; negative: none.
 [[nodiscard]] ssize_t send_local(int socket, std::string_view bytes, int descriptor = -1);
 
 enum class Waiting : bool { No, Yes };

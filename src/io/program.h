@@ -1,5 +1,6 @@
-// Programs that a command runs for its user: go, esbuild, kubectl. Blocking, and with the rights
-// and the environment of this process: for commands, never for the host.
+// Programs that this process runs for its user (go, esbuild, kubectl), or that a kubeconfig file
+// names. Blocking, and with the rights and the environment of this process. The host runs only the
+// latter, by run_bounded() and on a thread that may wait.
 #pragma once
 
 #include "base/result.h"
@@ -9,6 +10,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -26,7 +28,7 @@ namespace hangar::io {
 [[nodiscard]] std::vector<std::string> environment_with(const std::vector<std::string>& extra);
 
 struct Program {
-  std::filesystem::path path;
+  std::filesystem::path path;  // A name without a slash is looked up on PATH.
   std::vector<std::string> arguments = {};
   std::filesystem::path directory = {};  // Its working directory; empty: that of this process.
   // "NAME=value", added to the environment of this process; replaces variables of the same name.
@@ -34,7 +36,7 @@ struct Program {
 };
 
 // Runs the program to its end and returns its exit code; its output on both streams goes to stderr.
-// Unavailable when it cannot be run or a signal ends it.
+// NotFound; Unavailable when it cannot be run or a signal ends it.
 [[nodiscard]] Result<int> run_program(const Program& program);
 
 struct ProgramOutput {
@@ -43,6 +45,22 @@ struct ProgramOutput {
 };
 // The same, but its stdout is returned. LimitExceeded when it prints more than `bytes_max`.
 [[nodiscard]] Result<ProgramOutput> read_program(const Program& program, std::uint64_t bytes_max);
+
+// The same for a program that may hang or leave children behind: it has /dev/null as standard input
+// and default signals, and returns its stdout. It is killed together with its children unless it
+// ends by itself, which includes that all its children have closed both streams. NotFound;
+// Unavailable, with the end of its stderr, when it cannot be started, has not ended within
+// `deadline`, prints more than `bytes_max` on one stream or exits with anything but 0; Cancelled.
+struct ProgramBounds {
+  Duration deadline;
+  std::uint64_t bytes_max = 0;
+};
+[[nodiscard]] Result<std::string> run_bounded(const Program& program, const ProgramBounds& bounds,
+                                              const std::stop_token& stop);
+
+// Starts a program that goes on by itself, such as a browser: in a session of its own, with no
+// signal blocked, with /dev/null as its input and output. Errors as for run_program.
+[[nodiscard]] Result<> start_detached(const Program& program);
 
 // A program that serves this process while it runs, and ends with it, however this process ends.
 class Companion {

@@ -1,11 +1,13 @@
 // Lets one task at a time work on a key, so that the next task that wants the same finds it done.
 #pragma once
 
+#include "base/result.h"
 #include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
 
 #include <map>
+#include <stop_token>
 #include <utility>
 
 namespace hangar::io {
@@ -61,6 +63,13 @@ class Turns {
   [[nodiscard]] Task<Turn> take(Key key) {
     Use use(places_, places_.try_emplace(std::move(key), loop_).first);
     Semaphore::Slot slot = co_await use.semaphore().acquire();
+    co_return Turn(std::move(use), std::move(slot));
+  }
+
+  // Cancelled when a stop is requested first.
+  [[nodiscard]] Task<Result<Turn>> take(Key key, std::stop_token stop) {
+    Use use(places_, places_.try_emplace(std::move(key), loop_).first);
+    Semaphore::Slot slot = HANGAR_CO_TRY(co_await use.semaphore().acquire(std::move(stop)));
     co_return Turn(std::move(use), std::move(slot));
   }
 

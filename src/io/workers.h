@@ -1,6 +1,13 @@
 // Threads for work that would hold up the loop: running guests, decompressing, hashing.
+//
+// Each job is done for a consumer, and waits in its name. Tenants take turns by the processor time
+// that their jobs have used, then the consumers of each tenant; the host's own jobs come first
+// (base/fair_queue.h). A job is never interrupted, so a tenant that comes late waits for the jobs
+// under way, one for each thread, however many others wait.
 #pragma once
 
+#include "base/consumer.h"
+#include "base/fair_queue.h"
 #include "base/time.h"
 #include "io/event.h"
 #include "io/loop.h"
@@ -8,7 +15,7 @@
 
 #include <condition_variable>
 #include <cstddef>
-#include <deque>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <mutex>
@@ -22,6 +29,14 @@ namespace hangar::io {
 
 class Workers {
  public:
+  using Work = std::move_only_function<void()>;
+  enum class Order : std::uint8_t {
+    InTurn,
+    // Before all jobs that wait in turn, fair among its like. For deletions and for stopping. While
+    // others wait, one of them follows each such job: a flood of deletions stops nobody.
+    First,
+  };
+
   // The threads start at once. The destructor joins them after the jobs that have started; jobs
   // that still wait are dropped, so the loop must have ended before.
   Workers(Loop& loop, std::size_t thread_count);
@@ -29,37 +44,44 @@ class Workers {
   Workers& operator=(const Workers&) = delete;
   ~Workers();
 
-  // Calls `work` on a worker. Any thread. First come, first served. The loop reports what
-  // it throws.
-  void submit(std::move_only_function<void()> work);
+  // Calls `work` on a worker. Any thread. Those of one consumer begin in their order. The loop
+  // reports what it throws. How much waits is bounded by who submits.
+  void submit(const Consumer& whose, Work work, Order order = Order::InTurn);
+  // The same for work that several want: it waits in the name of each, and begins with the first
+  // turn that any of them gets.
+  void submit_for_any(const std::vector<Consumer>& whose, Work work);
 
   // Calls `work` on a worker and returns its value, or throws what it threw, on the loop thread.
   // What `work` refers to must live until then: pass it values.
   template <class F>
-  [[nodiscard]] Task<std::invoke_result_t<F&>> run(F work) {
-    using Value = std::invoke_result_t<F&>;
-    const OneShot<Ended<Value>> done(loop_);
-    // noexcept: without memory for the few bytes of the answer the task would wait for ever, so the
-    // process terminates.
-    submit([&loop = loop_, done = OneShot<Ended<Value>>(done),
-            work = std::move(work)]() mutable noexcept {
-      // The result and the last reference to it both go back to the loop: OneShot is not for
-      // several threads.
-      loop.post(
-          [done = std::move(done), ended = end(work)]() mutable { done.set(std::move(ended)); });
-    });
-    Ended<Value> ended = co_await done.wait();
-    if (ended.exception) std::rethrow_exception(std::move(ended.exception));
-    co_return *std::move(ended.value);
+  [[nodiscard]] Task<std::invoke_result_t<F&>> run(Consumer whose, F work,
+                                                   Order order = Order::InTurn) {
+    const OneShot<Ended<std::invoke_result_t<F&>>> done(loop_);
+    submit(whose, answering(done, std::move(work)), order);
+    co_return value_of(co_await done.wait());
+  }
+  // The same for work that several want.
+  template <class F>
+  [[nodiscard]] Task<std::invoke_result_t<F&>> run_for_any(std::vector<Consumer> whose, F work) {
+    const OneShot<Ended<std::invoke_result_t<F&>>> done(loop_);
+    submit_for_any(whose, answering(done, std::move(work)));
+    co_return value_of(co_await done.wait());
   }
 
-  // Waits until the jobs submitted before have finished, at most `time_max`; returns whether they
-  // have. Only for one thread: with several, the last job that started may finish first.
-  [[nodiscard]] Task<bool> flush(Duration time_max);
+  // Waits until the jobs that were submitted before for `whose` have finished, at most `time_max`;
+  // returns whether they have. Only for one thread: with several, the last job that started may
+  // finish first.
+  [[nodiscard]] Task<bool> flush(Consumer whose, Duration time_max);
 
   [[nodiscard]] std::size_t thread_count() const { return threads_.size(); }
+  // Whether a job waits for a thread that is not one of `whose`. Any thread.
+  [[nodiscard]] bool has_waiting_beside(const Consumer& whose) const;
+  // How long one of the threads has worked, with its present job. Any thread.
+  [[nodiscard]] Duration busy_time(std::size_t thread) const;
 
  private:
+  using Queue = FairQueue<Work>;
+
   // How a job ended: exactly one of the two.
   template <class Value>
   struct Ended {
@@ -74,16 +96,53 @@ class Workers {
       return {.value = std::nullopt, .exception = std::current_exception()};
     }
   }
+  template <class Value>
+  [[nodiscard]] static Value value_of(Ended<Value> ended) {
+    if (ended.exception) std::rethrow_exception(std::move(ended.exception));
+    return *std::move(ended.value);
+  }
+  // noexcept: without memory for the few bytes of the answer the task would wait for ever, so the
+  // process terminates.
+  template <class Value, class F>
+  [[nodiscard]] Work answering(const OneShot<Ended<Value>>& done, F work) {
+    return [&loop = loop_, done = OneShot<Ended<Value>>(done),
+            work = std::move(work)]() mutable noexcept {
+      // The result and the last reference to it both go back to the loop: OneShot is not for
+      // several threads.
+      loop.post(
+          [done = std::move(done), ended = end(work)]() mutable { done.set(std::move(ended)); });
+    };
+  }
 
-  void work_until_stopped();
+  struct Worker {
+    Duration busy{};               // Without the present job.
+    std::optional<Instant> since;  // When that began.
+  };
+  struct Job {
+    Consumer whose;
+    Work work;
+    Order order = Order::InTurn;
+  };
+
+  void work_until_stopped(Worker& worker);
+  // Waits for a job; std::nullopt when stopping.
+  [[nodiscard]] std::optional<Job> begin_next(Worker& worker);
+  void end_job(Worker& worker, const Job& job, Duration processor_time);
+  void call(Work work);
+  // Those below require that the mutex is held.
+  [[nodiscard]] Queue& queue_of(Order order) { return order == Order::First ? first_ : in_turn_; }
+  [[nodiscard]] bool is_any_waiting() const { return !first_.is_empty() || !in_turn_.is_empty(); }
 
   Loop& loop_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   // Not std::condition_variable_any, which takes a stop token: it has a mutex of its own, which a
   // thread that is woken finds locked.
   std::condition_variable changed_;
   bool is_stopping_ = false;
-  std::deque<std::move_only_function<void()>> waiting_;
+  Queue first_;
+  Queue in_turn_;
+  bool was_first_ = false;  // The job that was taken last.
+  std::vector<Worker> workers_;
   std::vector<std::jthread> threads_;
 };
 

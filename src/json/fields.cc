@@ -1,11 +1,25 @@
 #include "json/fields.h"
 
+#include "base/text.h"
+
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <initializer_list>
 #include <limits>
+#include <string_view>
 
 namespace hangar::json {
+
+Result<> Fields::check_only(std::initializer_list<std::string_view> keys) const {
+  for (const auto& member : *object_) {
+    const std::string_view key = member.key();
+    if (std::ranges::find(keys, key) != keys.end()) continue;
+    return fail(ErrorKind::InvalidInput, name(key) + ": unknown field");
+  }
+  return {};
+}
 
 std::string Fields::name(std::string_view key) const {
   return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);
@@ -75,7 +89,7 @@ Result<const Object*> Fields::object(std::string_view key) const {
 Result<Fields> Fields::required_object(std::string_view key) const {
   const Object* const value = HANGAR_TRY(object(key));
   if (value == nullptr) return fail(ErrorKind::InvalidInput, name(key) + ": is required");
-  return Fields(*value, name(key));
+  return Fields(*value, name(key), names_);
 }
 
 Result<std::vector<Fields>> Fields::objects(std::string_view key) const {
@@ -87,7 +101,7 @@ Result<std::vector<Fields>> Fields::objects(std::string_view key) const {
   for (std::size_t i = 0; i < items->size(); ++i) {
     const Object* const item = (*items)[i].if_object();
     if (item == nullptr) return wrong(key, "a list of objects");
-    list.emplace_back(*item, fmt::format("{}[{}]", name(key), i));
+    list.emplace_back(*item, fmt::format("{}[{}]", name(key), i), names_);
   }
   return list;
 }
@@ -97,7 +111,14 @@ std::unexpected<Error> Fields::wrong(std::string_view key, std::string_view want
 }
 
 const Value* Fields::find(std::string_view key) const {
-  const Value* const value = object_->if_contains(key);
+  const Value* value = nullptr;
+  if (names_ == Names::Exact) {
+    value = object_->if_contains(key);
+  } else {
+    for (const auto& member : *object_) {
+      if (equals_ignoring_case(member.key(), key)) value = &member.value();
+    }
+  }
   return value == nullptr || value->is_null() ? nullptr : value;
 }
 

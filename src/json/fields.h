@@ -7,6 +7,7 @@
 #include "json/value.h"
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,10 +15,20 @@
 
 namespace hangar::json {
 
+// How the names of members are compared.
+enum class Names : std::uint8_t {
+  Exact,
+  AnyCase,  // As Go's encoding/json does: the last member counts.
+};
+
 // A view of one object; the object must outlive it. All errors are InvalidInput.
 class Fields {
  public:
-  Fields(const Object& object, std::string path) : object_(&object), path_(std::move(path)) {}
+  Fields(const Object& object, std::string path, Names names = Names::Exact)
+      : object_(&object), path_(std::move(path)), names_(names) {}
+
+  // An error for the first member that has another name than these.
+  [[nodiscard]] Result<> check_only(std::initializer_list<std::string_view> keys) const;
 
   // The whole path of a member: "spec.limits.memory".
   [[nodiscard]] std::string name(std::string_view key) const;
@@ -44,6 +55,7 @@ class Fields {
 
   const Object* object_;
   std::string path_;
+  Names names_;
 };
 
 }  // namespace hangar::json

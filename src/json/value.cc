@@ -307,6 +307,19 @@ Result<Value> parse(std::string_view text) {
   return std::move(value);
 }
 
+std::uint64_t parsed_bytes_max(std::string_view text) {
+  // One of these stands before each value but the first, and two before each member of an object.
+  // Those inside strings are counted too, which costs less than to look for them.
+  const auto separators = std::ranges::count_if(
+      text, [](char c) { return c == ',' || c == ':' || c == '[' || c == '{'; });
+  // A value takes 24 bytes, and twice that while its array is being built; a member takes 40 and
+  // the text of its key, and the allocations of a container and of a key have heads of their own.
+  constexpr std::uint64_t kSeparatorBytes = 64;
+  constexpr std::uint64_t kDocumentBytes = 1024;
+  return kDocumentBytes + 2 * std::uint64_t{text.size()} +
+         kSeparatorBytes * static_cast<std::uint64_t>(separators);
+}
+
 std::string dump(const Value& value) {
   std::string out;
   append(out, value, -1);

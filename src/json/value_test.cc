@@ -3,11 +3,17 @@
 #include "base/result.h"
 #include "json/limits.h"
 
+#include <boost/json/memory_resource.hpp>
+#include <boost/json/parse.hpp>
+#include <boost/json/storage_ptr.hpp>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
+#include <new>
 #include <string>
 #include <string_view>
 
@@ -184,6 +190,62 @@ TEST(JsonEqual, ComparesByMeaning) {
         << one.left << " " << one.right;
     EXPECT_EQ(equal(parse(one.right).value(), parse(one.left).value()), one.equal)
         << one.right << " " << one.left;
+  }
+}
+
+// Counts what is taken at the same time, as parse() takes it from the heap.
+class CountingMemory final : public boost::json::memory_resource {
+ public:
+  [[nodiscard]] std::size_t peak_bytes() const { return peak_bytes_; }
+
+ private:
+  void* do_allocate(std::size_t bytes, std::size_t /*alignment*/) override {
+    held_bytes_ += bytes;
+    peak_bytes_ = std::max(peak_bytes_, held_bytes_);
+    return ::operator new(bytes);
+  }
+  void do_deallocate(void* at, std::size_t bytes, std::size_t /*alignment*/) override {
+    held_bytes_ -= bytes;
+    ::operator delete(at);
+  }
+  [[nodiscard]] bool do_is_equal(const memory_resource& other) const noexcept override {
+    return this == &other;
+  }
+
+  std::size_t held_bytes_ = 0;
+  std::size_t peak_bytes_ = 0;
+};
+
+TEST(Json, TakesNoMoreMemoryForADocumentThanItSays) {
+  constexpr std::size_t kCount = 10'000;
+  struct Case {
+    std::string_view name;
+    std::string_view item;
+  };
+  for (const Case& one :
+       {Case{"numbers", "1"}, Case{"empty texts", R"("")"}, Case{"empty objects", "{}"},
+        Case{"empty lists", "[]"}, Case{"nested lists", "[[[[]]]]"},
+        Case{"short members", R"({"":1})"}, Case{"many members", R"({"a":1,"b":2,"c":3,"d":4})"},
+        Case{"texts", R"("abcdefghijklmnopqrstuvwxyz")"},
+        Case{"an object of Kubernetes",
+             R"({"metadata":{"name":"a","labels":{"app":"web"}},"spec":{"replicas":1}})"}}) {
+    SCOPED_TRACE(one.name);
+    std::string text = "[";
+    for (std::size_t i = 0; i < kCount; ++i) {
+      if (i > 0) text += ",";
+      text += one.item;
+    }
+    text += "]";
+
+    CountingMemory memory;
+    {
+      const Value copy(parse(text).value(), boost::json::storage_ptr(&memory));
+      EXPECT_LE(memory.peak_bytes(), parsed_bytes_max(text));
+    }
+    // Reading takes the elements of a list twice: on the parser's stack, and in the list.
+    CountingMemory reading;
+    const Value read = boost::json::parse(text, boost::json::storage_ptr(&reading));
+    EXPECT_LE(reading.peak_bytes() + kCount * sizeof(Value), parsed_bytes_max(text));
   }
 }
 

@@ -1,6 +1,7 @@
 #include "kube/client.h"
 
 #include "base/backoff.h"
+#include "base/consumer.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
@@ -15,6 +16,7 @@
 #include "kube/auth/credentials.h"
 #include "kube/fence.h"
 #include "kube/internal/answers.h"
+#include "kube/internal/documents.h"
 #include "kube/internal/list_page.h"
 #include "kube/internal/percent.h"
 #include "kube/limits.h"
@@ -148,6 +150,7 @@ struct Call {
   std::string body = {};
   std::string content_type = "application/json";
   std::string accept = "application/json";
+  std::string traceparent = {};
   Identity identity = {};
   std::function<void(std::uint64_t bytes)> on_progress = {};
   std::uint64_t response_bytes_max = 0;  // Of http::Request.
@@ -166,6 +169,8 @@ struct Client::Shared {
   std::unique_ptr<internal::PageReading> pages;
   std::minstd_rand random{std::random_device()()};
   std::set<std::string> warnings_seen = {};
+  std::shared_ptr<const http::Transport> shared_transport = {};
+  std::shared_ptr<const http::Transport> own_transport = {};  // A copy of it.
   TokenBucket tokens{
       {.per_second = options.requests_per_second, .burst = static_cast<double>(options.burst)}};
 
@@ -186,12 +191,23 @@ struct Client::Shared {
     return fail(ErrorKind::Unavailable, "this host does not hold its Lease at the moment");
   }
 
+  // Connections belong to a transport.
+  [[nodiscard]] std::shared_ptr<const http::Transport> transport_of(
+      const Credentials::Grant& grant) {
+    if (!options.has_own_connections) return grant.transport;
+    if (shared_transport != grant.transport) {
+      shared_transport = grant.transport;
+      own_transport = std::make_shared<const http::Transport>(*grant.transport);
+    }
+    return own_transport;
+  }
+
   [[nodiscard]] Result<http::Request> request(const Call& call, const Credentials::Grant& grant) {
     http::Request out{.method = call.method,
                       .url = credentials->server() + call.path,
                       .headers = grant.headers,
                       .body = call.body,
-                      .transport = grant.transport,
+                      .transport = transport_of(grant),
                       .total_timeout = limits::kRequestMax,
                       .response_bytes_max = call.response_bytes_max,
                       .on_progress = call.on_progress};
@@ -201,6 +217,7 @@ struct Client::Shared {
     out.headers.emplace_back("Accept", call.accept);
     out.headers.emplace_back("User-Agent", "hangar/" HANGAR_VERSION);
     if (!call.body.empty()) out.headers.emplace_back("Content-Type", call.content_type);
+    if (!call.traceparent.empty()) out.headers.emplace_back("traceparent", call.traceparent);
     if (call.identity.user.empty()) {
       const http::Headers& own = credentials->impersonation();
       out.headers.insert(out.headers.end(), own.begin(), own.end());
@@ -314,9 +331,16 @@ struct Client::Shared {
   }
 
   static ValueTask value(std::shared_ptr<Shared> self, Result<Call> call, std::stop_token stop) {
-    const std::string text =
-        HANGAR_CO_TRY(co_await body(std::move(self), std::move(call), std::move(stop)));
-    auto parsed = json::parse(text);
+    if (!call) co_return std::unexpected(std::move(call).error());
+    Consumer whose = internal::reader_of(call->identity.user, internal::namespace_in(call->path));
+    std::string text = HANGAR_CO_TRY(co_await body(self, std::move(call), std::move(stop)));
+    io::Workers* const readers = self->options.readers;
+    const bool is_long = text.size() > limits::kListSliceBytes;
+    Result<json::Value> parsed =
+        is_long && readers != nullptr
+            ? co_await readers->run(std::move(whose),
+                                    [text = std::move(text)] { return json::parse(text); })
+            : json::parse(text);
     if (!parsed) {
       // The response did not come, or not intact, from an API server: that may pass.
       co_return fail(ErrorKind::Unavailable, "the server's answer: " + parsed.error().message());
@@ -368,7 +392,7 @@ struct Client::Shared {
       const std::uint64_t page_bytes = text->size();
       std::optional<Error> refusal;  // Of `holds`.
       auto page = co_await self->pages->read(
-          *std::move(text), resource.gvk(),
+          *std::move(text), resource.gvk(), internal::reader_of(identity.user, options.namespace_),
           [&](ObjectPtr item) -> Result<> {
             Result<ObjectPtr> held = options.holds ? options.holds(std::move(item)) : item;
             if (!held) refusal = held.error();
@@ -483,7 +507,7 @@ Client::Client(io::Loop& loop, http::Client& http, std::shared_ptr<Credentials> 
                  .log = std::move(log),
                  .options = options,
                  .host = host_of(credentials->server()),
-                 .pages = std::make_unique<internal::PageReading>(loop)})) {}
+                 .pages = std::make_unique<internal::PageReading>(loop, options.readers)})) {}
 
 Client::Client(std::shared_ptr<Shared> shared, Identity identity)
     : shared_(std::move(shared)), identity_(std::move(identity)) {}
@@ -502,6 +526,10 @@ io::Task<Result<std::string>> Client::server_ca(std::stop_token stop) const {
 
 io::Loop& Client::loop() const {
   return shared_->loop;
+}
+
+io::Workers* Client::readers() const {
+  return shared_->options.readers;
 }
 
 const std::string& Client::default_namespace() const {
@@ -645,6 +673,7 @@ Result<Call> raw_call(RawRequest request, const Identity& identity) {
   call.body = std::move(request.body);
   call.accept = std::move(request.accept);
   call.content_type = std::move(request.content_type);
+  call.traceparent = std::move(request.traceparent);
   call.on_progress = std::move(request.on_progress);
   return call;
 }

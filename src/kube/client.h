@@ -19,6 +19,7 @@
 #include "http/client.h"
 #include "io/loop.h"
 #include "io/task.h"
+#include "io/workers.h"
 #include "json/value.h"
 #include "kube/object.h"
 #include "kube/scope.h"
@@ -103,6 +104,7 @@ struct RawRequest {
   std::string accept = "application/json";
   std::string content_type = "application/json";  // Of the body, where there is one.
   std::string body = {};
+  std::string traceparent = {};  // The header of this name; empty: none.
   // Of send(): http::Request::on_progress.
   std::function<void(std::uint64_t bytes)> on_progress = {};
 };
@@ -120,6 +122,11 @@ struct ClientOptions {
   std::uint32_t burst = 100;
   // Applies to everything but reads. Null: no fence.
   std::shared_ptr<const Fence> fence = {};
+  // Its requests share connections with no other client of the same credentials, so the streams
+  // that those hold keep nothing of it waiting.
+  bool has_own_connections = false;
+  // Read what is long of lists and watches. They outlive the client; null: the loop reads it all.
+  io::Workers* readers = nullptr;
 };
 
 class Client {
@@ -136,8 +143,8 @@ class Client {
                               std::string subresource = {}) const;
   // Follows `continue` to the end; one consistent snapshot (a 410 in the middle starts over). A
   // page of more than limits::kListPageBytesMax is requested again with fewer items, and after a
-  // large page fewer items are requested. Long pages are read in slices, in turns with everything
-  // else on the loop: `options.holds` is called in the course of that.
+  // large page fewer items are requested. Long pages are read by a worker, or in slices, in turns
+  // with everything else on the loop: `options.holds` is called in slices, too.
   [[nodiscard]] io::Task<Result<List>> list(Resource resource, ListOptions options,
                                             std::stop_token stop) const;
   [[nodiscard]] ValueTask create(Resource resource, json::Value object, WriteOptions options,
@@ -182,6 +189,7 @@ class Client {
   [[nodiscard]] io::Task<Result<std::string>> server_ca(std::stop_token stop) const;
 
   [[nodiscard]] io::Loop& loop() const;
+  [[nodiscard]] io::Workers* readers() const;
   // The namespace of the kubeconfig's context or of our pod; empty when it gives none.
   [[nodiscard]] const std::string& default_namespace() const;
 

@@ -53,7 +53,24 @@ inline constexpr std::uint64_t kListPageBytesMax = kWatchLineBytesMax + 64 * kKi
 inline constexpr std::uint64_t kListPageBytesWanted = 2 * kMiB;
 
 // How much of a page is read before the rest of the loop has its turn: about a millisecond for
-// the densest text. One item is read at once.
+// the densest text. One item is read at once, where there is no worker for it.
 inline constexpr std::size_t kListSliceBytes = 128 * kKiB;
+
+// The same of one event of a watch; longer ones are read by a worker. And how many bytes of one
+// watch wait for that: the API server writes hardly faster than a worker reads.
+inline constexpr std::size_t kWatchLineAtOnceBytesMax = kListSliceBytes;
+inline constexpr std::size_t kWatchLinesWaitingBytesMax = 2 * kWatchLineBytesMax;
+
+// How many objects of a list are compared, or told to one subscriber, before the rest of the loop
+// has its turn: about a millisecond, most of it the subscribers'.
+inline constexpr std::uint64_t kCacheSliceObjects = 512;
+
+// Freeing an object counts as so many: it may be the last one of a slab, which is then unmapped.
+inline constexpr std::uint64_t kCacheFreedObjectCost = 16;
+
+// Changes of one scope that wait until its list has been handled, in bytes of their objects. A list
+// of 100,000 objects takes about a second, in which a busy cluster changes a thousand of them.
+// Beyond the bound, what waits is handled at once.
+inline constexpr std::uint64_t kCacheWaitingBytesMax = 32 * kMiB;
 
 }  // namespace hangar::limits

@@ -238,7 +238,7 @@ struct ObjectBuilder {
     // The copy is: `{`, apiVersion and kind, the bytes before the cut, those after it.
     const std::size_t cut_begin =
         cut.empty() ? text.size() : static_cast<std::size_t>(cut.data() - text.data());
-    const auto object = std::allocate_shared<Made>(slots::Allocator<Made>());
+    auto object = std::allocate_shared<Made>(slots::Allocator<Made>());
     object->bytes_.reserve(size);
     object->bytes_ += text.substr(0, 1);
     object->bytes_ += type;

@@ -27,6 +27,9 @@ constexpr std::string_view kSimpleSigning = "application/vnd.dev.cosign.simplesi
 constexpr std::string_view kSignatureArtifact = "application/vnd.dev.cosign.artifact.sig.v1+json";
 constexpr std::string_view kBundle = "application/vnd.dev.sigstore.bundle.v0.3+json";
 constexpr std::string_view kSignatureAnnotation = "dev.cosignproject.cosign/signature";
+constexpr std::string_view kCertificateAnnotation = "dev.sigstore.cosign/certificate";
+constexpr std::string_view kLogEntryAnnotation = "dev.sigstore.cosign/bundle";
+constexpr std::string_view kTimestampAnnotation = "dev.sigstore.cosign/rfc3161timestamp";
 constexpr std::string_view kSimpleSigningType = "cosign container image signature";
 constexpr std::string_view kInToto = "application/vnd.in-toto+json";
 // The statements that are signatures. Others, such as the report of a scanner, may say anything of
@@ -44,10 +47,6 @@ constexpr int kProofVersion = 1;
 
 std::unexpected<Error> malformed(std::string why) {
   return fail(ErrorKind::InvalidInput, std::move(why));
-}
-
-std::unexpected<Error> not_by_the_keys() {
-  return fail(ErrorKind::Denied, "it is by none of the rule's keys");
 }
 
 std::optional<Descriptor> descriptor_in(const json::Value& value) {
@@ -70,19 +69,20 @@ std::string digest_for_status(std::string_view text) {
   return is_digest ? std::string(text) : "another kind of digest";
 }
 
-std::unexpected<Error> for_another(std::string_view digest) {
-  return fail(ErrorKind::Denied, fmt::format("it is by one of the rule's keys, but for {}",
-                                             digest_for_status(digest)));
+std::unexpected<Error> for_another(std::string_view signer, std::string_view digest) {
+  return fail(ErrorKind::Denied,
+              fmt::format("it is by {}, but for {}", signer, digest_for_status(digest)));
 }
 
-Result<> check_simple_signing(std::string_view payload, std::string_view digest) {
+Result<> check_simple_signing(std::string_view signer, std::string_view payload,
+                              std::string_view digest) {
   const json::Value parsed = HANGAR_TRY(json::parse(payload));
   if (json::string_at(parsed, {"critical", "type"}) != kSimpleSigningType) {
     return malformed(fmt::format("its payload is not of the type \"{}\"", kSimpleSigningType));
   }
   const std::string_view of =
       json::string_at(parsed, {"critical", "image", "docker-manifest-digest"});
-  if (of != digest) return for_another(of);
+  if (of != digest) return for_another(signer, of);
   return {};
 }
 
@@ -91,7 +91,8 @@ std::string pre_authentication_encoding(std::string_view type, std::string_view 
   return fmt::format("DSSEv1 {} {} {} {}", type.size(), type, payload.size(), payload);
 }
 
-Result<> check_statement(std::string_view payload, std::string_view digest) {
+Result<> check_statement(std::string_view signer, std::string_view payload,
+                         std::string_view digest) {
   const json::Value statement = HANGAR_TRY(json::parse(payload));
   if (std::ranges::find(kStatements, json::string_at(statement, {"_type"})) == kStatements.end()) {
     return malformed("its payload is not an in-toto statement");
@@ -109,7 +110,7 @@ Result<> check_statement(std::string_view payload, std::string_view digest) {
   });
   if (is_about_it) return {};
   return for_another(
-      fmt::format("sha256:{}", json::string_at(subjects->front(), {"digest", "sha256"})));
+      signer, fmt::format("sha256:{}", json::string_at(subjects->front(), {"digest", "sha256"})));
 }
 
 Result<> check_bundle(std::string_view blob, std::string_view digest, const Signers& signers) {
@@ -126,23 +127,32 @@ Result<> check_bundle(std::string_view blob, std::string_view digest, const Sign
     return malformed("the bundle's envelope is not that of a signed in-toto statement");
   }
   const std::string bytes = pre_authentication_encoding(type, *payload);
-  const bool is_signed = std::ranges::any_of(*signatures, [&](const json::Value& entry) {
+  Error why_not(ErrorKind::Denied, "the bundle's envelope has no signature");
+  for (const json::Value& entry : *signatures) {
     const std::string_view text = json::string_at(entry, {"sig"});
-    if (text.size() > kSignatureTextBytesMax) return false;
+    if (text.size() > kSignatureTextBytesMax) continue;
     const std::optional<std::string> signature = base64_decode(text);
-    return signature && !signature->empty() && signers.have_signed(bytes, *signature);
-  });
-  if (!is_signed) return not_by_the_keys();
-  return check_statement(*payload, digest);
+    if (!signature || signature->empty()) continue;
+    const Result<std::string> signer =
+        signers.find_signer({.bytes = bytes,
+                             .signature = *signature,
+                             .payload = *payload,
+                             .material = json::find(bundle, {"verificationMaterial"})});
+    if (signer) return check_statement(*signer, *payload, digest);
+    why_not = signer.error();
+  }
+  return std::unexpected(std::move(why_not));
 }
 
 Result<> check_signature(const CosignProof& proof, std::string_view digest,
                          const Signers& signers) {
   if (proof.form == SignatureForm::Bundle) return check_bundle(proof.blob, digest, signers);
-  if (proof.signature.empty() || !signers.have_signed(proof.blob, proof.signature)) {
-    return not_by_the_keys();
-  }
-  return check_simple_signing(proof.blob, digest);
+  if (proof.signature.empty()) return fail(ErrorKind::Denied, "it is empty");
+  const std::string signer = HANGAR_TRY(signers.find_signer({.bytes = proof.blob,
+                                                             .signature = proof.signature,
+                                                             .payload = proof.blob,
+                                                             .annotations = &proof.annotations}));
+  return check_simple_signing(signer, proof.blob, digest);
 }
 
 std::string digest_of(std::string_view bytes) {
@@ -199,9 +209,16 @@ Result<std::vector<ListedSignature>> read_signatures(std::string_view manifest) 
     if (blob->media_type != kSimpleSigning || text.size() > kSignatureTextBytesMax) continue;
     std::optional<std::string> signature = base64_decode(text);
     if (!signature || signature->empty()) continue;
+    const auto annotation = [&layer](std::string_view name) {
+      const std::string_view value = json::string_at(layer, {"annotations", name});
+      return value.size() > kAnnotationBytesMax ? std::string() : std::string(value);
+    };
     found.push_back({.form = SignatureForm::SimpleSigning,
                      .blob = *std::move(blob),
-                     .signature = *std::move(signature)});
+                     .signature = *std::move(signature),
+                     .annotations = {.certificate = annotation(kCertificateAnnotation),
+                                     .log_entry = annotation(kLogEntryAnnotation),
+                                     .timestamp = annotation(kTimestampAnnotation)}});
   }
   return found;
 }
@@ -229,7 +246,10 @@ std::string to_text(const CosignProof& proof) {
                               {"manifests", std::move(manifests)},
                               {"bundle", proof.form == SignatureForm::Bundle},
                               {"blob", base64_encode(proof.blob)},
-                              {"signature", base64_encode(proof.signature)}};
+                              {"signature", base64_encode(proof.signature)},
+                              {"certificate", base64_encode(proof.annotations.certificate)},
+                              {"logEntry", base64_encode(proof.annotations.log_entry)},
+                              {"timestamp", base64_encode(proof.annotations.timestamp)}};
   return json::dump(document);
 }
 
@@ -240,12 +260,21 @@ Result<CosignProof> parse_proof(std::string_view text) {
   const json::Array* const manifests = json::array_at(*parsed, {"manifests"});
   std::optional<std::string> blob = base64_decode(json::string_at(*parsed, {"blob"}));
   std::optional<std::string> signature = base64_decode(json::string_at(*parsed, {"signature"}));
-  if (manifests == nullptr || !blob || !signature) return corrupt();
+  // Proofs by keys that an earlier version has written have none of these: they are empty.
+  std::optional<std::string> certificate = base64_decode(json::string_at(*parsed, {"certificate"}));
+  std::optional<std::string> log_entry = base64_decode(json::string_at(*parsed, {"logEntry"}));
+  std::optional<std::string> timestamp = base64_decode(json::string_at(*parsed, {"timestamp"}));
+  if (manifests == nullptr || !blob || !signature || !certificate || !log_entry || !timestamp) {
+    return corrupt();
+  }
   CosignProof proof{.manifests = {},
                     .form = json::bool_at(*parsed, {"bundle"}) ? SignatureForm::Bundle
                                                                : SignatureForm::SimpleSigning,
                     .blob = *std::move(blob),
-                    .signature = *std::move(signature)};
+                    .signature = *std::move(signature),
+                    .annotations = {.certificate = *std::move(certificate),
+                                    .log_entry = *std::move(log_entry),
+                                    .timestamp = *std::move(timestamp)}};
   for (const json::Value& one : *manifests) {
     std::optional<std::string> manifest =
         one.is_string() ? base64_decode(one.get_string()) : std::nullopt;

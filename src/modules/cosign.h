@@ -1,5 +1,5 @@
-// Signatures that cosign makes with a key for an artifact in a registry: reads what the registry
-// has about them, and verifies one. No I/O.
+// Signatures that cosign makes for an artifact in a registry: reads what the registry has about
+// them, and verifies one. No I/O.
 //
 // A signature is about the digest of a manifest, in one of two forms:
 //   - simple signing: a layer of a signature's manifest is a JSON text that names the digest; the
@@ -7,11 +7,13 @@
 //     sha256-<hex>.sig, or a referrer of the signed one.
 //   - a Sigstore bundle (cosign 3): the layer is a DSSE envelope with an in-toto statement whose
 //     subject is the digest. The manifest is a referrer.
-// What is not verified: certificates (keyless signatures) and transparency logs. Bundles are
-// parsed before their signature is verified, simple signing payloads only after it.
+// Signers decide whose signature it is: those with keys look at nothing else; keyless ones also at
+// the certificate and the log entry that come with it. Bundles are parsed before their signature
+// is verified, simple signing payloads only after it.
 #pragma once
 
 #include "base/result.h"
+#include "json/value.h"
 #include "modules/oci_manifest.h"
 
 #include <cstddef>
@@ -31,8 +33,31 @@ inline constexpr std::size_t kSignaturesMax = 32;
 inline constexpr std::uint64_t kSignatureBytesMax = std::uint64_t{256} * 1024;
 // The answer of the referrers API: some 500 bytes for each referrer.
 inline constexpr std::uint64_t kReferrersBytesMax = std::uint64_t{1024} * 1024;
+// Each annotation of a signature. A certificate has some 2 kB, a log entry 6 kB.
+inline constexpr std::size_t kAnnotationBytesMax = std::size_t{64} * 1024;
 
-// The keys of one rule, which somebody else knows how to use. Any thread.
+// What cosign puts beside a keyless signature, as it is in the annotations: text of a stranger.
+// Empty where there is none.
+struct KeylessAnnotations {
+  std::string certificate;  // In PEM.
+  std::string log_entry;    // JSON: an entry of a transparency log, and the log's promise.
+  std::string timestamp;    // JSON: a token of a timestamp authority (RFC 3161).
+
+  bool operator==(const KeylessAnnotations&) const = default;
+};
+
+// A signature and what came with it, before anything of it is verified. Valid for one call.
+struct Claim {
+  std::string_view bytes;  // What the signature is over.
+  std::string_view signature;
+  // What the bytes say: the same bytes, or the payload of a bundle's envelope.
+  std::string_view payload;
+  // One of them is set: of simple signing the annotations, of a bundle its verificationMaterial.
+  const KeylessAnnotations* annotations = nullptr;
+  const json::Value* material = nullptr;
+};
+
+// Whose signatures one rule accepts, which somebody else knows how to verify. Any thread.
 class Signers {
  public:
   Signers() = default;
@@ -40,11 +65,13 @@ class Signers {
   Signers& operator=(const Signers&) = delete;
   virtual ~Signers() = default;
 
-  // Equal for equal sets of keys only; letters and digits.
+  // Equal for equal sets of signers only; letters and digits.
   [[nodiscard]] virtual std::string id() const = 0;
-  // True when one of the keys has signed these bytes.
-  [[nodiscard]] virtual bool have_signed(std::string_view bytes,
-                                         std::string_view signature) const = 0;
+  // Who of them has made the signature: "one of the rule's keys". Denied or InvalidInput with the
+  // reason why it counts for none of them, after "because".
+  [[nodiscard]] virtual Result<std::string> find_signer(const Claim& claim) const = 0;
+  // What to do about an artifact without such a signature: "sign it with ...".
+  [[nodiscard]] virtual std::string advice() const = 0;
 };
 
 enum class SignatureForm : std::uint8_t { SimpleSigning, Bundle };
@@ -52,8 +79,9 @@ enum class SignatureForm : std::uint8_t { SimpleSigning, Bundle };
 // A signature that a manifest lists.
 struct ListedSignature {
   SignatureForm form = SignatureForm::SimpleSigning;
-  Descriptor blob;        // At most kSignatureBytesMax.
-  std::string signature;  // Decoded. Of a bundle empty: it is in the blob.
+  Descriptor blob;                      // At most kSignatureBytesMax.
+  std::string signature;                // Decoded. Of a bundle empty: it is in the blob.
+  KeylessAnnotations annotations = {};  // Each at most kAnnotationBytesMax.
 };
 
 // The tag behind which cosign puts simple signing signatures of that digest, and the one behind
@@ -76,6 +104,7 @@ struct CosignProof {
   SignatureForm form = SignatureForm::SimpleSigning;
   std::string blob;
   std::string signature;
+  KeylessAnnotations annotations = {};  // Of simple signing.
 
   bool operator==(const CosignProof&) const = default;
 };
@@ -86,8 +115,8 @@ struct VerifiedProof {
   std::string layer;
 };
 
-// The digest of the layer that is the module. Denied when the signature is by none of the keys, or
-// for something else; InvalidInput for what is not a signature or a manifest.
+// The digest of the layer that is the module. Denied when the signature is by none of the signers,
+// or for something else; InvalidInput for what is not a signature or a manifest.
 [[nodiscard]] Result<std::string> verify_proof(const CosignProof& proof, const Signers& signers);
 
 // For a file. A proof that was read proves nothing before it is verified.

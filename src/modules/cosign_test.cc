@@ -127,7 +127,7 @@ TEST(Cosign, RefusesWhatTheKeysHaveNotSignedForThatManifest) {
   EXPECT_EQ(refusal_of(changed), "it is by none of the rule's keys");
   CosignProof unsigned_one = simple_proof(kManifest, payload_for(digest), "team");
   unsigned_one.signature.clear();
-  EXPECT_EQ(refusal_of(unsigned_one), "it is by none of the rule's keys");
+  EXPECT_EQ(refusal_of(unsigned_one), "it is empty");
   EXPECT_NE(refusal_of(simple_proof("{", payload_for(sha("{")), "team")), "verified");
   EXPECT_NE(refusal_of({}), "verified");
 }
@@ -167,9 +167,30 @@ TEST(Cosign, ListsTheSignaturesOfAManifest) {
   ASSERT_EQ(listed->size(), 2U);
   EXPECT_EQ(listed->front().blob.digest, sha("one"));
   EXPECT_EQ(listed->front().signature, "signature");
+  EXPECT_EQ(listed->front().annotations, KeylessAnnotations());
   EXPECT_EQ(listed->back().form, SignatureForm::Bundle);
   EXPECT_FALSE(read_signatures(R"({"manifests": []})"));
   EXPECT_FALSE(read_signatures("no JSON"));
+}
+
+TEST(Cosign, ListsWhatComesWithAKeylessSignature) {
+  const auto keyless = [](std::string_view certificate) {
+    return image(layer(kSimple, "one",
+                       fmt::format(R"(, "annotations": {{
+                         "dev.cosignproject.cosign/signature": "c2ln",
+                         "dev.sigstore.cosign/certificate": "{}",
+                         "dev.sigstore.cosign/bundle": "entry",
+                         "dev.sigstore.cosign/rfc3161timestamp": "token"}})",
+                                   certificate)));
+  };
+  const KeylessAnnotations expected{
+      .certificate = "pem", .log_entry = "entry", .timestamp = "token"};
+
+  EXPECT_EQ(read_signatures(keyless("pem"))->at(0).annotations, expected);
+  EXPECT_EQ(read_signatures(keyless(std::string(kAnnotationBytesMax + 1, 'a')))
+                ->at(0)
+                .annotations.certificate,
+            "");
 }
 
 TEST(Cosign, LooksAtABoundedNumberOfBoundedSignatures) {
@@ -210,12 +231,18 @@ TEST(Cosign, ListsReferrersThatMayHaveSignatures) {
 
 TEST(Cosign, ProofsSurviveAFile) {
   const CosignProof simple = simple_proof(kManifest, payload_for(sha(kManifest)), "team");
+  CosignProof keyless = simple;
+  keyless.annotations = {.certificate = "pem", .log_entry = "{}", .timestamp = "token"};
   const CosignProof bundle = bundle_proof(kManifest, statement_for("x"), "team");
 
   EXPECT_EQ(parse_proof(to_text(simple)).value(), simple);
+  EXPECT_EQ(parse_proof(to_text(keyless)).value(), keyless);
   EXPECT_EQ(parse_proof(to_text(bundle)).value(), bundle);
   for (const std::string_view text : {"", "{}", "[]", R"({"version": 2})", R"({"version": 1})"})
     EXPECT_EQ(parse_proof(text).error().kind(), ErrorKind::Corrupt) << text;
+  std::string newer = to_text(simple);
+  newer.replace(newer.find(R"("version":1)"), 11, R"("version":2)");
+  EXPECT_EQ(parse_proof(newer).error().kind(), ErrorKind::Corrupt) << "its source is asked again";
 }
 
 }  // namespace

@@ -5,11 +5,12 @@
 #include "base/result.h"
 #include "base/utf8.h"
 #include "budget/accounts.h"
+#include "budget/cache_charges.h"
 #include "budget/consumer.h"
 #include "budget/fair_slots.h"
+#include "http/address_policy.h"
 #include "http/client.h"
 #include "http/status.h"
-#include "io/event.h"
 #include "io/file.h"
 #include "io/loop.h"
 #include "io/task.h"
@@ -25,6 +26,7 @@
 #include "modules/internal/registry.h"
 #include "modules/internal/registry_auth.h"
 #include "modules/internal/wasm_bytes.h"
+#include "modules/limits.h"
 #include "modules/module_store.h"
 #include "modules/oci_manifest.h"
 #include "modules/proofs.h"
@@ -148,23 +150,26 @@ Result<FileRead> read_if_changed(const std::string& path, const std::string& kno
   read.stamp = fmt::format("{}:{}:{}:{}.{:09}", status.st_dev, status.st_ino, status.st_size,
                            status.st_ctim.tv_sec, status.st_ctim.tv_nsec);
   read.is_unchanged = read.stamp == known_stamp;
-  if (!read.is_unchanged) read.bytes = HANGAR_TRY(io::read_file(path, limits::kModuleBytesMax));
+  if (!read.is_unchanged) read.bytes = HANGAR_TRY(io::read_file(path, limits::kFetchedBytesMax));
   return read;
 }
 
 // Blocking. Each gzip in the store states the size of its content.
-Result<> keep(ModuleStore& store, const Unpacked& module) {
-  if (store.has(module.sha256)) return {};
+Result<> keep(ModuleStore& store, const Unpacked& module, const budget::Tenant& user) {
+  if (store.has(module.sha256)) return store.charge(module.sha256, user);
   const std::string& gzipped = module.gzipped;
   const bool is_honest =
-      claimed_size(gzipped, gzipped.size(), limits::kModuleBytesMax) == module.wasm.size();
-  return is_honest ? store.write(module.sha256, gzipped) : store.add(module.sha256, module.wasm);
+      claimed_size(gzipped, gzipped.size(), limits::kFetchedBytesMax) == module.wasm.size();
+  return is_honest ? store.write(module.sha256, gzipped, user)
+                   : store.add(module.sha256, module.wasm, user);
 }
 
 struct Accepted {
   std::string wasm;
   std::string sha256;
-  Result<> stored;  // If the disk is full, the next fetch downloads again; this one succeeds.
+  // If the disk is full, the next fetch downloads again; this one succeeds. But see
+  // is_too_little_disk().
+  Result<> stored;
 };
 
 }  // namespace
@@ -260,7 +265,8 @@ Standing Fetcher::standing(const Requester& requester, const Reference& referenc
 io::Task<void> Fetcher::grant(Requester requester, Reference reference, bool insecure,
                               std::string sha256) {
   const Result<> granted =
-      co_await workers_.run([&proofs = proofs_, access = access_of(requester, reference, insecure),
+      co_await workers_.run(requester.consumer("module"),
+                            [&proofs = proofs_, access = access_of(requester, reference, insecure),
                              sha256 = std::move(sha256)] { return proofs.grant(access, sha256); });
   if (!granted) {
     log_.warning("proof not stored",
@@ -271,23 +277,25 @@ io::Task<void> Fetcher::grant(Requester requester, Reference reference, bool ins
 io::Task<Result<>> Fetcher::accept_copy(Requester requester, Reference reference, bool insecure,
                                         std::string sha256, std::string copy) {
   // The copy is stored under the digest that its bytes really have.
-  co_return co_await workers_.run([&store = store_, &proofs = proofs_,
-                                   access = access_of(requester, reference, insecure),
-                                   sha256 = std::move(sha256), copy = std::move(copy),
-                                   now = io::Loop::wall_now()]() mutable -> Result<> {
-    HANGAR_TRY(store.accept(sha256, std::move(copy)));
-    return proofs.grant_copy(access, sha256, now);
-  });
+  co_return co_await workers_.run(
+      requester.consumer("module"),
+      [&store = store_, &proofs = proofs_, access = access_of(requester, reference, insecure),
+       sha256 = std::move(sha256), copy = std::move(copy), user = requester.budget_tenant(),
+       now = io::Loop::wall_now()]() mutable -> Result<> {
+        HANGAR_TRY(store.accept(sha256, std::move(copy), user));
+        return proofs.grant_copy(access, sha256, now);
+      });
 }
 
 io::Task<void> Fetcher::drop(Requester requester, Reference reference, bool insecure) {
   Access access = access_of(requester, reference, insecure);
-  co_await drop_proofs(std::move(access), reference.display());
+  co_await drop_proofs(requester.consumer("module"), std::move(access), reference.display());
 }
 
-io::Task<void> Fetcher::drop_proofs(Access access, std::string module) {
+io::Task<void> Fetcher::drop_proofs(budget::Consumer whose, Access access, std::string module) {
   const std::string requester = access.requester;
   const Result<bool> dropped = co_await workers_.run(
+      std::move(whose),
       [&proofs = proofs_, access = std::move(access)] { return proofs.drop(access); });
   if (dropped && !*dropped) co_return;
   // After an error the proofs are gone from memory all the same.
@@ -311,7 +319,7 @@ io::Task<Result<Fetched>> Fetcher::fetch(Requester requester, Reference referenc
   const auto say = [&options](std::string doing) {
     if (options.on_progress) options.on_progress(std::move(doing));
   };
-  const std::string module = reference.display();
+  const std::string& module = reference.display();
   const io::Turns<std::string>::Turn turn =
       co_await turns_.take(proof_key(requester.id(), name_of(reference, options)));
   const budget::Consumer consumer = requester.consumer(reference.key());
@@ -379,8 +387,9 @@ io::Task<Result<Fetched>> Fetcher::fetch_alone(Requester requester, Reference re
   // The bytes can never change, and this requester was given them lately. It is not enough that
   // they are here and that the requester knows their digest.
   if (standing == Standing::Fresh && (expected || reference.is_pinned())) {
-    Result<Fetched> fetched = co_await from_store(*known.own, options);
-    if (fetched) co_return fetched;
+    Result<Fetched> fetched =
+        co_await from_store(requester.consumer("module"), *known.own, options);
+    if (fetched || budget::is_too_little_disk(fetched.error())) co_return fetched;
     known.own.reset();
     known.latest.reset();
   }
@@ -390,13 +399,15 @@ io::Task<Result<Fetched>> Fetcher::fetch_alone(Requester requester, Reference re
   if (!download_result) {
     Error error = std::move(download_result).error();
     if (is_refusal(reference, error)) {
-      co_await drop_proofs(access, reference.display());
+      co_await drop_proofs(requester.consumer("module"), access, reference.display());
       co_return std::unexpected(std::move(error).with_reason(std::string(kRefused)));
     }
     if (error.kind() != ErrorKind::Unavailable || !known.own || !options.may_be_stale) {
       co_return std::unexpected(std::move(error));
     }
-    Result<Fetched> fetched = co_await from_store(*known.own, options);
+    Result<Fetched> fetched =
+        co_await from_store(requester.consumer("module"), *known.own, options);
+    if (!fetched && budget::is_too_little_disk(fetched.error())) co_return fetched;
     if (!fetched) co_return std::unexpected(std::move(error));
     log_.warning("module source away, using the stored module",
                  {{"module", reference.display()}, {"error", error.message()}});
@@ -404,11 +415,14 @@ io::Task<Result<Fetched>> Fetcher::fetch_alone(Requester requester, Reference re
     co_return fetched;
   }
   if (download_result->is_unchanged) {
-    Result<Fetched> fetched = co_await from_store(*known.latest, options);
+    Result<Fetched> fetched =
+        co_await from_store(requester.consumer("module"), *known.latest, options);
+    if (!fetched && budget::is_too_little_disk(fetched.error())) co_return fetched;
     if (fetched) {
       known.latest->credential = std::move(download_result->resolution.credential);
       known.latest->proven_at = Proofs::seconds_of(io::Loop::wall_now());
-      co_await remember(std::move(known.key), *std::move(known.latest));
+      co_await remember(requester.consumer("module"), std::move(known.key),
+                        *std::move(known.latest));
       co_return fetched;
     }
     log_.warning("stored module lost, fetching it again",
@@ -416,13 +430,14 @@ io::Task<Result<Fetched>> Fetcher::fetch_alone(Requester requester, Reference re
     download_result = co_await download(requester, reference, std::nullopt, options, memory, stop);
     if (!download_result) co_return std::unexpected(std::move(download_result).error());
   }
-  co_return co_await accept(*std::move(download_result), expected, std::move(options),
-                            std::move(known.key), memory);
+  co_return co_await accept(requester.consumer("module"), *std::move(download_result), expected,
+                            std::move(options), std::move(known.key), memory);
 }
 
-io::Task<void> Fetcher::remember(std::string key, Resolution resolution) {
+io::Task<void> Fetcher::remember(budget::Consumer whose, std::string key, Resolution resolution) {
   const std::string resolved = resolution.resolved;
   const Result<> stored = co_await workers_.run(
+      std::move(whose),
       [&store = store_, key = std::move(key), resolution = std::move(resolution)] {
         return store.remember(key, resolution);
       });
@@ -431,12 +446,17 @@ io::Task<void> Fetcher::remember(std::string key, Resolution resolution) {
   }
 }
 
-io::Task<Result<Fetched>> Fetcher::from_store(Resolution resolution, FetchOptions options) {
+io::Task<Result<Fetched>> Fetcher::from_store(budget::Consumer whose, Resolution resolution,
+                                              FetchOptions options) {
+  HANGAR_CO_TRY(
+      co_await workers_.run(whose, [&store = store_, sha256 = resolution.sha256,
+                                    user = whose.tenant] { return store.charge(sha256, user); }));
   if (resolution.sha256 == options.have_sha256) co_return unchanged(resolution);
   Fetched fetched;
   fetched.size_bytes = resolution.size_bytes;
   if (!options.leave_in_store || !store_.has(resolution.sha256)) {
     fetched.wasm = HANGAR_CO_TRY(co_await workers_.run(
+        std::move(whose),
         [&store = store_, sha256 = resolution.sha256] { return store.read(sha256); }));
     fetched.size_bytes = fetched.wasm.size();
   }
@@ -446,25 +466,25 @@ io::Task<Result<Fetched>> Fetcher::from_store(Resolution resolution, FetchOption
   co_return fetched;
 }
 
-io::Task<Result<Fetched>> Fetcher::accept(Download download, std::optional<std::string> expected,
-                                          FetchOptions options, std::string key,
-                                          FetchMemory& memory) {
+io::Task<Result<Fetched>> Fetcher::accept(budget::Consumer whose, Download download,
+                                          std::optional<std::string> expected, FetchOptions options,
+                                          std::string key, FetchMemory& memory) {
   const std::string blob_digest = download.blob_digest;
   Resolution resolution = std::move(download.resolution);
   resolution.proven_at = Proofs::seconds_of(io::Loop::wall_now());
   // The content, or what the store makes of it, which is less.
   const std::uint64_t packed_bytes = download.bytes.size();
   const std::uint64_t unpacked_bytes =
-      is_gzip(download.bytes) ? claimed_size(download.bytes, packed_bytes, limits::kModuleBytesMax)
+      is_gzip(download.bytes) ? claimed_size(download.bytes, packed_bytes, limits::kFetchedBytesMax)
                               : packed_bytes;
   HANGAR_CO_TRY(memory.grow_to(packed_bytes + unpacked_bytes));
   // Without accounting the claimed size need not be trusted.
   const std::uint64_t bytes_max =
-      memory_ == nullptr ? limits::kModuleBytesMax
-                         : std::min(memory.held_bytes() - packed_bytes, limits::kModuleBytesMax);
+      memory_ == nullptr ? limits::kFetchedBytesMax
+                         : std::min(memory.held_bytes() - packed_bytes, limits::kFetchedBytesMax);
   auto work = [&store = store_, bytes = std::move(download.bytes),
                blob_digest = std::move(download.blob_digest), expected = std::move(expected),
-               content = options.content, resolution, key = std::move(key),
+               content = options.content, resolution, key = std::move(key), user = whose.tenant,
                bytes_max]() mutable -> Result<Accepted> {
     if (!blob_digest.empty() && "sha256:" + sha256_hex(bytes) != blob_digest) {
       return fail(ErrorKind::InvalidInput,
@@ -473,7 +493,7 @@ io::Task<Result<Fetched>> Fetcher::accept(Download download, std::optional<std::
     Unpacked unpacked = HANGAR_TRY(unpack(std::move(bytes), bytes_max, content));
     if (expected) HANGAR_TRY(verify_sha256(*expected, unpacked.sha256));
     Accepted accepted;
-    accepted.stored = keep(store, unpacked);
+    accepted.stored = keep(store, unpacked, user);
     resolution.sha256 = unpacked.sha256;
     resolution.size_bytes = unpacked.wasm.size();
     if (accepted.stored) accepted.stored = store.remember(key, resolution);
@@ -481,15 +501,18 @@ io::Task<Result<Fetched>> Fetcher::accept(Download download, std::optional<std::
     accepted.sha256 = std::move(unpacked.sha256);
     return accepted;
   };
-  Result<Accepted> worked = co_await workers_.run(std::move(work));
+  Result<Accepted> worked = co_await workers_.run(std::move(whose), std::move(work));
   if (!worked) {
     // It contains more than it claims: it is compressed twice, or in several members.
-    if (worked.error().kind() == ErrorKind::LimitExceeded && bytes_max < limits::kModuleBytesMax) {
-      HANGAR_CO_TRY(memory.refuse(packed_bytes + limits::kModuleBytesMax));
+    if (worked.error().kind() == ErrorKind::LimitExceeded && bytes_max < limits::kFetchedBytesMax) {
+      HANGAR_CO_TRY(memory.refuse(packed_bytes + limits::kFetchedBytesMax));
     }
     co_return std::unexpected(std::move(worked).error());
   }
   Accepted accepted = *std::move(worked);
+  if (!accepted.stored && budget::is_too_little_disk(accepted.stored.error())) {
+    co_return std::unexpected(std::move(accepted.stored).error());
+  }
   if (!blob_digest.empty()) {
     if (unpacked_.size() >= limits::kModuleReferencesMax)
       unpacked_.clear();  // They are downloaded.
@@ -514,7 +537,7 @@ io::Task<Result<VerifiedProof>> Fetcher::find_proof(Requester requester, Referen
                                                     bool insecure, std::string manifest,
                                                     std::shared_ptr<const Signers> signers,
                                                     std::stop_token stop) {
-  const std::string module = reference.display();
+  const std::string& module = reference.display();
   const OciSource source = std::get<OciSource>(reference.source());
   const Result<budget::FairSlots::Slot> slot =
       co_await fetches_.acquire(requester.consumer(reference.key()), {}, stop);
@@ -529,8 +552,8 @@ io::Task<Result<VerifiedProof>> Fetcher::find_proof(Requester requester, Referen
                       {.transport = transport(requester, insecure),
                        .plain_http = insecure,
                        .requester = requester.tenant()});
-    proof = co_await modules::find_proof(registry, workers_, std::move(manifest),
-                                         std::move(signers), std::move(stop));
+    proof = co_await modules::find_proof(registry, workers_, requester.consumer("module"),
+                                         std::move(manifest), std::move(signers), std::move(stop));
   } else {
     proof = std::unexpected(std::move(credential).error());
   }
@@ -560,7 +583,7 @@ io::Task<Result<Fetcher::Download>> Fetcher::download(Requester requester, Refer
                                            options.content, std::move(stop));
   }
   if (const auto* const file = std::get_if<FileSource>(&reference.source())) {
-    co_return co_await download_file(*file, std::move(known));
+    co_return co_await download_file(requester.consumer("module"), *file, std::move(known));
   }
   co_return co_await download_http(std::move(requester), std::move(reference), std::move(known),
                                    std::move(options), memory, std::move(stop));
@@ -588,7 +611,7 @@ io::Task<Result<Fetcher::Download>> Fetcher::download_http(Requester requester, 
   request.requester = requester.tenant();
   request.redirects_max = kRedirectsMax;
   http::Response response = HANGAR_CO_TRY(co_await modules::download(
-      &client_, std::move(request), limits::kModuleBytesMax, progress_of(options),
+      &client_, std::move(request), limits::kFetchedBytesMax, progress_of(options),
       [&memory](std::uint64_t bytes) { return memory.grow_to(bytes); }, std::move(stop)));
   Download download;
   download.is_unchanged = response.status == http::kNotModified && known;
@@ -658,7 +681,8 @@ io::Task<Result<Fetcher::Download>> Fetcher::download_config_map(ConfigMapAccess
   co_return download;
 }
 
-io::Task<Result<Fetcher::Download>> Fetcher::download_file(FileSource source,
+io::Task<Result<Fetcher::Download>> Fetcher::download_file(budget::Consumer whose,
+                                                           FileSource source,
                                                            std::optional<Resolution> known) {
   if (!may_read_files_) {
     co_return fail(ErrorKind::Denied,
@@ -667,6 +691,7 @@ io::Task<Result<Fetcher::Download>> Fetcher::download_file(FileSource source,
   Download download;
   download.resolution.resolved = source.path;
   FileRead read = HANGAR_CO_TRY(co_await workers_.run(
+      std::move(whose),
       [path = std::move(source.path), stamp = known ? known->revision : std::string()] {
         return read_if_changed(path, stamp);
       }));

@@ -139,8 +139,8 @@ class Fetcher {
   //   Denied         credentials missing or wrong, the kind of source or its address is not allowed
   //                  here, a ConfigMap that the requester may not name
   //   Unavailable    the source cannot be reached and nothing is stored for it
-  //   LimitExceeded  larger than limits::kModuleBytesMax, compressed or not, or than the memory of
-  //                  the requester
+  //   LimitExceeded  larger than limits::kFetchedBytesMax, compressed or not, or than the memory or
+  //                  the disk of the requester
   //   Cancelled
   // The log has the reason; a tenant learns only that a source did not answer, because the reason
   // would help it to explore networks that it cannot reach itself.
@@ -210,11 +210,13 @@ class Fetcher {
                                         std::stop_token stop);
   [[nodiscard]] Access access_of(const Requester& requester, const Reference& reference,
                                  bool insecure) const;
-  io::Task<void> drop_proofs(Access access, std::string module);
-  io::Task<void> remember(std::string key, Resolution resolution);
-  io::Task<Result<Fetched>> from_store(Resolution resolution, FetchOptions options);
-  io::Task<Result<Fetched>> accept(Download download, std::optional<std::string> expected,
-                                   FetchOptions options, std::string key, FetchMemory& memory);
+  io::Task<void> drop_proofs(budget::Consumer whose, Access access, std::string module);
+  io::Task<void> remember(budget::Consumer whose, std::string key, Resolution resolution);
+  io::Task<Result<Fetched>> from_store(budget::Consumer whose, Resolution resolution,
+                                       FetchOptions options);
+  io::Task<Result<Fetched>> accept(budget::Consumer whose, Download download,
+                                   std::optional<std::string> expected, FetchOptions options,
+                                   std::string key, FetchMemory& memory);
 
   io::Task<Result<Download>> download(Requester requester, Reference reference,
                                       std::optional<Resolution> known, FetchOptions options,
@@ -228,7 +230,8 @@ class Fetcher {
   io::Task<Result<Download>> download_config_map(ConfigMapAccess access, ConfigMapSource source,
                                                  std::optional<Resolution> known, Content wanted,
                                                  std::stop_token stop);
-  io::Task<Result<Download>> download_file(FileSource source, std::optional<Resolution> known);
+  io::Task<Result<Download>> download_file(budget::Consumer whose, FileSource source,
+                                           std::optional<Resolution> known);
 
   struct Transports {
     Transports(const std::string& ca_pem, const http::AddressPolicy& addresses);

@@ -11,6 +11,9 @@ namespace hangar::limits {
 // The API server's bound on the data of one Secret, which holds a revision of a release's history.
 inline constexpr std::uint64_t kSecretBytesMax = kMiB;
 
+// A module, as it is fetched and uncompressed: as large as the engine takes (wasm/limits.h).
+inline constexpr std::uint64_t kFetchedBytesMax = 256 * kMiB;
+
 // The time to fetch one module: 82 MB over a slow line of 3 Mbit/s. A source that sends nothing for
 // the idle time is as good as gone.
 inline constexpr std::chrono::seconds kModuleDownloadMax{240};

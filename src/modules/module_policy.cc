@@ -2,6 +2,7 @@
 
 #include "base/result.h"
 #include "base/text.h"
+#include "http/authority.h"
 #include "modules/internal/percent.h"
 #include "modules/reference.h"
 
@@ -31,15 +32,13 @@ std::string_view without_slashes_at_end(std::string_view text) {
   return text;
 }
 
-// One spelling for one server: in lower case, without the dot that ends a full name and without the
-// port that the scheme means anyway.
-std::string plain_host(std::string_view scheme, std::string_view host) {
-  std::string text = to_lower(host);
-  const std::string_view port = scheme == "http" ? ":80" : ":443";
-  if (text.ends_with(port)) text.resize(text.size() - port.size());
-  const std::size_t end = text.starts_with('[') ? std::string::npos : text.find(':');
-  const std::size_t name_bytes = std::min(end, text.size());
-  if (name_bytes > 1 && text[name_bytes - 1] == '.') text.erase(name_bytes - 1, 1);
+// One spelling for one server: as http::Authority has it, without the dot that ends a full name and
+// without the port that the scheme means anyway.
+Result<std::string> plain_host(std::string_view scheme, std::string_view host) {
+  http::Authority server = HANGAR_TRY(http::parse_authority(host));
+  if (server.port == (scheme == "http" ? 80 : 443)) server.port.reset();
+  if (server.host.ends_with('.')) server.host.pop_back();
+  std::string text = server.to_string();
   return text == "index.docker.io" ? "docker.io" : text;
 }
 
@@ -64,13 +63,14 @@ std::optional<std::string> plain_path(std::string_view path) {
 // What prefixes are compared with.
 struct Subject {
   std::string scheme;
-  std::optional<std::string> text;  // Nothing: a path that servers may read in two ways.
+  std::optional<std::string> text;  // Nothing: a URL that servers may read in two ways.
 };
 
 Subject subject_of(const Reference& reference) {
   if (const auto* const oci = std::get_if<OciSource>(&reference.source())) {
-    return {.scheme = "oci",
-            .text = fmt::format("oci://{}/{}", plain_host("oci", oci->registry), oci->repository)};
+    const Result<std::string> host = plain_host("oci", oci->registry);
+    if (!host) return {.scheme = "oci", .text = std::nullopt};
+    return {.scheme = "oci", .text = fmt::format("oci://{}/{}", *host, oci->repository)};
   }
   if (const auto* const map = std::get_if<ConfigMapSource>(&reference.source())) {
     std::string text = fmt::format("configmap://{}/{}", map->namespace_name, map->name);
@@ -88,12 +88,12 @@ Subject subject_of(const Reference& reference) {
   const std::string scheme(url.substr(0, scheme_end));
   const std::string_view rest = url.substr(scheme_end + kSchemeEnd.size());
   const std::size_t slash = std::min(rest.find('/'), rest.size());
-  const std::string host = plain_host(scheme, rest.substr(0, slash));
+  const Result<std::string> host = plain_host(scheme, rest.substr(0, slash));
   const std::string_view path_and_query = rest.substr(slash);
   const std::optional<std::string> path =
       plain_path(path_and_query.substr(0, path_and_query.find('?')));
-  if (!path) return {.scheme = scheme, .text = std::nullopt};
-  return {.scheme = scheme, .text = fmt::format("{}://{}{}", scheme, host, *path)};
+  if (!host || !path) return {.scheme = scheme, .text = std::nullopt};
+  return {.scheme = scheme, .text = fmt::format("{}://{}{}", scheme, *host, *path)};
 }
 
 bool fits(std::string_view prefix, std::string_view subject) {
@@ -145,7 +145,9 @@ Result<std::string> policy_prefix(std::string_view text) {
       return wrong_prefix("is a beginning of module URLs, without a tag or a digest");
     }
   }
-  return fmt::format("{}://{}{}", scheme, plain_host(scheme, first), *path);
+  const Result<std::string> host = plain_host(scheme, first);
+  if (!host) return wrong_prefix(host.error().message());
+  return fmt::format("{}://{}{}", scheme, *host, *path);
 }
 
 ModulePolicy::ModulePolicy(std::vector<PolicyRule> rules, PolicyRule otherwise)
@@ -171,8 +173,8 @@ Result<std::size_t> ModulePolicy::find(const Reference& reference) const {
 }
 
 std::string describe(const PolicyRule& rule) {
-  const std::string name = rule.prefix.empty() ? std::string("the default rule")
-                                               : fmt::format("the rule for {}", rule.prefix);
+  std::string name = rule.prefix.empty() ? std::string("the default rule")
+                                         : fmt::format("the rule for {}", rule.prefix);
   switch (rule.requirement) {
     case Requirement::Nothing:
       return name + " requires no signature";

@@ -20,6 +20,7 @@ using testing::HasSubstr;
 // The rule that decides about a reference: its prefix, "default", or the error.
 std::string rule_of(std::string_view reference, const std::vector<std::string_view>& prefixes) {
   std::vector<PolicyRule> rules;
+  rules.reserve(prefixes.size());
   for (const std::string_view prefix : prefixes)
     rules.push_back({.prefix = policy_prefix(prefix).value()});
   const ModulePolicy policy(std::move(rules), {});
@@ -68,6 +69,13 @@ TEST(ModulePolicy, NoSpellingOfTheSameServerEvadesARule) {
         "https://m.example/t%65am/x.wasm"})
     EXPECT_EQ(rule_of(spelling, {"https://m.example/team"}), "https://m.example/team") << spelling;
   EXPECT_EQ(rule_of("https://m.example:8443/team/x", {"https://m.example/team"}), "default");
+  for (const std::string_view spelling : {"https://[fd00::1]/x", "https://[FD00:0:0::01]:443/x"})
+    EXPECT_EQ(rule_of(spelling, {"https://[FD00::1]/"}), "https://[fd00::1]") << spelling;
+  // As libcurl reads them, these are spellings of the same server, too.
+  for (const std::string_view spelling :
+       {"https://m.example:0443/team/x", "https://127.1/x", "https://2130706433/x",
+        "oci://r.example:00443/team/web", "oci://0x7f.0.0.1/team/web"})
+    EXPECT_FALSE(Reference::parse(spelling)) << spelling;
 }
 
 TEST(ModulePolicy, RefusesUrlsThatCanBeReadInTwoWays) {
@@ -95,6 +103,8 @@ TEST(ModulePolicy, SaysWhatIsWrongWithAPrefix) {
   EXPECT_THAT(refusal("oci://r.example/*"), HasSubstr("without *"));
   EXPECT_THAT(refusal("https://m.example/a/../b"), HasSubstr("plain path"));
   EXPECT_THAT(refusal("https:///team"), HasSubstr("has no host"));
+  EXPECT_THAT(refusal("https://m.example:0443/team"), HasSubstr("the port is not"));
+  EXPECT_THAT(refusal("oci://127.1/team"), HasSubstr("the host is neither"));
   EXPECT_THAT(refusal("file://srv"), HasSubstr("file:///absolute/path"));
   EXPECT_THAT(refusal("https://m.example/a b"), HasSubstr("without spaces"));
 }

@@ -6,10 +6,13 @@
 #include "base/packing.h"
 #include "base/result.h"
 #include "base/utf8.h"
+#include "budget/cache_charges.h"
+#include "budget/consumer.h"
 #include "io/file.h"
 #include "json/value.h"
 #include "modules/internal/gzip.h"
 #include "modules/internal/wasm_bytes.h"
+#include "modules/limits.h"
 
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -24,6 +27,8 @@
 #include <fstream>
 #include <functional>
 #include <ios>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -100,6 +105,22 @@ Resolution resolution_of(const PackedBytes& entry) {
   return resolution;
 }
 
+// The requester of an entry, with the space behind it.
+std::string_view requester_of(std::string_view key) {
+  return key.substr(0, key.find(kKeySeparator) + 1);
+}
+
+// The requester of an entry (Requester::id()) as a tenant.
+budget::Tenant tenant_of(std::string_view key) {
+  std::string_view requester = requester_of(key);
+  if (!requester.empty()) requester.remove_suffix(1);
+  return budget::Tenant::of_namespace(requester == "*" ? std::string() : std::string(requester));
+}
+
+budget::CacheCharges::Key charge_key(const std::string& sha256) {
+  return {.shelf = budget::CacheCharges::Shelf::Modules, .name = sha256};
+}
+
 bool is_utf8(std::string_view text) {
   return valid_utf8_prefix(text) == text.size();
 }
@@ -139,34 +160,88 @@ Result<std::unique_ptr<ModuleStore>> ModuleStore::open(std::filesystem::path dir
   return store;
 }
 
-Result<> ModuleStore::write(const std::string& sha256, std::string_view gzipped) {
+void ModuleStore::charge_to(budget::CacheCharges& charges) {
+  charges_ = &charges;
+  charges.set_remover(budget::CacheCharges::Shelf::Modules,
+                      [this](const std::string& sha256) { remove_unused(sha256); });
+  std::vector<PackedBytes> entries;
+  {
+    const std::scoped_lock lock(mutex_);
+    entries.assign(entries_.rbegin(), entries_.rend());
+  }
+  // What no longer fits is charged when its requester asks for it again.
+  for (const PackedBytes& entry : entries)
+    (void)charge(resolution_of(entry).sha256, tenant_of(key_of(entry)));
+}
+
+Result<> ModuleStore::charge(const std::string& sha256, const budget::Tenant& user,
+                             std::uint64_t bytes) {
+  if (charges_ == nullptr) return {};
+  if (const auto charged = charges_->charge(user, charge_key(sha256), bytes); !charged) {
+    return std::unexpected(budget::too_little_disk(charged.error()));
+  }
+  return {};
+}
+
+Result<> ModuleStore::charge(const std::string& sha256, const budget::Tenant& user) {
+  std::error_code error;
+  const std::uint64_t bytes = std::filesystem::file_size(path_of(sha256), error);
+  return error ? Result<>() : charge(sha256, user, bytes);
+}
+
+Result<> ModuleStore::write(const std::string& sha256, std::string_view gzipped,
+                            const budget::Tenant& user) {
+  HANGAR_TRY(charge(sha256, user, gzipped.size()));
   const std::scoped_lock lock(disk_mutex_);
-  HANGAR_TRY(io::write_file(path_of(sha256), gzipped));
+  if (Result<> written = io::write_file(path_of(sha256), gzipped); !written) {
+    if (!has(sha256)) forget_file(sha256);
+    return written;
+  }
   trim(sha256);
   return {};
 }
 
-Result<> ModuleStore::add(const std::string& sha256, std::string_view module) {
-  if (has(sha256)) return {};
-  return write(sha256, gzip(module));
+Result<> ModuleStore::add(const std::string& sha256, std::string_view module,
+                          const budget::Tenant& user) {
+  if (has(sha256)) return charge(sha256, user);
+  return write(sha256, gzip(module), user);
 }
 
-Result<> ModuleStore::accept(const std::string& sha256, std::string bytes) {
+Result<> ModuleStore::accept(const std::string& sha256, std::string bytes,
+                             const budget::Tenant& user) {
   const Result<Unpacked> unpacked =
-      unpack(std::move(bytes), limits::kModuleBytesMax, Content::ModuleOrScript);
+      unpack(std::move(bytes), limits::kFetchedBytesMax, Content::ModuleOrScript);
   if (!unpacked || unpacked->sha256 != sha256) {
     return fail(ErrorKind::Corrupt, fmt::format("the bytes are not those of sha256:{}", sha256));
   }
-  return add(sha256, unpacked->wasm);
+  return add(sha256, unpacked->wasm, user);
+}
+
+void ModuleStore::forget_file(const std::string& sha256) {
+  if (charges_ != nullptr) charges_->forget(charge_key(sha256));
+}
+
+void ModuleStore::remove_unused(const std::string& sha256) {
+  const std::scoped_lock lock(disk_mutex_);
+  // Another thread may be about to write it again.
+  if (charges_->is_used(charge_key(sha256))) return;
+  std::error_code ignored;  // A file that remains is removed by trim().
+  std::filesystem::remove(path_of(sha256), ignored);
 }
 
 Result<ModuleStore::Stored> ModuleStore::read_checked(const std::string& sha256) {
   const std::filesystem::path path = path_of(sha256);
-  Stored stored{.gzipped = HANGAR_TRY(io::read_file(path, limits::kModuleBytesMax)), .wasm = {}};
-  Result<std::string> wasm = gunzip(stored.gzipped, limits::kModuleBytesMax);
+  Result<std::string> packed = io::read_file(path, limits::kFetchedBytesMax);
+  if (!packed) {
+    if (packed.error().kind() == ErrorKind::NotFound) forget_file(sha256);
+    return std::unexpected(std::move(packed).error());
+  }
+  Stored stored{.gzipped = *std::move(packed), .wasm = {}};
+  Result<std::string> wasm = gunzip(stored.gzipped, limits::kFetchedBytesMax);
   if (!wasm || sha256_hex(*wasm) != sha256) {
     std::error_code ignored;  // A file that remains is found corrupt again.
     std::filesystem::remove(path, ignored);
+    forget_file(sha256);
     return fail(ErrorKind::Corrupt, fmt::format("stored module {} is damaged", sha256));
   }
   mark_used(path);
@@ -186,7 +261,7 @@ std::uint64_t ModuleStore::unpacked_bytes(const std::string& sha256) const {
   std::string end(kTrailerBytes, '\0');
   file.seekg(packed_bytes - kEnd);
   file.read(end.data(), kEnd);
-  return claimed_size(end, static_cast<std::uint64_t>(packed_bytes), limits::kModuleBytesMax);
+  return claimed_size(end, static_cast<std::uint64_t>(packed_bytes), limits::kFetchedBytesMax);
 }
 
 Result<std::string> ModuleStore::read_packed(const std::string& sha256) {
@@ -218,9 +293,20 @@ Result<> ModuleStore::remember(const std::string& key, const Resolution& resolut
     }
     entries_.push_front(std::move(entry));
     if (is_known) return {};
-    if (entries_.size() > bounds_.references) entries_.pop_back();
+    if (entries_.size() > bounds_.references) drop_entry();
   }
   return write_index();
+}
+
+void ModuleStore::drop_entry() {
+  std::map<std::string_view, std::size_t> counts;
+  std::size_t most = 0;
+  for (const PackedBytes& entry : entries_)
+    most = std::max(most, ++counts[requester_of(key_of(entry))]);
+  const auto least_recent = std::ranges::find_if(
+      entries_.rbegin(), entries_.rend(),
+      [&](const PackedBytes& entry) { return counts[requester_of(key_of(entry))] == most; });
+  if (least_recent != entries_.rend()) entries_.erase(std::next(least_recent).base());
 }
 
 Result<> ModuleStore::write_index() {
@@ -272,9 +358,12 @@ void ModuleStore::load_index(const Log& log) {
   if (!text && text.error().kind() == ErrorKind::NotFound) return;
   const Result<json::Value> index =
       text ? json::parse(*text) : Result<json::Value>(std::unexpected(text.error()));
-  if (!index || json::int_at(*index, {"version"}) != kIndexVersion) {
+  const std::int64_t version = index ? json::int_at(*index, {"version"}) : 0;
+  if (version != kIndexVersion) {
     log.warning("module index dropped",
-                {{"error", index ? "unknown version" : index.error().message()}});
+                {{"error", index ? fmt::format("it has version {}, this hangar reads version {}",
+                                               version, kIndexVersion)
+                                 : index.error().message()}});
     return;
   }
   const json::Array* const references = json::array_at(*index, {"references"});
@@ -316,30 +405,29 @@ void ModuleStore::remove_unfinished() {
 }
 
 void ModuleStore::trim(const std::string& keep_sha256) {
-  struct Stored {
-    std::filesystem::file_time_type used;
-    std::uint64_t bytes = 0;
-    std::filesystem::path path;
-  };
-  const std::filesystem::path keep = path_of(keep_sha256);
-  std::vector<Stored> modules;
-  std::uint64_t total = 0;
-  std::error_code ignored;  // A file that vanishes meanwhile counts as zero bytes.
+  using File = budget::CacheCharges::File;
+  std::vector<File> modules;
+  std::vector<std::filesystem::path> paths;
+  std::error_code ignored;  // A file that vanishes meanwhile does not count.
   for (const auto& entry : std::filesystem::directory_iterator(directory_, ignored)) {
-    if (!is_module_name(entry.path().filename().string())) continue;
+    const std::string name = entry.path().filename().string();
+    if (!is_module_name(name)) continue;
     std::error_code error;
     const std::uint64_t bytes = entry.file_size(error);
     if (error) continue;
-    total += bytes;
-    if (entry.path() == keep) continue;
-    modules.push_back({.used = entry.last_write_time(error), .bytes = bytes, .path = entry.path()});
+    const auto used = entry.last_write_time(error).time_since_epoch();
+    modules.push_back({.name = name.substr(0, name.size() - kSuffix.size()),
+                       .bytes = bytes,
+                       .used = static_cast<std::int64_t>(used.count())});
+    paths.push_back(entry.path());
   }
-  std::ranges::sort(modules, {}, &Stored::used);
-  for (const Stored& module : modules) {
-    if (total <= bounds_.bytes) return;
-    std::filesystem::remove(module.path, ignored);
-    total -= module.bytes;
-  }
+  constexpr auto kShelf = budget::CacheCharges::Shelf::Modules;
+  const std::vector<std::size_t> chosen =
+      charges_ != nullptr
+          ? charges_->make_room(kShelf, modules, bounds_.bytes, keep_sha256)
+          : budget::CacheCharges().make_room(kShelf, modules, bounds_.bytes, keep_sha256);
+  for (const std::size_t index : chosen)
+    std::filesystem::remove(paths[index], ignored);
 }
 
 }  // namespace hangar::modules

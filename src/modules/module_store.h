@@ -12,6 +12,8 @@
 #include "base/packing.h"
 #include "base/result.h"
 #include "base/slots.h"
+#include "budget/cache_charges.h"
+#include "budget/consumer.h"
 #include "modules/limits.h"
 
 #include <cstdint>
@@ -67,16 +69,27 @@ class ModuleStore {
   ModuleStore(const ModuleStore&) = delete;
   ModuleStore& operator=(const ModuleStore&) = delete;
 
-  // Stores a module, and removes the least recently used ones beyond the bound. `gzipped` may be
-  // any gzip of the module with that digest.
-  [[nodiscard]] Result<> write(const std::string& sha256, std::string_view gzipped);
+  // Charges modules to those that use them, from now on; at first to the requesters in the index.
+  // Call it once, before other threads use the store; `charges` outlives those uses.
+  void charge_to(budget::CacheCharges& charges);
+
+  // Stores a module for `user`, and makes room for it (budget/cache_charges.h). `gzipped` may be
+  // any gzip of the module with that digest. LimitExceeded, and nothing is stored, when it is more
+  // than `user` may have.
+  [[nodiscard]] Result<> write(const std::string& sha256, std::string_view gzipped,
+                               const budget::Tenant& user = budget::Tenant::host());
 
   // The same for a module that no source has: one that this host put together.
-  [[nodiscard]] Result<> add(const std::string& sha256, std::string_view module);
+  [[nodiscard]] Result<> add(const std::string& sha256, std::string_view module,
+                             const budget::Tenant& user = budget::Tenant::host());
 
   // The same for bytes that are said to be that module, gzipped or not. Corrupt when they are not;
   // the store then stays unchanged.
-  [[nodiscard]] Result<> accept(const std::string& sha256, std::string bytes);
+  [[nodiscard]] Result<> accept(const std::string& sha256, std::string bytes,
+                                const budget::Tenant& user = budget::Tenant::host());
+
+  // `user` uses that module now, if the store has it. LimitExceeded as for write().
+  [[nodiscard]] Result<> charge(const std::string& sha256, const budget::Tenant& user);
 
   // The module, uncompressed. NotFound; Corrupt when the file has changed since it was written: it
   // is then removed.
@@ -92,7 +105,8 @@ class ModuleStore {
 
   // Remembers what the reference of that proof_key() means now. InvalidInput when one of the texts
   // is not UTF-8. An entry that differs from the present one by its time only is not written to
-  // disk: after a restart it looks older than it is, and its source is asked once more.
+  // disk: after a restart it looks older than it is, and its source is asked once more. Of too many
+  // entries, the requester with the most loses its least recently used one.
   [[nodiscard]] Result<> remember(const std::string& key, const Resolution& resolution);
   [[nodiscard]] std::optional<Resolution> resolution(const std::string& key);
 
@@ -125,12 +139,19 @@ class ModuleStore {
   // What processes left that were killed in a write.
   void remove_unfinished();
   void trim(const std::string& keep_sha256);
+  [[nodiscard]] Result<> charge(const std::string& sha256, const budget::Tenant& user,
+                                std::uint64_t bytes);
+  void forget_file(const std::string& sha256);
+  void remove_unused(const std::string& sha256);
+  // Makes room for one more entry. Requires that the mutex is held.
+  void drop_entry();
 
   const std::filesystem::path directory_;
   const Bounds bounds_;
-  mutable std::mutex mutex_;  // Guards all members below.
-  Entries entries_;           // Most recently used first.
-  std::mutex disk_mutex_;     // Serialises writes of the index and trimming. Taken before mutex_.
+  budget::CacheCharges* charges_ = nullptr;  // Null: nothing is charged.
+  mutable std::mutex mutex_;                 // Guards all members below.
+  Entries entries_;                          // Most recently used first.
+  std::mutex disk_mutex_;  // Serialises writes of the index and trimming. Taken before mutex_.
 };
 
 }  // namespace hangar::modules

@@ -2,6 +2,8 @@
 
 #include "base/digest.h"
 #include "base/result.h"
+#include "budget/cache_charges.h"
+#include "budget/consumer.h"
 #include "io/file.h"
 #include "modules/internal/gzip.h"
 
@@ -19,6 +21,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace hangar::modules {
 namespace {
@@ -137,6 +140,109 @@ TEST_F(ModuleStoreTest, KeepsTheNewestEvenIfItAloneIsTooLarge) {
   const std::string digest = stored(*store, "bytes");
 
   EXPECT_TRUE(store->has(digest));
+}
+
+constexpr std::uint64_t kBlock = 4096;
+
+budget::Tenant tenant(std::string name) {
+  return budget::Tenant::of_namespace(std::move(name));
+}
+
+std::string stored_for(const std::string& namespace_name, ModuleStore& store,
+                       const std::string& bytes) {
+  EXPECT_TRUE(store.write(sha256_hex(bytes), gzip(bytes), tenant(namespace_name)).has_value());
+  return sha256_hex(bytes);
+}
+
+TEST_F(ModuleStoreTest, ANamespaceBeyondItsLimitLosesItsOwnModulesAndOnlyThose) {
+  const auto store = open();
+  budget::CacheCharges charges({.namespace_bytes_max = 2 * kBlock});
+  store->charge_to(charges);
+  const std::string others = stored_for("victim", *store, "module 0");
+  const std::string shared = stored_for("greedy", *store, "module 1");
+  ASSERT_TRUE(store->charge(shared, tenant("victim")).has_value());
+  const std::string first = stored_for("greedy", *store, "module 2");
+  const std::string second = stored_for("greedy", *store, "module 3");
+  ASSERT_TRUE(store->charge(first, tenant("greedy")).has_value());
+
+  const std::string third = stored_for("greedy", *store, "module 4");
+
+  EXPECT_FALSE(store->has(second));
+  for (const std::string& digest : {others, shared, first, third})
+    EXPECT_TRUE(store->has(digest));
+  EXPECT_EQ(charges.charged_bytes(tenant("greedy")), 2 * kBlock);
+}
+
+TEST_F(ModuleStoreTest, AModuleThatIsMoreThanItsNamespaceMayHaveIsNotStored) {
+  const auto store = open();
+  budget::CacheCharges charges;
+  charges.limit_tenants(
+      {.namespaces = {{"small", {.bytes_max = kBlock - 1, .set_by = "TenantPolicy a"}}}});
+  store->charge_to(charges);
+  const std::string digest = sha256_hex("bytes");
+
+  const Result<> refused = store->write(digest, gzip("bytes"), tenant("small"));
+
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_TRUE(budget::is_too_little_disk(refused.error()));
+  EXPECT_NE(refused.error().message().find("TenantPolicy a"), std::string::npos);
+  EXPECT_FALSE(store->has(digest));
+  EXPECT_EQ(stored_for("other", *store, "bytes"), digest);
+  EXPECT_FALSE(store->charge(digest, tenant("small")).has_value());
+  EXPECT_FALSE(store->accept(digest, "bytes", tenant("small")).has_value());
+  EXPECT_TRUE(store->has(digest)) << "another namespace's module stays";
+}
+
+TEST_F(ModuleStoreTest, ChargesTheRequestersOfItsIndexAfterARestart) {
+  {
+    const auto store = open();
+    ASSERT_TRUE(store->remember("a ref-1", {.sha256 = stored(*store, "module 1")}).has_value());
+    ASSERT_TRUE(store->remember("a ref-2", {.sha256 = stored(*store, "module 2")}).has_value());
+    ASSERT_TRUE(store->remember("a again", {.sha256 = stored(*store, "module 2")}).has_value());
+    ASSERT_TRUE(store->remember("* ref-2", {.sha256 = sha256_hex("module 2")}).has_value());
+    ASSERT_TRUE(store->remember("b gone", {.sha256 = sha256_hex("gone")}).has_value());
+  }
+  budget::CacheCharges charges;
+  const auto store = open();
+
+  store->charge_to(charges);
+
+  EXPECT_EQ(charges.charged_bytes(tenant("a")), 2 * kBlock);
+  EXPECT_EQ(charges.charged_bytes(tenant("")), kBlock);
+  EXPECT_EQ(charges.charged_bytes(tenant("b")), 0U);
+}
+
+TEST_F(ModuleStoreTest, TheNamespaceWithTheMostMakesRoomForAll) {
+  const auto store = open({.bytes = 3 * gzip("module 0").size()});
+  budget::CacheCharges charges;
+  store->charge_to(charges);
+  const std::string quiet = stored_for("quiet", *store, "module 0");
+  const std::string first = stored_for("greedy", *store, "module 1");
+  const std::string second = stored_for("greedy", *store, "module 2");
+
+  const std::string third = stored_for("greedy", *store, "module 3");
+
+  EXPECT_TRUE(store->has(quiet)) << "although it was not used for longest";
+  EXPECT_FALSE(store->has(first));
+  EXPECT_TRUE(store->has(second));
+  EXPECT_TRUE(store->has(third));
+}
+
+TEST_F(ModuleStoreTest, AnEntryTooManyIsOneOfTheRequesterWithTheMost) {
+  const auto store = open({.references = 3});
+  const auto remember = [&store](const std::string& key) {
+    ASSERT_TRUE(store->remember(key, {.sha256 = sha256_hex("bytes")}).has_value());
+  };
+  remember("quiet only");
+  remember("greedy first");
+  remember("greedy second");
+
+  remember("greedy third");
+
+  EXPECT_TRUE(store->resolution("quiet only").has_value());
+  EXPECT_FALSE(store->resolution("greedy first").has_value());
+  EXPECT_TRUE(store->resolution("greedy second").has_value());
+  EXPECT_TRUE(store->resolution("greedy third").has_value());
 }
 
 TEST_F(ModuleStoreTest, RemembersReferencesAcrossProcesses) {
@@ -286,11 +392,42 @@ TEST_F(ModuleStoreTest, StartsWithoutAnIndexThatItCannotRead) {
   for (const std::string_view text :
        {"", "{", "[]", R"({"version":1,"references":[{"key":"key"}]})",
         R"({"version":2,"references":[{"key":"key","sha256":"../x"}]})",
+        R"({"version":3,"references":{"key":{"sha256":"of a later hangar"}}})",
         R"({"version":2,"references":7})"}) {
     ASSERT_TRUE(open()->remember("key", {.sha256 = sha256_hex("bytes")}).has_value());
     ASSERT_TRUE(io::write_file(directory() / "index.json", text).has_value());
 
     EXPECT_FALSE(open()->resolution("key").has_value()) << text;
+  }
+}
+
+// Each file may have lost its last data, or have zeros in their place.
+TEST_F(ModuleStoreTest, ComesBackOrIsMadeAnewAfterPowerWasLostWhileItWrote) {
+  const std::string bytes(10'000, 'x');
+  const std::string digest = stored(*open(), bytes);
+  ASSERT_TRUE(open()->remember("key", {.sha256 = digest}).has_value());
+  for (const std::filesystem::path& file : {file_of(digest), directory() / "index.json"}) {
+    const std::string whole = io::read_file(file, 1 << 20).value();
+    for (const std::size_t written : {std::size_t{0}, whole.size() / 2, whole.size() - 1}) {
+      for (const bool has_zeros : {false, true}) {
+        SCOPED_TRACE(testing::Message()
+                     << file << " " << written << (has_zeros ? " and zeros" : ""));
+        std::filesystem::resize_file(file, written);
+        if (has_zeros) std::filesystem::resize_file(file, whole.size());
+
+        const auto store = open();
+        const Result<std::string> read = store->read(digest);
+        if (read) EXPECT_EQ(*read, bytes);
+        const std::optional<Resolution> resolution = store->resolution("key");
+        if (resolution) EXPECT_EQ(resolution->sha256, digest);
+
+        EXPECT_EQ(stored(*store, bytes), digest);
+        ASSERT_TRUE(store->remember("key", {.sha256 = digest}).has_value());
+        EXPECT_EQ(open()->read(digest).value(), bytes);
+        EXPECT_EQ(open()->resolution("key")->sha256, digest);
+        ASSERT_TRUE(io::write_file(file, whole).has_value());
+      }
+    }
   }
 }
 

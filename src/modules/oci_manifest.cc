@@ -1,7 +1,6 @@
 #include "modules/oci_manifest.h"
 
 #include "base/digest.h"
-#include "base/limits.h"
 #include "base/result.h"
 #include "json/value.h"
 #include "modules/limits.h"
@@ -142,9 +141,9 @@ Result<ModuleLayer> choose_layer(const json::Array& layers) {
                     candidates.size(), fmt::join(types, ", ")));
   }
   Descriptor blob = HANGAR_TRY(read_descriptor(*candidates.front(), "the module's layer"));
-  if (blob.size_bytes > limits::kModuleBytesMax) {
+  if (blob.size_bytes > limits::kFetchedBytesMax) {
     return fail(ErrorKind::LimitExceeded, fmt::format("module of {} bytes is larger than {} bytes",
-                                                      blob.size_bytes, limits::kModuleBytesMax));
+                                                      blob.size_bytes, limits::kFetchedBytesMax));
   }
   return ModuleLayer{std::move(blob)};
 }

@@ -31,7 +31,7 @@ struct ModuleManifest {
 
 // Errors: InvalidInput when it is not a manifest or leaves open which layer is the
 // module (the message names the media types); LimitExceeded when the module is larger
-// than limits::kModuleBytesMax.
+// than limits::kFetchedBytesMax.
 [[nodiscard]] Result<std::variant<ModuleLayer, ModuleManifest>> read_manifest(
     std::string_view bytes);
 

@@ -7,7 +7,8 @@
 namespace hangar::modules {
 
 std::string packed_module(std::string bytes) {
-  return is_gzip(bytes) ? bytes : gzip(bytes);
+  if (is_gzip(bytes)) return bytes;
+  return gzip(bytes);
 }
 
 }  // namespace hangar::modules

@@ -1,7 +1,6 @@
 #include "modules/push.h"
 
 #include "base/digest.h"
-#include "base/limits.h"
 #include "base/result.h"
 #include "http/client.h"
 #include "io/task.h"
@@ -9,6 +8,7 @@
 #include "modules/docker_config.h"
 #include "modules/internal/gzip.h"
 #include "modules/internal/registry.h"
+#include "modules/limits.h"
 #include "modules/oci_manifest.h"
 #include "modules/reference.h"
 
@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <expected>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <stop_token>
@@ -95,11 +96,16 @@ class PushedFile {
   std::uint64_t size_bytes_ = 0;
 };
 
-http::BodySource body_of(std::shared_ptr<const PushedFile> source) {
+using OnProgress = std::function<void(std::uint64_t bytes, std::uint64_t of)>;
+
+http::BodySource body_of(std::shared_ptr<const PushedFile> source, OnProgress on_progress) {
   const std::uint64_t size = source->size_bytes();
   return {.size_bytes = size,
-          .read = [source = std::move(source)](std::uint64_t offset, std::span<char> into) {
-            return source->read(offset, into);
+          .read = [size, source = std::move(source), on_progress = std::move(on_progress)](
+                      std::uint64_t offset, std::span<char> into) {
+            const Result<std::size_t> count = source->read(offset, into);
+            if (count && on_progress) on_progress(offset + *count, size);
+            return count;
           }};
 }
 
@@ -118,10 +124,10 @@ struct Layer {
 
 Result<Layer> compress(const PushOptions& options) {
   const std::shared_ptr<const PushedFile> module = HANGAR_TRY(PushedFile::open(options.module));
-  if (module->size_bytes() > limits::kModuleBytesMax) {
+  if (module->size_bytes() > limits::kFetchedBytesMax) {
     return fail(ErrorKind::LimitExceeded,
                 fmt::format("{} has {} bytes, and a module may have {}", options.module.string(),
-                            module->size_bytes(), limits::kModuleBytesMax));
+                            module->size_bytes(), limits::kFetchedBytesMax));
   }
   Layer layer{.module_sha256 = HANGAR_TRY(module->sha256())};
   const std::filesystem::path file = options.work / "layer.wasm.gz";
@@ -172,7 +178,8 @@ io::Task<Result<Pushed>> push_module(http::Client& client, PushOptions options,
   const Layer layer = HANGAR_CO_TRY(compress(options));
   Registry registry(client, target, *std::move(credential),
                     {.transport = options.transport, .plain_http = options.plain_http});
-  Result<> done = co_await registry.push_blob(layer.digest, body_of(layer.source), stop);
+  Result<> done =
+      co_await registry.push_blob(layer.digest, body_of(layer.source, options.on_progress), stop);
   if (done) {
     done = co_await registry.push_blob("sha256:" + sha256_hex(kConfig), body_of(kConfig), stop);
   }

@@ -4,6 +4,7 @@
 #include "base/dns_name.h"
 #include "base/result.h"
 #include "base/text.h"
+#include "http/authority.h"
 #include "modules/internal/percent.h"
 
 #include <fmt/core.h>
@@ -41,35 +42,6 @@ bool is_hex(std::string_view text) {
     return (letter >= '0' && letter <= '9') || (letter >= 'a' && letter <= 'f') ||
            (letter >= 'A' && letter <= 'F');
   });
-}
-
-// "host", "host:5000", "127.0.0.1:5000", "[::1]:5000".
-bool is_host_and_port(std::string_view text) {
-  std::string_view host = text;
-  if (text.starts_with('[')) {
-    const std::size_t end = text.find(']');
-    if (end == std::string_view::npos || end == 1) return false;
-    host = text.substr(0, end + 1);
-    const std::string_view address = text.substr(1, end - 1);
-    if (!std::ranges::all_of(address, [](char letter) {
-          return letter == ':' || letter == '.' || is_hex(std::string_view(&letter, 1));
-        })) {
-      return false;
-    }
-  } else {
-    host = text.substr(0, text.find(':'));
-    if (host.empty() || !std::ranges::all_of(host, [](char letter) {
-          return is_letter_or_digit(letter) || letter == '.' || letter == '-' || letter == '_';
-        })) {
-      return false;
-    }
-  }
-  std::string_view port = text.substr(host.size());
-  if (port.empty()) return true;
-  port.remove_prefix(1);
-  constexpr std::size_t kPortDigitsMax = 5;
-  return text[host.size()] == ':' && !port.empty() && port.size() <= kPortDigitsMax &&
-         std::ranges::all_of(port, [](char letter) { return letter >= '0' && letter <= '9'; });
 }
 
 // One component between slashes: runs of [a-z0-9] joined by ".", "_", "__" or dashes.
@@ -138,7 +110,10 @@ Result<Parsed> parse_http(std::string_view scheme, std::string_view rest) {
   const std::string display =
       fmt::format("{}://{}{}{}", scheme, host, path_and_query.substr(0, query),
                   query == std::string_view::npos ? "" : "?...");
-  if (!is_host_and_port(host)) return invalid(display, "has no valid host");
+  const Result<http::Authority> server = http::parse_authority(host);
+  if (!server) {
+    return invalid(display, fmt::format("has no valid host: {}", server.error().message()));
+  }
 
   HttpSource source;
   if (at != std::string_view::npos) {
@@ -153,7 +128,7 @@ Result<Parsed> parse_http(std::string_view scheme, std::string_view rest) {
   }
   // So that every reader of the URL sees the host end where the path begins.
   const std::string_view slash = path_and_query.starts_with('/') ? "" : "/";
-  source.url = fmt::format("{}://{}{}{}", scheme, host, slash, path_and_query);
+  source.url = fmt::format("{}://{}{}{}", scheme, server->to_string(), slash, path_and_query);
   return Parsed{std::move(source), display};
 }
 
@@ -171,7 +146,7 @@ Result<Parsed> parse_oci(std::string_view rest) {
   const std::size_t last_slash = rest.rfind('/');
   const std::size_t colon = rest.rfind(':');
   if (colon != std::string_view::npos &&
-      (last_slash == std::string_view::npos ? !is_host_and_port(rest) : colon > last_slash)) {
+      (last_slash == std::string_view::npos ? !http::parse_authority(rest) : colon > last_slash)) {
     source.tag = rest.substr(colon + 1);
     rest = rest.substr(0, colon);
     if (!is_tag(source.tag)) {
@@ -186,9 +161,13 @@ Result<Parsed> parse_oci(std::string_view rest) {
   const bool names_host =
       slash != std::string_view::npos &&
       (first.find_first_of(".:[") != std::string_view::npos || to_lower(first) == "localhost");
-  source.registry = names_host ? to_lower(first) : "docker.io";
   source.repository = names_host ? rest.substr(slash + 1) : rest;
-  if (!is_host_and_port(source.registry)) return invalid(display, "has no valid registry host");
+  const Result<http::Authority> server = http::parse_authority(names_host ? first : "docker.io");
+  if (!server) {
+    return invalid(display,
+                   fmt::format("has no valid registry host: {}", server.error().message()));
+  }
+  source.registry = server->to_string();
   if (source.registry == "index.docker.io") source.registry = "docker.io";
   if (source.registry == "docker.io" && !source.repository.contains('/')) {
     source.repository.insert(0, "library/");

@@ -35,6 +35,22 @@ TEST(Reference, ReadsUrls) {
   EXPECT_TRUE(source.user.empty());
 }
 
+TEST(Reference, HasOneSpellingForAServer) {
+  EXPECT_EQ(std::get<HttpSource>(parsed("http://u:p@H.Example.:8080?x").source()).url,
+            "http://h.example.:8080/?x");
+  EXPECT_EQ(std::get<HttpSource>(parsed("https://[FD00:0::01]/f").source()).url,
+            "https://[fd00::1]/f");
+  EXPECT_EQ(std::get<OciSource>(parsed("oci://[0:0::1]:5000/a").source()).registry, "[::1]:5000");
+}
+
+TEST(Reference, ReadsTheHostBehindTheLastAtSign) {
+  const auto source =
+      std::get<HttpSource>(parsed("https://good.example:443@evil.example@h.example/f").source());
+
+  EXPECT_EQ(source.url, "https://h.example/f");
+  EXPECT_EQ(source.user, "good.example");
+}
+
 TEST(Reference, KeepsSecretsOfAUrlOutOfWhatIsShown) {
   const Reference reference = parsed("https://me:p%40ss@files.example/f.wasm?signature=secret");
 
@@ -110,6 +126,16 @@ TEST(Reference, SaysWhatIsWrong) {
       {"https://", "has no valid host"},
       {"https:///path", "has no valid host"},
       {"https://host:port/x", "has no valid host"},
+      {"https://host:0443/x", "has no valid host: the port"},
+      {"https://host:99999/x", "has no valid host: the port"},
+      {"https://127.1/x", "has no valid host"},
+      {"https://2130706433/x", "has no valid host"},
+      {"https://h%2eexample/x", "has no valid host"},
+      {"https://good.example:443\\@/x", "has no valid host"},
+      {"https://good.example\\.evil.example/x", "has no valid host"},
+      {"https://[::1%25eth0]/x", "not an IPv6 address"},
+      {"oci://r.example:05000/f", "has no valid registry host: the port"},
+      {"oci://0x7f.1/f", "has no valid registry host"},
       {"https://a b/x", "a space or a control character"},
       {"https://h.example/x\r\nHost: other", "a space or a control character"},
       {"ftp://h.example/x", "unknown scheme"},

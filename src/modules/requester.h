@@ -57,8 +57,11 @@ class Requester {
   [[nodiscard]] std::string tenant() const { return namespace_.value_or(std::string()); }
 
   // For fair shares: the namespace, or the cluster. `name` tells its consumers apart.
+  [[nodiscard]] budget::Tenant budget_tenant() const {
+    return budget::Tenant::of_namespace(tenant());
+  }
   [[nodiscard]] budget::Consumer consumer(std::string name) const {
-    return {.tenant = budget::Tenant::of_namespace(tenant()), .name = std::move(name)};
+    return {.tenant = budget_tenant(), .name = std::move(name)};
   }
 
   // Denied for a namespace that this requester may not name.

@@ -126,19 +126,20 @@ bool SignatureGate::is_admitted(const Reference& reference, const std::string& s
   return false;
 }
 
-io::Task<Result<>> SignatureGate::recall(Reference reference, std::string sha256,
-                                         std::stop_token stop) {
+io::Task<Result<>> SignatureGate::recall(budget::Consumer whose, Reference reference,
+                                         std::string sha256, std::stop_token stop) {
   const std::size_t index = HANGAR_CO_TRY(find(reference));
   const PolicyRule& rule = policy_.rule(index);
   if (rule.requirement != Requirement::Cosign || admitted_.contains({index, sha256})) {
     co_return Result<>();
   }
-  if (std::optional<CosignProof> proof = co_await read_proof(rule, sha256)) {
+  if (std::optional<CosignProof> proof = co_await read_proof(whose, rule, sha256)) {
     Result<std::string> layer =
-        co_await parts_.workers.run([proof = *std::move(proof), signers = rule.signers] {
+        co_await parts_.workers.run(whose, [proof = *std::move(proof), signers = rule.signers] {
           return verify_proof(proof, *signers);
         });
-    if (layer && HANGAR_CO_TRY(co_await is_layer(*std::move(layer), sha256, std::move(stop)))) {
+    if (layer && HANGAR_CO_TRY(co_await is_layer(std::move(whose), *std::move(layer), sha256,
+                                                 std::move(stop)))) {
       note(index, sha256);
       co_return Result<>();
     }
@@ -147,7 +148,8 @@ io::Task<Result<>> SignatureGate::recall(Reference reference, std::string sha256
 }
 
 io::Task<Result<>> SignatureGate::admit(Given given, std::stop_token stop) {
-  const Result<> known = co_await recall(given.reference, given.sha256, stop);
+  const budget::Consumer whose = given.requester.consumer("signature");
+  const Result<> known = co_await recall(whose, given.reference, given.sha256, stop);
   if (known) co_return known;
   const std::size_t index = HANGAR_CO_TRY(find(given.reference));
   const PolicyRule& rule = policy_.rule(index);
@@ -165,13 +167,14 @@ io::Task<Result<>> SignatureGate::admit(Given given, std::stop_token stop) {
     co_return std::unexpected(
         Error(kind, found.error().message()).in("module policy: " + describe(rule)));
   }
-  if (!HANGAR_CO_TRY(co_await is_layer(std::move(found->layer), given.sha256, std::move(stop)))) {
+  if (!HANGAR_CO_TRY(
+          co_await is_layer(whose, std::move(found->layer), given.sha256, std::move(stop)))) {
     Result<> denied = refused(
         rule, fmt::format("the module is not the layer of the signed manifest {}", given.manifest));
     co_return std::unexpected(std::move(denied).error().with_reason(std::string(kNeedsDownload)));
   }
   note(index, given.sha256);
-  co_await keep_proof(rule, given.sha256, std::move(found->proof));
+  co_await keep_proof(whose, rule, given.sha256, std::move(found->proof));
   co_return Result<>();
 }
 
@@ -203,10 +206,11 @@ std::filesystem::path SignatureGate::path_of(const PolicyRule& rule,
   return parts_.directory / fmt::format("{}-{}.json", sha256, rule.signers->id());
 }
 
-io::Task<std::optional<CosignProof>> SignatureGate::read_proof(const PolicyRule& rule,
+io::Task<std::optional<CosignProof>> SignatureGate::read_proof(budget::Consumer whose,
+                                                               const PolicyRule& rule,
                                                                const std::string& sha256) {
   co_return co_await parts_.workers.run(
-      [path = path_of(rule, sha256)]() -> std::optional<CosignProof> {
+      std::move(whose), [path = path_of(rule, sha256)]() -> std::optional<CosignProof> {
         const Result<std::string> text = io::read_file(path, kProofBytesMax);
         if (!text) return std::nullopt;
         Result<CosignProof> proof = parse_proof(*text);
@@ -215,10 +219,10 @@ io::Task<std::optional<CosignProof>> SignatureGate::read_proof(const PolicyRule&
       });
 }
 
-io::Task<void> SignatureGate::keep_proof(const PolicyRule& rule, const std::string& sha256,
-                                         CosignProof proof) {
+io::Task<void> SignatureGate::keep_proof(budget::Consumer whose, const PolicyRule& rule,
+                                         const std::string& sha256, CosignProof proof) {
   const Result<> kept = co_await parts_.workers.run(
-      [path = path_of(rule, sha256), proof = std::move(proof)]() -> Result<> {
+      std::move(whose), [path = path_of(rule, sha256), proof = std::move(proof)]() -> Result<> {
         const std::string text = to_text(proof);
         // The registry is asked again after a restart.
         if (text.size() > kProofBytesMax) return {};
@@ -230,22 +234,23 @@ io::Task<void> SignatureGate::keep_proof(const PolicyRule& rule, const std::stri
   }
 }
 
-io::Task<Result<bool>> SignatureGate::is_layer(std::string layer, std::string sha256,
-                                               std::stop_token stop) {
+io::Task<Result<bool>> SignatureGate::is_layer(budget::Consumer whose, std::string layer,
+                                               std::string sha256, std::stop_token stop) {
   if (layer == "sha256:" + sha256 || parts_.fetcher.has_unpacked(layer, sha256)) co_return true;
   // After a restart: the store has the gzip that the source sent, unless it had another one before.
   std::optional<budget::Reservation> memory;
   if (parts_.memory != nullptr) {
     const std::uint64_t size = co_await parts_.workers.run(
-        [&store = parts_.store, sha256] { return store.unpacked_bytes(sha256); });
+        whose, [&store = parts_.store, sha256] { return store.unpacked_bytes(sha256); });
     memory = HANGAR_CO_TRY(
         co_await parts_.memory->reserve({.tenant = budget::Tenant::host(), .name = "modules"},
                                         kCopiesRead * size, std::move(stop)));
   }
-  co_return co_await parts_.workers.run([&store = parts_.store, layer = std::move(layer), sha256] {
-    const Result<std::string> packed = store.read_packed(sha256);
-    return packed && "sha256:" + sha256_hex(*packed) == layer;
-  });
+  co_return co_await parts_.workers.run(
+      std::move(whose), [&store = parts_.store, layer = std::move(layer), sha256] {
+        const Result<std::string> packed = store.read_packed(sha256);
+        return packed && "sha256:" + sha256_hex(*packed) == layer;
+      });
 }
 
 }  // namespace hangar::modules

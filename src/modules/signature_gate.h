@@ -66,8 +66,8 @@ class SignatureGate {
 
   // Whether the module meets the rule as far as this host knows: verdicts and stored proofs. Asks
   // no source, and not for what verifier_for() has to approve. Denied.
-  [[nodiscard]] io::Task<Result<>> recall(Reference reference, std::string sha256,
-                                          std::stop_token stop);
+  [[nodiscard]] io::Task<Result<>> recall(budget::Consumer whose, Reference reference,
+                                          std::string sha256, std::stop_token stop);
 
   // The same for a module that a source has just given, which is asked for signatures if necessary.
   // `manifest` is the digest of the manifest that it sent for the module; empty for other sources.
@@ -92,13 +92,14 @@ class SignatureGate {
   [[nodiscard]] Result<std::size_t> find(const Reference& reference) const;
   [[nodiscard]] std::filesystem::path path_of(const PolicyRule& rule,
                                               const std::string& sha256) const;
-  [[nodiscard]] io::Task<std::optional<CosignProof>> read_proof(const PolicyRule& rule,
+  [[nodiscard]] io::Task<std::optional<CosignProof>> read_proof(budget::Consumer whose,
+                                                                const PolicyRule& rule,
                                                                 const std::string& sha256);
-  [[nodiscard]] io::Task<void> keep_proof(const PolicyRule& rule, const std::string& sha256,
-                                          CosignProof proof);
+  [[nodiscard]] io::Task<void> keep_proof(budget::Consumer whose, const PolicyRule& rule,
+                                          const std::string& sha256, CosignProof proof);
   // Whether the stored bytes of the module are those of that layer.
-  [[nodiscard]] io::Task<Result<bool>> is_layer(std::string layer, std::string sha256,
-                                                std::stop_token stop);
+  [[nodiscard]] io::Task<Result<bool>> is_layer(budget::Consumer whose, std::string layer,
+                                                std::string sha256, std::stop_token stop);
   void note(std::size_t rule, const std::string& sha256);
   // Denied.
   [[nodiscard]] static std::unexpected<Error> refused(const PolicyRule& rule, std::string why);

@@ -5,6 +5,7 @@
 #include "base/result.h"
 #include "budget/accounts.h"
 #include "budget/beneficiaries.h"
+#include "budget/cache_charges.h"
 #include "budget/consumer.h"
 #include "budget/reservation_queue.h"
 #include "io/event.h"
@@ -93,6 +94,11 @@ std::optional<std::string> Maker::missing_plugin(const std::string& /*bytes*/) c
 
 Result<std::string> Maker::join(const std::string& /*bytes*/, const std::string& /*plugin*/) const {
   return fail(ErrorKind::InvalidInput, "a module of this kind has no plugin");
+}
+
+io::Task<Result<std::shared_ptr<const void>>> Maker::charge(Product /*product*/,
+                                                            budget::Consumer /*consumer*/) {
+  co_return nullptr;
 }
 
 io::Task<Result<std::string>> Maker::recall(Requester /*requester*/, std::string sha256,
@@ -187,6 +193,15 @@ std::optional<Supplied> Supply::find_pinned(const Wish& wish) {
   Product product = maker_.find(wish.pinned_sha256);
   if (!product) return std::nullopt;
   note_given(wish, wish.pinned_sha256);
+  const auto charged = charged_.find({wish.requester.id(), product.get()});
+  if (std::shared_ptr<const Charged> shared =
+          charged == charged_.end() ? nullptr : charged->second.lock()) {
+    product = Product(std::move(shared), charged->first.second);
+  }
+  if (!is_trusted) {
+    ++working_;
+    sources_.loop.spawn(charge_later(product, wish.requester.consumer("module")));
+  }
   return Supplied{.product = std::move(product), .sha256 = wish.pinned_sha256, .resolved = {}};
 }
 
@@ -249,7 +264,8 @@ io::Task<Result<>> Supply::recall_admission(std::shared_ptr<Entry> entry, std::s
   if (plugin && is_free) {
     co_return fail(ErrorKind::Denied, gate.rule_for(*plugin) + ": its source has to be asked");
   }
-  HANGAR_CO_TRY(co_await gate.recall(reference, sha256, entry->stop.get_token()));
+  HANGAR_CO_TRY(co_await gate.recall(entry->wish.requester.consumer("signature"), reference, sha256,
+                                     entry->stop.get_token()));
   HANGAR_CO_TRY(co_await look_by_rule(std::move(entry), reference, sha256, nullptr));
   if (plugin) gate.note_joined(reference, *plugin, sha256);
   co_return Result<>();
@@ -279,9 +295,10 @@ io::Task<Result<>> Supply::look_by_rule(std::shared_ptr<Entry> entry, Reference 
       fmt::format("module {}: {}", reference.display(), sources_.gate->rule_for(reference))));
 }
 
-io::Task<Result<>> Supply::verify(std::string sha256, std::stop_token stop) {
-  return look_at(sources_.verifier, std::move(sha256), nullptr,
-                 {.tenant = budget::Tenant::host(), .name = "modules"}, std::move(stop));
+io::Task<Result<>> Supply::verify(std::string sha256, budget::Consumer consumer,
+                                  std::stop_token stop) {
+  return look_at(sources_.verifier, std::move(sha256), nullptr, std::move(consumer),
+                 std::move(stop));
 }
 
 io::Task<Result<>> Supply::look_at(Verifier* verifier, std::string sha256,
@@ -289,7 +306,7 @@ io::Task<Result<>> Supply::look_at(Verifier* verifier, std::string sha256,
                                    budget::Consumer consumer, std::stop_token stop) {
   if (verifier == nullptr) co_return Result<>();
   if (std::optional<Result<>> known = verifier->verdict(sha256)) co_return *std::move(known);
-  if (!bytes) bytes = HANGAR_CO_TRY(co_await read(sha256, stop));
+  if (!bytes) bytes = HANGAR_CO_TRY(co_await read(consumer, sha256, stop));
   co_return co_await verifier->verify(std::move(sha256), std::move(bytes), std::move(consumer),
                                       std::move(stop));
 }
@@ -303,7 +320,7 @@ void Supply::leave(std::string_view listener) {
   if (entry->is_working && entry->listeners.empty()) entry->stop.request_stop();
 }
 
-io::Task<Result<Supplied>> Supply::get(Wish wish, std::stop_token stop) {
+io::Task<Result<Supplied>> Supply::get(Wish wish, std::stop_token stop, OnWaiting on_waiting) {
   const Instant since = io::Loop::now();
   const std::string name = fmt::format("get {}", ++get_count_);
   while (true) {
@@ -315,6 +332,7 @@ io::Task<Result<Supplied>> Supply::get(Wish wish, std::stop_token stop) {
     const bool is_there = answer.supplied && !wish.pinned_sha256.empty();
     if (is_there) leave(name);
     if (answer.is_final() || is_there) co_return *answer.supplied;
+    if (on_waiting) on_waiting(answer.waits_for);
     const std::stop_callback on_stop(stop, [&changed] { changed.set(false); });
     if (!co_await changed.wait()) {
       leave(name);
@@ -344,7 +362,8 @@ void Supply::begin(const std::shared_ptr<Entry>& entry) {
     entry->supplied.reset();
   }
   await_source(entry);
-  if (++working_ == 1) sweep_timer_ = sources_.loop.after(kAnswerKept, [this] { sweep(); });
+  ++working_;
+  plan_sweep();
   sources_.loop.spawn(work(entry));
 }
 
@@ -438,12 +457,23 @@ void Supply::tell(Entry& entry) {
     sources_.loop.post(changed);
 }
 
+// Where a sweep is planned already, it is not put off: modules are asked for all the time.
+void Supply::plan_sweep() {
+  if (std::exchange(is_sweep_planned_, true)) return;
+  sweep_timer_ = sources_.loop.after(kAnswerKept, [this] {
+    is_sweep_planned_ = false;
+    sweep();
+  });
+}
+
 void Supply::sweep() {
   const Instant now = io::Loop::now();
+  // One that failed is remembered until it may be tried again: its next delay depends on the last.
   std::erase_if(entries_, [now](const auto& entry) {
-    return !entry.second->is_working && entry.second->asked + kAnswerKept <= now;
+    const Instant used = std::max(entry.second->asked, entry.second->retry_at);
+    return !entry.second->is_working && used + kAnswerKept <= now;
   });
-  if (!entries_.empty()) sweep_timer_ = sources_.loop.after(kAnswerKept, [this] { sweep(); });
+  if (!entries_.empty()) plan_sweep();
 }
 
 io::Task<Result<Supplied>> Supply::load_pinned(std::shared_ptr<Entry> entry) {
@@ -492,6 +522,8 @@ io::Task<Result<Product>> Supply::recall(std::shared_ptr<Entry> entry) {
   }
   const Result<> kept = co_await sources_.fetcher.accept_copy(
       wish.requester, reference, wish.module.insecure, wish.pinned_sha256, *std::move(copy));
+  // What its source serves takes as much.
+  if (!kept && budget::is_too_little_disk(kept.error())) co_return std::unexpected(kept.error());
   if (!kept) co_return fail(ErrorKind::NotFound, kept.error().message());
   // Its source may tell more.
   const Result<> admitted = co_await recall_admission(entry, wish.pinned_sha256);
@@ -545,8 +577,10 @@ io::Task<Result<Supplied>> Supply::load_once(std::shared_ptr<Entry> entry) {
   }
   if (wish.plugin && !maker_.find(bytes.sha256)) {
     if (!bytes.bytes)
-      bytes.bytes = HANGAR_CO_TRY(co_await read(bytes.sha256, entry->stop.get_token()));
+      bytes.bytes = HANGAR_CO_TRY(
+          co_await read(wish.requester.consumer("module"), bytes.sha256, entry->stop.get_token()));
     const std::optional<std::string> missing = co_await sources_.workers.run(
+        wish.requester.consumer("module"),
         [&maker = maker_, text = bytes.bytes] { return maker.missing_plugin(*text); });
     if (missing) {
       Result<Bytes> both = co_await with_plugin(entry, std::move(bytes));
@@ -647,14 +681,17 @@ io::Task<Result<Supply::Bytes>> Supply::with_plugin(std::shared_ptr<Entry> entry
     co_return Bytes{.sha256 = known->second, .bytes = nullptr, .resolved = {}};
   }
   if (!fetched.bytes)
-    fetched.bytes = HANGAR_CO_TRY(co_await read(fetched.sha256, entry->stop.get_token()));
-  Bytes joined = HANGAR_CO_TRY(
-      co_await sources_.workers.run([&store = sources_.store, &maker = maker_, bytes = module.bytes,
-                                     plugin_bytes = fetched.bytes]() -> Result<Bytes> {
+    fetched.bytes = HANGAR_CO_TRY(co_await read(entry->wish.requester.consumer("module"),
+                                                fetched.sha256, entry->stop.get_token()));
+  Bytes joined = HANGAR_CO_TRY(co_await sources_.workers.run(
+      entry->wish.requester.consumer("module"),
+      [&store = sources_.store, &maker = maker_, bytes = module.bytes, plugin_bytes = fetched.bytes,
+       user = entry->wish.requester.budget_tenant()]() -> Result<Bytes> {
         std::string text = HANGAR_TRY(maker.join(*bytes, *plugin_bytes));
         Bytes made{.sha256 = sha256_hex(text), .bytes = nullptr, .resolved = {}};
         // If the disk is full, the module is joined again next time.
-        (void)store.add(made.sha256, text);
+        const Result<> kept = store.add(made.sha256, text, user);
+        if (!kept && budget::is_too_little_disk(kept.error())) return std::unexpected(kept.error());
         made.bytes = std::make_shared<const std::string>(std::move(text));
         return made;
       }));
@@ -663,54 +700,53 @@ io::Task<Result<Supply::Bytes>> Supply::with_plugin(std::shared_ptr<Entry> entry
   co_return joined;
 }
 
-// A place in the line for one digest.
-class Supply::Want {
- public:
-  Want(Supply& supply, const std::string& sha256, budget::Beneficiaries beneficiaries)
-      : supply_(supply), line_(supply.wanted_.try_emplace(sha256).first) {
-    place_ = line_->second.insert(line_->second.end(), std::move(beneficiaries));
-    line_->second.front().add(*place_);  // It may be made for that one now.
-  }
-  Want(const Want&) = delete;
-  Want& operator=(const Want&) = delete;
-  ~Want() {
-    line_->second.erase(place_);
-    if (line_->second.empty()) supply_.wanted_.erase(line_);
-  }
-
-  // For this one, and for all who wait behind it.
-  [[nodiscard]] const budget::Beneficiaries& all() const {
-    for (const budget::Beneficiaries& other : line_->second)
-      place_->add(other);
-    return *place_;
-  }
-
- private:
-  using Wanted = std::map<std::string, std::list<budget::Beneficiaries>>;
-
-  Supply& supply_;
-  const Wanted::iterator line_;
-  std::list<budget::Beneficiaries>::iterator place_;
-};
-
 io::Task<Result<Product>> Supply::make(std::shared_ptr<Entry> entry, std::string sha256,
                                        std::shared_ptr<const std::string> bytes) {
+  const Requester requester = entry->wish.requester;
+  Product product =
+      HANGAR_CO_TRY(co_await make_once(std::move(entry), std::move(sha256), std::move(bytes)));
+  std::shared_ptr<const void> charge =
+      HANGAR_CO_TRY(co_await maker_.charge(product, requester.consumer("module")));
+  if (!charge) co_return product;
+  const std::pair<std::string, const void*> key{requester.id(), product.get()};
+  const auto known = charged_.find(key);
+  std::shared_ptr<const Charged> charged = known == charged_.end() ? nullptr : known->second.lock();
+  if (!charged) {
+    std::erase_if(charged_, [](const auto& one) { return one.second.expired(); });
+    charged = std::make_shared<const Charged>(
+        Charged{.product = std::move(product), .charge = std::move(charge)});
+    charged_[key] = charged;
+  }
+  co_return Product(std::move(charged), key.second);
+}
+
+io::Task<void> Supply::charge_later(Product product, budget::Consumer consumer) {
+  (void)co_await maker_.charge(std::move(product), std::move(consumer));
+  --working_;
+  ended_.notify_all();
+}
+
+io::Task<Result<Product>> Supply::make_once(std::shared_ptr<Entry> entry, std::string sha256,
+                                            std::shared_ptr<const std::string> bytes) {
   const bool is_looked_at = sources_.verifier == nullptr || sources_.verifier->verdict(sha256);
   // Read once for both.
   if (!is_looked_at && !bytes) {
-    bytes = HANGAR_CO_TRY(co_await read(sha256, entry->stop.get_token()));
+    bytes = HANGAR_CO_TRY(
+        co_await read(entry->wish.requester.consumer("module"), sha256, entry->stop.get_token()));
   }
   HANGAR_CO_TRY(co_await look_at(sources_.verifier, sha256, bytes,
                                  entry->wish.requester.consumer("module"),
                                  entry->stop.get_token()));
   if (Product product = maker_.find(sha256)) co_return product;
-  const Want want(*this, sha256, entry->wish.requester.consumer("module"));
-  const io::Turns<std::string>::Turn turn = co_await making_.take(sha256);
+  const budget::SharedTurns<std::string>::Turn turn = HANGAR_CO_TRY(co_await making_.take(
+      sha256, entry->wish.requester.consumer("module"), entry->stop.get_token()));
   if (Product product = maker_.find(sha256)) co_return product;
+  // Requested between the end of the turn before and this one.
   if (entry->stop.stop_requested()) co_return fail(ErrorKind::Cancelled, "stopping");
-  if (!bytes) bytes = HANGAR_CO_TRY(co_await read(sha256, entry->stop.get_token()));
+  if (!bytes)
+    bytes = HANGAR_CO_TRY(co_await read(turn.beneficiaries(), sha256, entry->stop.get_token()));
   say(*entry, std::string(maker_.doing()));
-  co_return co_await maker_.make(std::move(sha256), std::move(bytes), want.all(),
+  co_return co_await maker_.make(std::move(sha256), std::move(bytes), turn.beneficiaries(),
                                  entry->stop.get_token());
 }
 
@@ -718,21 +754,22 @@ io::Task<Result<Product>> Supply::make(std::shared_ptr<Entry> entry, std::string
 //
 // The bytes are reserved for the host as long as anyone holds them: everyone who may have the
 // module shares the product, and no reader waits for memory that another reader holds.
-io::Task<Result<std::shared_ptr<const std::string>>> Supply::read(std::string sha256,
-                                                                  std::stop_token stop) {
+io::Task<Result<std::shared_ptr<const std::string>>> Supply::read(
+    budget::Beneficiaries beneficiaries, std::string sha256, std::stop_token stop) {
   struct Held {
     std::optional<budget::Reservation> memory;
     std::string bytes;
   };
   const auto held = std::make_shared<Held>();
   if (sources_.memory != nullptr) {
-    const std::uint64_t size = co_await sources_.workers.run(
+    const std::uint64_t size = co_await sources_.workers.run_for_any(
+        beneficiaries.all(),
         [&store = sources_.store, sha256] { return store.unpacked_bytes(sha256); });
     held->memory = HANGAR_CO_TRY(co_await sources_.memory->reserve(
         {.tenant = budget::Tenant::host(), .name = "modules"}, kCopiesMade * size, stop));
   }
-  Result<std::string> bytes = co_await sources_.workers.run(
-      [&store = sources_.store, sha256] { return store.read(sha256); });
+  Result<std::string> bytes = co_await sources_.workers.run_for_any(
+      beneficiaries.all(), [&store = sources_.store, sha256] { return store.read(sha256); });
   if (!bytes) {
     const bool is_gone =
         bytes.error().kind() == ErrorKind::Corrupt || bytes.error().kind() == ErrorKind::NotFound;

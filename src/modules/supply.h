@@ -20,10 +20,10 @@
 #include "budget/beneficiaries.h"
 #include "budget/consumer.h"
 #include "budget/reservation_queue.h"
+#include "budget/shared_turns.h"
 #include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
-#include "io/turns.h"
 #include "io/workers.h"
 #include "modules/allow_list.h"
 #include "modules/config_map.h"
@@ -39,7 +39,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -109,6 +108,11 @@ class Maker {
                                                        std::shared_ptr<const std::string> bytes,
                                                        budget::Beneficiaries beneficiaries,
                                                        std::stop_token stop) = 0;
+
+  // Charges the consumer's tenant with what this product, which it is about to have, takes on disk.
+  // The product counts as used while the result exists. LimitExceeded: the tenant may not have it.
+  [[nodiscard]] virtual io::Task<Result<std::shared_ptr<const void>>> charge(
+      Product product, budget::Consumer consumer);
 
   // The activity of make(), for people.
   [[nodiscard]] virtual std::string_view doing() const { return "compiling"; }
@@ -185,13 +189,17 @@ class Supply {
   // The listener no longer waits. Work that no listener waits for is stopped.
   void leave(std::string_view listener);
 
-  // For callers with nothing else to do: commands and tests. Waits for a final answer or an error.
-  // Call stop() before this object is destroyed: earlier work may still be running.
-  [[nodiscard]] io::Task<Result<Supplied>> get(Wish wish, std::stop_token stop);
+  // For callers with nothing else to do: commands and tests. Waits for a final answer or an error;
+  // meanwhile `on_waiting` gets each Answer::waits_for. Call stop() before this object is
+  // destroyed: earlier work may still be running.
+  using OnWaiting = std::function<void(const std::string& waits_for)>;
+  [[nodiscard]] io::Task<Result<Supplied>> get(Wish wish, std::stop_token stop,
+                                               OnWaiting on_waiting = {});
 
   // Whether a module that was supplied may still run: the keys may have changed. Immediate while
   // they have not. NotFound: its bytes are no longer here.
-  [[nodiscard]] io::Task<Result<>> verify(std::string sha256, std::stop_token stop);
+  [[nodiscard]] io::Task<Result<>> verify(std::string sha256, budget::Consumer consumer,
+                                          std::stop_token stop);
 
   // Stops all work and waits until it has ended.
   [[nodiscard]] io::Task<void> stop();
@@ -204,6 +212,8 @@ class Supply {
   using Entries = std::map<std::string, std::shared_ptr<Entry>>;
 
   [[nodiscard]] std::optional<Supplied> find_pinned(const Wish& wish);
+  // Charges the requester with what it has already; that it may not have it changes nothing.
+  [[nodiscard]] io::Task<void> charge_later(Product product, budget::Consumer consumer);
   // As Fetcher::standing(), for what is pinned.
   [[nodiscard]] Standing standing(const Wish& wish) const;
   [[nodiscard]] Standing standing(const Wish& wish, const std::string& sha256) const;
@@ -232,6 +242,7 @@ class Supply {
   void settle(Entry& entry, Result<Supplied> result);
   void say(Entry& entry, std::string doing);
   void tell(Entry& entry);
+  void plan_sweep();
   void sweep();
 
   [[nodiscard]] io::Task<Result<Supplied>> load(std::shared_ptr<Entry> entry);
@@ -252,11 +263,13 @@ class Supply {
   [[nodiscard]] io::Task<Result<Bytes>> fetch(std::shared_ptr<Entry> entry, Source source,
                                               Content content, bool may_be_stale);
   [[nodiscard]] io::Task<Result<Bytes>> with_plugin(std::shared_ptr<Entry> entry, Bytes module);
-  class Want;
   [[nodiscard]] io::Task<Result<Product>> make(std::shared_ptr<Entry> entry, std::string sha256,
                                                std::shared_ptr<const std::string> bytes);
-  [[nodiscard]] io::Task<Result<std::shared_ptr<const std::string>>> read(std::string sha256,
-                                                                          std::stop_token stop);
+  [[nodiscard]] io::Task<Result<Product>> make_once(std::shared_ptr<Entry> entry,
+                                                    std::string sha256,
+                                                    std::shared_ptr<const std::string> bytes);
+  [[nodiscard]] io::Task<Result<std::shared_ptr<const std::string>>> read(
+      budget::Beneficiaries beneficiaries, std::string sha256, std::stop_token stop);
   // As look_at(), by the verifier of the rule for that reference.
   [[nodiscard]] io::Task<Result<>> look_by_rule(std::shared_ptr<Entry> entry, Reference reference,
                                                 std::string sha256,
@@ -270,9 +283,13 @@ class Supply {
   Maker& maker_;
   Entries entries_;
   std::map<std::string, std::shared_ptr<Entry>, std::less<>> waiting_;  // By listener.
-  io::Turns<std::string> making_;                                       // By digest.
-  // For whom, in the order of their turns.
-  std::map<std::string, std::list<budget::Beneficiaries>> wanted_;
+  budget::SharedTurns<std::string> making_;                             // By digest.
+  // Products with their charges, by requester: all consumers of one requester share them.
+  struct Charged {
+    Product product;
+    std::shared_ptr<const void> charge;
+  };
+  std::map<std::pair<std::string, const void*>, std::weak_ptr<const Charged>> charged_;
   // From the digests of a module and of its plugin to that of both together.
   std::map<std::pair<std::string, std::string>, std::string> joined_;
   // What this process has given, by requester and digest: it runs there, whatever its source says
@@ -285,6 +302,7 @@ class Supply {
   };
   std::map<std::string, Trust> trusted_;
   io::Loop::Timer sweep_timer_;
+  bool is_sweep_planned_ = false;
   std::size_t working_ = 0;
   std::uint64_t get_count_ = 0;
   io::Event ended_;

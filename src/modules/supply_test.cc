@@ -5,6 +5,7 @@
 #include "base/result.h"
 #include "budget/accounts.h"
 #include "budget/beneficiaries.h"
+#include "budget/cache_charges.h"
 #include "budget/consumer.h"
 #include "budget/reservation_queue.h"
 #include "http/client.h"
@@ -102,6 +103,15 @@ class Texts final : public Maker {
                                          const std::string& plugin) const override {
     return bytes + plugin;
   }
+  [[nodiscard]] io::Task<Result<std::shared_ptr<const void>>> charge(
+      Product /*product*/, budget::Consumer consumer) override {
+    const std::string& tenant = consumer.tenant.namespace_name();
+    if (refused.contains(tenant)) co_return fail(ErrorKind::LimitExceeded, "too little disk");
+    ++charges[tenant];
+    auto held = std::make_shared<const std::string>(tenant);
+    holds[tenant] = held;
+    co_return held;
+  }
   [[nodiscard]] bool is_asked_by_digest() const override { return true; }
   [[nodiscard]] io::Task<Result<std::string>> recall(Requester /*requester*/,
                                                      std::string /*sha256*/,
@@ -116,6 +126,9 @@ class Texts final : public Maker {
   io::Event* gate = nullptr;  // Notified when may_make becomes true.
   std::optional<std::string> copy;
   std::map<std::string, std::weak_ptr<const std::string>> made;
+  std::set<std::string> refused;  // Namespaces that may have nothing.
+  std::map<std::string, int> charges;
+  std::map<std::string, std::weak_ptr<const std::string>> holds;  // The last one of each.
 };
 
 // Allows the modules in `trusted` to run.
@@ -292,6 +305,93 @@ TEST_F(SupplyTest, MakesOnceWhatManyWant) {
 
   EXPECT_EQ(first.supplied->product, second.supplied->product);
   EXPECT_EQ(texts_.make_count, 1);
+}
+
+TEST_F(SupplyTest, WhatManyHaveIsChargedToEachForAsLongAsItHasIt) {
+  config_maps_.scripts["m"] = "f()";
+  Supply::Answer first = wait(wish_of("a", "m"));
+  const Supply::Answer second = wait(wish_of("b", "m"));
+  ASSERT_TRUE(first.supplied && second.supplied);
+  EXPECT_EQ(texts_.charges, (std::map<std::string, int>{{"a", 1}, {"b", 1}}));
+  const std::weak_ptr<const std::string> hold = texts_.holds["a"];
+  const std::weak_ptr<const std::string> other_hold = texts_.holds["b"];
+
+  Product product = first.supplied->product;
+  first = {};
+  restart();
+
+  EXPECT_FALSE(hold.expired()) << "it is still used";
+  product.reset();
+  EXPECT_TRUE(hold.expired());
+  EXPECT_FALSE(other_hold.expired());
+  EXPECT_EQ(text_of(second), "f()") << "which is no matter of the other namespace";
+}
+
+TEST_F(SupplyTest, AllConsumersOfANamespaceShareOneCharge) {
+  config_maps_.scripts["m"] = "f()";
+  config_maps_.scripts["same"] = "f()";
+  const Supply::Answer first = wait(wish_of("a", "m"));
+  const Supply::Answer second = wait(wish_of("a", "same"), Instant::min(), "other");
+  ASSERT_TRUE(first.supplied && second.supplied);
+
+  EXPECT_EQ(texts_.charges["a"], 2) << "it was used twice";
+  EXPECT_FALSE(first.supplied->product.owner_before(second.supplied->product) ||
+               second.supplied->product.owner_before(first.supplied->product));
+}
+
+TEST_F(SupplyTest, WhoAsksForWhatIsPinnedSharesTheChargeToo) {
+  config_maps_.scripts["m"] = "f()";
+  Supply::Answer first = wait(wish_of("a", "m"));
+  ASSERT_TRUE(first.supplied);
+  const std::weak_ptr<const std::string> hold = texts_.holds["a"];
+  Wish pinned = wish_of("a", "m");
+  pinned.pinned_sha256 = first.supplied->sha256;
+  Supply::Answer second = ask(pinned, Instant::min(), "other");
+  ASSERT_TRUE(second.supplied) << "it is in memory";
+  Product product = second.supplied->product;
+
+  first = second = {};
+  restart();
+
+  EXPECT_FALSE(hold.expired());
+  product.reset();
+  EXPECT_TRUE(hold.expired());
+}
+
+TEST_F(SupplyTest, WhatANamespaceMayNotHaveOnDiskIsAnErrorOfThatNamespace) {
+  config_maps_.scripts["m"] = "f()";
+  texts_.refused = {"poor"};
+
+  const Supply::Answer refused = wait(wish_of("poor", "m"));
+  const Supply::Answer other = wait(wish_of("rich", "m"), Instant::min(), "other");
+
+  ASSERT_TRUE(refused.error);
+  EXPECT_EQ(refused.error->kind(), ErrorKind::LimitExceeded);
+  EXPECT_FALSE(refused.supplied);
+  EXPECT_THAT(text_of(refused), HasSubstr("module configmap://poor/m: too little disk"));
+  EXPECT_EQ(text_of(other), "f()");
+}
+
+TEST_F(SupplyTest, AModuleThatTheStoreRefusesSaysWhichPolicyDecided) {
+  budget::CacheCharges charges;
+  charges.limit_tenants(
+      {.namespaces = {{"poor", {.bytes_max = 4095, .set_by = "TenantPolicy a"}}}});
+  store_->charge_to(charges);
+  config_maps_.scripts["m"] = "f()";
+
+  const Supply::Answer refused = wait(wish_of("poor", "m"));
+
+  ASSERT_TRUE(refused.error);
+  EXPECT_EQ(refused.error->reason(), budget::kRefusedByPolicy);
+  EXPECT_THAT(text_of(refused), HasSubstr("module configmap://poor/m: disk for modules and"));
+  EXPECT_THAT(text_of(refused), HasSubstr("3 KiB of its namespace (TenantPolicy a) are free"));
+  EXPECT_FALSE(store_->has(sha256_hex("f()")));
+  // What another namespace has stored already is no way around it.
+  EXPECT_EQ(text_of(wait(wish_of("rich", "m"), Instant::min(), "other")), "f()");
+  EXPECT_TRUE(wait(wish_of("poor", "m"), io::Loop::now()).error);
+  charges.limit_tenants({});
+  EXPECT_EQ(text_of(wait(wish_of("poor", "m"), io::Loop::now())), "f()");
+  stop();
 }
 
 TEST_F(SupplyTest, WhatManyWantIsInMemoryOnceWhileItIsMade) {
@@ -586,6 +686,16 @@ TEST_F(UnprovenTest, ACopyOfItsOwnIsAProof) {
   EXPECT_EQ(config_maps_.reads["team"], 0);
 }
 
+// After a downgrade, a copy may be packed in a way that only the newer version reads.
+TEST_F(UnprovenTest, ACopyThatItCannotUnpackIsNone) {
+  for (const std::string copy : {"", "\x28\xb5\x2f\xfd of a later version"}) {
+    texts_.copy = copy;
+    restart();
+    EXPECT_EQ(text_of(wait(pinned_)), "f()") << "its source has it";
+  }
+  EXPECT_EQ(config_maps_.reads["team"], 2);
+}
+
 TEST_F(SupplyTest, GivesNobodyWhatIsPinnedForKnowingItsDigest) {
   config_maps_.scripts["m"] = "f()";
   const std::string pinned = wait(wish_of("team", "m")).supplied->sha256;
@@ -630,12 +740,14 @@ TEST_F(SupplyTest, LooksAgainAtWhatItHasOnceTheKeysAreOthers) {
 
   EXPECT_THAT(text_of(wait(wish_of("team", "m"))), HasSubstr("module is unsigned"));
   EXPECT_THAT(text_of(wait(pinned)), HasSubstr("module is unsigned"));
-  EXPECT_FALSE(io::run_to_end(loop_, supply_->verify(first.supplied->sha256, {})));
+  EXPECT_FALSE(io::run_to_end(
+      loop_, supply_->verify(first.supplied->sha256, budget::unnamed_consumer(), {})));
 
   signers_.trust({"f()"});
 
   EXPECT_EQ(text_of(wait(pinned)), "f()");
-  EXPECT_TRUE(io::run_to_end(loop_, supply_->verify(first.supplied->sha256, {})));
+  EXPECT_TRUE(io::run_to_end(
+      loop_, supply_->verify(first.supplied->sha256, budget::unnamed_consumer(), {})));
   EXPECT_EQ(texts_.make_count, 1) << "what was made is there still";
 }
 

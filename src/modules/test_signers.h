@@ -1,6 +1,7 @@
 // Signers of modules without keys. For tests.
 #pragma once
 
+#include "base/result.h"
 #include "modules/cosign.h"
 
 #include <string>
@@ -14,10 +15,11 @@ class NamedSigner final : public Signers {
  public:
   explicit NamedSigner(std::string name) : name_(std::move(name)) {}
   [[nodiscard]] std::string id() const override { return name_; }
-  [[nodiscard]] bool have_signed(std::string_view bytes,
-                                 std::string_view signature) const override {
-    return signature == name_ + std::string(bytes);
+  [[nodiscard]] Result<std::string> find_signer(const Claim& claim) const override {
+    if (claim.signature == name_ + std::string(claim.bytes)) return "one of the rule's keys";
+    return fail(ErrorKind::Denied, "it is by none of the rule's keys");
   }
+  [[nodiscard]] std::string advice() const override { return "sign it by name"; }
 
  private:
   const std::string name_;

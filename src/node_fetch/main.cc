@@ -106,7 +106,7 @@ Result<std::string> fetch_one(const RuntimeSource& source, const fs::path& direc
   std::vector<char> piece(std::size_t{256} * 1024);
   while (in.read(piece.data(), static_cast<std::streamsize>(piece.size())) || in.gcount() > 0)
     hash.add({piece.data(), static_cast<std::size_t>(in.gcount())});
-  const std::string found = to_hex(hash.finish());
+  std::string found = to_hex(hash.finish());
   if (found != source.program_sha256) {
     fs::remove(directory / source.file, ignored);
     return fail(
@@ -120,6 +120,7 @@ Result<std::string> fetch_one(const RuntimeSource& source, const fs::path& direc
 Result<> fetch_all(const std::vector<std::string>& texts, const fs::path& directory,
                    const std::string& ca_file) {
   std::vector<RuntimeSource> all;
+  all.reserve(texts.size());
   for (const std::string& text : texts)
     all.push_back(HANGAR_TRY(node_install::parse_runtime_source(text)));
   http::Transport transport;

@@ -92,7 +92,9 @@ TEST_P(NodeCases, IsInstalledAsWantedAndUninstalledToTheByte) {
     return;
   }
   ASSERT_TRUE(installed) << installed.error().message();
-  if (std::getenv("HANGAR_WRITE_CASES") != nullptr) {  // To review and commit.
+  // To review and commit.
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): there is one thread.
+  if (std::getenv("HANGAR_WRITE_CASES") != nullptr) {
     std::filesystem::remove_all(directory_ / "after");
     for (const auto& [name, bytes] : without_directories(configuration_in(root_))) {
       if (before_.contains(name) && before_.at(name) == bytes) continue;

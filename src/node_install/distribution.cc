@@ -145,7 +145,7 @@ std::vector<std::string> imports_of(const Files& files, std::string_view importe
 std::optional<std::string> import_directory(std::string_view importer, std::string import) {
   if (!import.starts_with('/'))
     import = (std::filesystem::path(importer).parent_path() / import).string();
-  const std::string directory = std::filesystem::path(import).parent_path().string();
+  std::string directory = std::filesystem::path(import).parent_path().string();
   if (!import.ends_with("/*.toml") || directory.contains('*')) return std::nullopt;
   return directory;
 }

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -51,7 +52,13 @@ Result<Lock> parse_lock(std::string_view text) {
   const auto corrupt = [] { return fail(ErrorKind::Corrupt, "not a lock file of hangar-node"); };
   const Result<json::Value> document = json::parse(text);
   if (!document) return corrupt();
-  if (json::int_at(*document, {"format"}) != kFormat) return corrupt();
+  const std::int64_t format = json::int_at(*document, {"format"});
+  if (format == 0) return corrupt();
+  if (format != kFormat) {
+    return fail(ErrorKind::Corrupt,
+                fmt::format("the lock file has format {}, this hangar-node reads format {}", format,
+                            kFormat));
+  }
   Lock lock;
   lock.version = json::string_at(*document, {"version"});
   lock.distribution = json::string_at(*document, {"distribution"});

@@ -37,6 +37,19 @@ TEST(LockFile, IsCorruptWhereverItIsCutOff) {
   }
 }
 
+TEST(LockFile, SaysWhichFormatItReads) {
+  std::string text = to_text(example());
+  const std::string format = R"("format": 1)";
+  ASSERT_TRUE(text.contains(format)) << text;
+  text.replace(text.find(format), format.size(), R"("format": 2)");
+
+  const auto read = parse_lock(text);
+
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().kind(), ErrorKind::Corrupt);
+  EXPECT_EQ(read.error().message(), "the lock file has format 2, this hangar-node reads format 1");
+}
+
 TEST(LockFile, DoesNotTakePathsThatAreNone) {
   Lock lock = example();
   lock.files.front().path = "bin/x";

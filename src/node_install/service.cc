@@ -142,6 +142,7 @@ Result<> run_command(const std::vector<std::string>& command, steady_clock::time
     }
     std::vector<char*> arguments;
     std::vector<std::string> copies = command;
+    arguments.reserve(copies.size());
     for (std::string& argument : copies)
       arguments.push_back(argument.data());
     arguments.push_back(nullptr);

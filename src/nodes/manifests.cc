@@ -299,6 +299,14 @@ json::Value condition_patch(const SetCondition& condition, WallTime now) {
   return json::Object{{"status", json::Object{{"conditions", json::Array{std::move(entry)}}}}};
 }
 
+std::vector<std::string> new_slots(const Record& before, const Record& after) {
+  std::vector<std::string> names;
+  for (const std::string& name : after.slots) {
+    if (after.has_slot(name) && !before.has_slot(name)) names.push_back(name);
+  }
+  return names;
+}
+
 Record parse_record(const json::Value& config_map) {
   Record record;
   record.resource_version = json::string_at(config_map, {"metadata", "resourceVersion"});

@@ -86,6 +86,8 @@ struct Record {
   }
   bool operator==(const Record&) const = default;
 };
+// The nodes that have a slot in `after` and had none in `before`.
+[[nodiscard]] std::vector<std::string> new_slots(const Record& before, const Record& after);
 [[nodiscard]] Record parse_record(const json::Value& config_map);
 [[nodiscard]] json::Value record_manifest(const Record& record, std::string_view namespace_);
 

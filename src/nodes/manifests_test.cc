@@ -2,11 +2,13 @@
 
 #include "json/yaml.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <string>
+#include <string_view>
 
 namespace hangar::nodes {
 namespace {
@@ -241,6 +243,23 @@ TEST(PodProblem, IsTheLastWordsOfItsContainer) {
             "");
 }
 
+TEST(PodProblem, IsWhyTheKubeletCannotStartAContainer) {
+  const auto waiting = [](std::string_view reason) {
+    return pod_problem(yaml(fmt::format(
+        R"({{status: {{phase: Pending, containerStatuses: [
+          {{image: "i:v1", state: {{waiting: {{reason: {}, message: "why\nnot"}}}}}}]}}}})",
+        reason)));
+  };
+
+  EXPECT_EQ(waiting("ErrImagePull"), "the image i:v1 cannot be pulled");
+  EXPECT_EQ(waiting("InvalidImageName"), "i:v1 is not the name of an image");
+  for (const std::string_view reason : {"ErrImageNeverPull", "CreateContainerConfigError",
+                                        "CreateContainerError", "RunContainerError"}) {
+    EXPECT_EQ(waiting(reason), fmt::format("{}: why not", reason));
+  }
+  EXPECT_EQ(waiting("ContainerCreating"), "");
+}
+
 TEST(PodProblem, BeforeAnythingHasRunMeansThatThePodIsStuck) {
   EXPECT_TRUE(is_pod_stuck(yaml(R"({status: {phase: Pending, initContainerStatuses: [
     {image: i, state: {waiting: {reason: ErrImagePull}}}]}})")));
@@ -338,6 +357,18 @@ TEST(Record, IsReadBackAsItWasWritten) {
 
   EXPECT_EQ(parse_record(record_manifest(record, "kwasm")), record);
   EXPECT_EQ(parse_record(record_manifest(Record{}, "kwasm")), Record{});
+}
+
+TEST(NewSlots, AreThoseThatTheRecordBeforeDidNotHave) {
+  EXPECT_THAT(new_slots({}, {.slots = {"n1", "n2"}}), ElementsAre("n1", "n2"));
+  EXPECT_THAT(new_slots({.slots = {"n1"}}, {.slots = {"n1", "n2"}}), ElementsAre("n2"));
+}
+
+TEST(NewSlots, ANodeThatIsLeavingHasNone) {
+  EXPECT_THAT(new_slots({}, {.slots = {"n1"}, .leaving = {"n1"}}), testing::IsEmpty());
+  // Its slot comes back: nothing else would wake it up.
+  EXPECT_THAT(new_slots({.slots = {"n1"}, .leaving = {"n1"}}, {.slots = {"n1"}}),
+              ElementsAre("n1"));
 }
 
 }  // namespace

@@ -1,9 +1,11 @@
 #include "nodes/node_controller.h"
 
+#include "base/assert.h"
 #include "base/time.h"
 #include "json/value.h"
 #include "kube/core_resources.h"
-#include "reconcile/event_log.h"
+#include "nodes/announcement.h"
+#include "nodes/class_plan.h"
 
 #include <fmt/format.h>
 
@@ -12,15 +14,12 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <utility>
 #include <variant>
 
 namespace hangar::nodes {
 
 namespace {
-
-using reconcile::EventType;
 
 // Keys of the queue that are not nodes; nodes have no namespace.
 kube::ObjectKey rollout_key() {
@@ -37,21 +36,14 @@ kube::WriteOptions written_by_us(std::string subresource = {}) {
   return {.field_manager = std::string(kFieldManager), .subresource = std::move(subresource)};
 }
 
+// No repetition of the request helps: the node's attempt has failed.
+bool is_refusal(const Error& error) {
+  return error.kind() == ErrorKind::InvalidInput || error.kind() == ErrorKind::Denied ||
+         error.kind() == ErrorKind::NotFound;
+}
+
 bool is_of_kind(const Result<json::Value>& answer, ErrorKind kind) {
   return !answer && answer.error().kind() == kind;
-}
-
-bool is_ours(const json::Value& runtime_class) {
-  return kube::label_of(runtime_class, kOwnerLabel) == kOwner;
-}
-
-bool has_spec_of(const json::Value& present, const json::Value& wanted) {
-  const auto part = [](const json::Value& of, std::string_view member) {
-    const json::Value* const found = json::find(of, {member});
-    return found == nullptr ? json::Value() : *found;
-  };
-  return json::equal(part(present, "handler"), part(wanted, "handler")) &&
-         json::equal(part(present, "scheduling"), part(wanted, "scheduling"));
 }
 
 }  // namespace
@@ -69,6 +61,7 @@ NodeController::NodeController(const reconcile::Platform& platform, Options opti
 NodeController::~NodeController() = default;
 
 void NodeController::start() {
+  HANGAR_ASSERT(!node_watch_ && !has_started_, "a controller is started once");
   const std::string& namespace_ = options_.jobs.namespace_;
   const std::string ours = fmt::format("{}=true", kJobLabel);
   const auto synced = [this] { on_synced(); };
@@ -184,10 +177,8 @@ NodeController::OutcomeTask NodeController::roll_out(std::stop_token stop) {
 void NodeController::adopt(Record stored) {
   ++adopted_count_;
   const std::optional<Record> before = std::exchange(record_, std::move(stored));
-  for (const std::string& name : record_->slots) {
-    const bool had_slot = before && before->has_slot(name);
-    if (record_->has_slot(name) && !had_slot) controller_.enqueue({.name = name});
-  }
+  for (const std::string& name : new_slots(before ? *before : Record{}, *record_))
+    controller_.enqueue({.name = name});
 }
 
 io::Task<Result<Record>> NodeController::read_record(std::stop_token stop) {
@@ -254,6 +245,7 @@ NodeController::OutcomeTask NodeController::work_on(std::string name, std::stop_
 }
 
 NodeJobs NodeController::jobs_of(std::string_view node) const {
+  HANGAR_ASSERT(job_watch_ && pod_watch_, "a node is worked on while its Jobs are watched");
   const auto look = [&](Action action) -> std::optional<JobView> {
     const kube::ObjectPtr object =
         job_watch_->get({.namespace_ = options_.jobs.namespace_, .name = job_name(node, action)});
@@ -320,7 +312,7 @@ io::Task<Result<std::optional<NodeView>>> NodeController::look_at(std::string na
 io::Task<Result<std::optional<NodeView>>> NodeController::still_as(NodeView node,
                                                                    std::stop_token stop) {
   std::optional<NodeView> live = HANGAR_CO_TRY(co_await look_at(node.name, std::move(stop)));
-  if (live && (live->uid != node.uid || live->state != node.state)) live.reset();
+  if (live && !is_in_same_state(*live, node)) live.reset();
   co_return live;
 }
 
@@ -338,10 +330,7 @@ NodeController::OutcomeTask NodeController::create_job(NodeView node, Action act
   if (kube::reason_of(error) == "AlreadyExists") {
     co_return co_await settle_name(std::move(node), action, std::move(stop));
   }
-  if (error.kind() != ErrorKind::InvalidInput && error.kind() != ErrorKind::Denied &&
-      error.kind() != ErrorKind::NotFound) {
-    co_return std::unexpected(error);
-  }
+  if (!is_refusal(error)) co_return std::unexpected(error);
   co_return co_await write(*live, failed(*live, error.message(), io::Loop::wall_now()),
                            std::move(stop));
 }
@@ -390,73 +379,38 @@ void NodeController::tell(const NodeView& before, const NodeState& after) {
                      {"phase", name_of(after.phase)},
                      {"attempt", after.attempt},
                      {"error", after.phase == Phase::Failed ? after.last_error : ""}});
-  const Phase was = before.state.phase;
-  reconcile::EventText text;
-  std::string_view result = "succeeded";
-  Action action = before.state.action;
-  if (after.phase == Phase::Provisioned && was == Phase::Verifying) {
-    text = {.reason = "Provisioned", .message = "Wasm workloads run here, by " + after.version};
-  } else if (after.phase == Phase::None && was == Phase::Uninstalling) {
-    text = {.reason = "Unprovisioned",
-            .message = "the Wasm runtimes of this node were uninstalled"};
-  } else if (after.phase == Phase::None && was != Phase::None) {
-    text = {.type = EventType::Warning,
-            .reason = "UninstallUnsupported",
-            .message = "this installer image cannot uninstall; the runtime stays on the node"};
-    action = Action::Uninstall;
-  } else if (after.phase == Phase::Failed && was != Phase::Failed) {
-    result = "failed";
-    action = after.action;
-    text = {.type = EventType::Warning,
-            .reason = action == Action::Uninstall ? "UninstallFailed" : "InstallFailed",
-            .message =
-                fmt::format("{}; tried again in {}, no other node is begun meanwhile",
-                            after.last_error, to_go_duration(retry_delay(after, options_.policy)))};
-  } else {
-    return;
-  }
+  std::optional<Announcement> news = announcement_of(before.state, after, options_.policy);
+  if (!news) return;
   platform_.metrics
       .counter("hangar_node_actions_total", "Attempts to install and uninstall, by how they ended.",
-               {{"action", std::string(name_of(action))}, {"result", std::string(result)}})
+               {{"action", std::string(name_of(news->action))},
+                {"result", std::string(name_of(news->end))}})
       .add();
   const kube::ObjectPtr object = node_watch_ ? node_watch_->get({.name = before.name}) : nullptr;
-  if (object) platform_.events.record(object->to_value(), std::move(text));
+  if (object) platform_.events.record(object->to_value(), std::move(news->text));
 }
 
 // Runtime classes ----------------------------------------------------------------------------
 
 NodeController::OutcomeTask NodeController::keep_runtime_classes(std::stop_token stop) {
-  std::map<std::string, json::Value> wanted;
-  for (const RuntimeClass& one : options_.runtime_classes) {
-    wanted[one.name] = runtime_class_manifest(one, Scheduling::Provisioned);
-    const std::string probe = probe_class_name(one.name);
-    if (options_.policy.has_probe && probe == options_.jobs.probe_runtime_class) {
-      wanted[probe] = runtime_class_manifest(one, Scheduling::Anywhere);
-    }
+  std::vector<json::Value> present;
+  for (const kube::ObjectPtr& object : class_watch_->list())
+    present.push_back(object->to_value());
+  ClassPlan plan = plan_classes(
+      wanted_classes(options_.runtime_classes, options_.policy, options_.jobs.probe_runtime_class),
+      present);
+  for (const std::string& name : plan.foreign) {
+    if (!foreign_classes_.insert(name).second) continue;
+    log_.warning("a RuntimeClass of that name is not ours and stays as it is", {{"name", name}});
   }
-  for (const kube::ObjectPtr& object : class_watch_->list()) {
-    const json::Value present = object->to_value();
-    const auto found = wanted.find(object->key().name);
-    if (!is_ours(present)) {
-      if (found != wanted.end() && foreign_classes_.insert(found->first).second) {
-        log_.warning("a RuntimeClass of that name is not ours and stays as it is",
-                     {{"name", found->first}});
-      }
-      if (found != wanted.end()) wanted.erase(found);
-      continue;
-    }
-    if (found != wanted.end() && has_spec_of(present, found->second)) {
-      wanted.erase(found);
-      continue;
-    }
-    // The handler of a class cannot be changed. A class that is still wanted is created again.
+  for (const ClassPlan::Removal& one : plan.remove) {
     const Result<json::Value> removed = co_await platform_.client.remove(
-        runtime_class_resource(), object->key(), {.uid = std::string(object->uid())}, stop);
+        runtime_class_resource(), {.name = one.name}, {.uid = one.uid}, stop);
     if (!removed && removed.error().kind() != ErrorKind::NotFound) {
       co_return std::unexpected(removed.error());
     }
   }
-  for (auto& [name, manifest] : wanted) {
+  for (auto& [name, manifest] : plan.create) {
     const Result<json::Value> made = co_await platform_.client.create(
         runtime_class_resource(), std::move(manifest), written_by_us(), stop);
     if (!made && kube::reason_of(made.error()) != "AlreadyExists") {

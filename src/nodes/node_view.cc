@@ -58,12 +58,7 @@ Wish wish_of(std::string_view annotation) {
 std::string line_of(std::string_view text) {
   while (text.ends_with('\n'))
     text.remove_suffix(1);
-  if (text.size() > kProblemBytesMax) {
-    // A program's last words tell why it failed.
-    text.remove_prefix(text.size() - kProblemBytesMax);
-    while (!text.empty() && (static_cast<unsigned char>(text.front()) & 0xC0) == 0x80)
-      text.remove_prefix(1);
-  }
+  text = utf8_end(text, kProblemBytesMax);  // A program's last words tell why it failed.
   std::string line(text.substr(0, valid_utf8_prefix(text)));
   std::ranges::replace_if(
       line, [](char one) { return static_cast<unsigned char>(one) < 0x20; }, ' ');
@@ -157,6 +152,10 @@ bool is_same_to_us(const NodeView& left, const NodeView& right) {
   NodeView copy = left;
   copy.resource_version = right.resource_version;
   return copy == right;
+}
+
+bool is_in_same_state(const NodeView& left, const NodeView& right) {
+  return left.uid == right.uid && left.state == right.state;
 }
 
 JobView job_view(const json::Value& job) {

@@ -79,6 +79,9 @@ struct NodeView {
 // matters here.
 [[nodiscard]] bool is_same_to_us(const NodeView& left, const NodeView& right);
 
+// The same node, in the same state of ours: what was decided about `left` holds for `right`.
+[[nodiscard]] bool is_in_same_state(const NodeView& left, const NodeView& right);
+
 enum class JobState : std::uint8_t { Running, Succeeded, Failed };
 
 struct JobView {

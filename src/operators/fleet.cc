@@ -24,9 +24,11 @@ constexpr auto kGiveBackDelay = 2 * limits::kSleepingCodeKept + std::chrono::sec
 constexpr std::size_t kNamespaceSeriesMax = 100;
 
 Resident reading_of(const RunningOperator& running, std::uint64_t bytes) {
+  const auto expected = running.expected_wake();
   return {.bytes = bytes,
           .idle_since = running.life().idle_since(),
-          .cost = running.ledger().figures().last_cpu_time};
+          .cost = running.ledger().figures().last_cpu_time,
+          .next_wake = expected ? std::optional(expected->at) : std::nullopt};
 }
 
 }  // namespace
@@ -38,8 +40,11 @@ std::vector<std::size_t> least_valuable(std::span<const Resident> residents,
     // A wake costs something even if it was too short to measure.
     const std::chrono::duration<double> cost =
         std::max<Duration>(resident.cost, std::chrono::microseconds(10));
-    const std::chrono::duration<double> idle = now - resident.idle_since;
-    return static_cast<double>(resident.bytes) * idle.count() / cost.count();
+    const std::chrono::duration<double> until_wake =
+        resident.next_wake
+            ? std::max(*resident.next_wake - now, Duration(std::chrono::milliseconds(1)))
+            : now - resident.idle_since;
+    return static_cast<double>(resident.bytes) * until_wake.count() / cost.count();
   };
   std::vector<std::size_t> order(residents.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -62,10 +67,17 @@ Fleet::Fleet(const Parts& parts, Listener listener)
       starts_(parts.loop, {.slots = 2 * limits::kOperatorStartsMax}),
       turns_(parts.loop, {.slots = limits::kOperatorTurnsMax}),
       answers_(parts.answers),
+      planners_(parts.metrics),
+      pressure_suspends_(parts.metrics.counter("hangar_operator_pressure_suspends_total",
+                                               "guests that were asked to sleep because the "
+                                               "container or the machine is short of memory")),
+      page_cache_drops_(parts.metrics.counter(
+          "hangar_page_cache_drops_total",
+          "files of images, code and snapshots dropped from the page cache under pressure")),
       parts_{
           .loop = parts.loop,
-          .runtime = parts.runtime,
-          .snapshots = parts.snapshots,
+          .engine = parts.engine,
+          .guests = parts.guests,
           .output = parts.output,
           .read_inputs = fleet_parts_.read_inputs,
           .log = parts.log,
@@ -76,6 +88,9 @@ Fleet::Fleet(const Parts& parts, Listener listener)
                        .answers = answers_,
                        .outbound = parts.outbound},
           .ledger = {.metrics = metrics_, .series = series_, .recorder = parts.recorder},
+          .planners = planners_,
+          .may_load_ahead = [this](const budget::Consumer& consumer,
+                                   std::uint64_t bytes) { return may_load_ahead(consumer, bytes); },
           .on_change = [this](RunningOperator& changed) { on_change(changed); },
           .on_failure =
               [this](RunningOperator& failed, const Error& error) {
@@ -102,8 +117,8 @@ Fleet::Fleet(const Parts& parts, Listener listener)
                                bytes += static_cast<double>(running->disk_bytes());
                              return bytes;
                            });
-  if (budget::Rates* const rates = parts.runtime.engine().rates()) turns_.brake(*rates);
-  if (budget::ReservationQueue* const memory = parts.runtime.engine().memory()) {
+  if (budget::Rates* const rates = parts.engine.rates()) turns_.brake(*rates);
+  if (budget::ReservationQueue* const memory = parts.engine.memory()) {
     memory->set_on_shortage(
         [this](const budget::Consumer& waiting, const budget::Shortage& shortage) {
           make_room_for(shortage, waiting.tenant.namespace_name());
@@ -112,7 +127,7 @@ Fleet::Fleet(const Parts& parts, Listener listener)
 }
 
 Fleet::~Fleet() {
-  if (budget::ReservationQueue* const memory = fleet_parts_.runtime.engine().memory()) {
+  if (budget::ReservationQueue* const memory = fleet_parts_.engine.memory()) {
     memory->set_on_shortage({});
   }
   HANGAR_ASSERT(operators_.empty(), "a fleet is stopped before it is destroyed");
@@ -123,6 +138,7 @@ io::Task<void> Fleet::run(Operator spec, OperatorModule module) {
   const auto [running, is_new] = operators_.insert(std::allocate_shared<RunningOperator>(
       slots::Allocator<RunningOperator>(), parts_, spec, std::move(module)));
   HANGAR_ASSERT(is_new, "an operator is run by one task at a time");
+  if (!std::exchange(is_watching_pressure_, true)) watch_pressure();
   (*running)->start();
 }
 
@@ -159,6 +175,17 @@ io::Task<Result<std::string>> Fleet::scrape(kube::ObjectKey key) const {
   co_return co_await running->scrape();
 }
 
+io::Task<GuestReviews::Answer> Fleet::review(kube::ObjectKey key,
+                                             abi::kube_runtime::HttpRequest request,
+                                             std::stop_token stop) const {
+  const auto found = operators_.find(key);
+  if (found == operators_.end()) {
+    co_return fail(ErrorKind::NotFound, "this host runs no such operator");
+  }
+  const std::shared_ptr<RunningOperator> running = *found;
+  co_return co_await running->review(std::move(request), std::move(stop));
+}
+
 void Fleet::on_change(RunningOperator& changed) {
   if (const auto known = resident_.find(&changed); known != resident_.end()) {
     resident_bytes_ -= known->second;
@@ -170,7 +197,7 @@ void Fleet::on_change(RunningOperator& changed) {
   }
   make_room();
   // Also for flights and machines: operators that have become idle since a wait began may leave.
-  if (const budget::ReservationQueue* const memory = fleet_parts_.runtime.engine().memory()) {
+  if (const budget::ReservationQueue* const memory = fleet_parts_.engine.memory()) {
     const std::string& namespace_name = changed.key().namespace_;
     for (const budget::Tenant& tenant :
          {budget::Tenant::host(), budget::Tenant::of_namespace(namespace_name)}) {
@@ -203,9 +230,69 @@ void Fleet::give_back_later() {
   });
 }
 
+void Fleet::watch_pressure() {
+  pressure_timer_ = fleet_parts_.loop.after(limits::kPressureInterval, [this] {
+    if (operators_.empty()) {
+      is_watching_pressure_ = is_pressed_ = false;
+      return;
+    }
+    const budget::PressureGuard::Advice advice =
+        guard_.on_reading(gauge_.read(), resident_bytes_, io::Loop::now());
+    is_pressed_ = advice.is_pressed;
+    if (advice.give_back_bytes > 0) press_least_valuable(advice.give_back_bytes);
+    if (advice.drop_page_cache) drop_page_cache();
+    watch_pressure();
+  });
+}
+
+void Fleet::press_least_valuable(std::uint64_t bytes) {
+  std::vector<Resident> residents;
+  std::vector<RunningOperator*> candidates;
+  for (const auto& [resident, held] : resident_) {
+    if (!resident->life().may_be_pressed()) continue;
+    candidates.push_back(resident);
+    residents.push_back(reading_of(*resident, held));
+  }
+  for (const std::size_t index : least_valuable(residents, bytes, io::Loop::now())) {
+    candidates[index]->press();
+    pressure_suspends_.add();
+  }
+}
+
+// What a guest in memory has mapped stays: the kernel drops only pages that nobody uses.
+void Fleet::drop_page_cache() {
+  std::set<const wasm::SleepableModule*> modules;
+  for (const std::shared_ptr<RunningOperator>& running : operators_) {
+    if (modules.size() >= limits::kPageCacheDropsMax) break;
+    modules.insert(&running->module());
+  }
+  std::size_t files = 1;
+  for (const wasm::SleepableModule* const module : modules)
+    files += module->drop_page_cache();
+  if (fleet_parts_.snapshots != nullptr) fleet_parts_.snapshots->drop_page_cache();
+  page_cache_drops_.add(static_cast<double>(files));
+}
+
+// Loading ahead takes nothing from others: a guest for which there is no room is loaded when it
+// wakes, and may then make room.
+bool Fleet::may_load_ahead(const budget::Consumer& consumer, std::uint64_t bytes) const {
+  if (is_pressed_) return false;
+  const std::uint64_t budget = fleet_parts_.memory_budget_bytes;
+  if (budget > 0 && resident_bytes_ + bytes > budget) return false;
+  const budget::Accounts* const accounts = fleet_parts_.engine.accounts();
+  if (accounts == nullptr) return true;
+  const budget::ReservationQueue* const waiting = fleet_parts_.engine.memory();
+  if (waiting->largest_wait(budget::Tenant::host()) != nullptr) return false;
+  const std::uint64_t needed = bytes + limits::kLoadAheadHeadroom;
+  const std::uint64_t all = accounts->limits().host_bytes_max;
+  const std::uint64_t own = accounts->limit_of(consumer.tenant).bytes_max;
+  return accounts->held_bytes() <= all - std::min(all, needed) &&
+         accounts->held_bytes(consumer.tenant) <= own - std::min(own, needed);
+}
+
 // For the namespaces with the largest reservations; the others share one series.
 void Fleet::collect_memory(Metrics::Families& families) const {
-  const budget::Accounts* const accounts = fleet_parts_.runtime.engine().accounts();
+  const budget::Accounts* const accounts = fleet_parts_.engine.accounts();
   if (accounts == nullptr) return;
   families
       .family("hangar_guest_memory_limit_bytes", "what all guests may take of memory together",
@@ -289,7 +376,7 @@ void Fleet::make_room() {
 
 // Counts what each operator has reserved: that is what becomes free.
 void Fleet::make_room_for(const budget::Shortage& shortage, std::string_view namespace_name) {
-  const budget::Accounts* const accounts = fleet_parts_.runtime.engine().accounts();
+  const budget::Accounts* const accounts = fleet_parts_.engine.accounts();
   if (accounts == nullptr) return;
   const bool is_own_only = shortage.level != budget::Shortage::Level::Host;
   std::vector<Resident> residents;

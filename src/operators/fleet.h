@@ -8,6 +8,7 @@
 #include "base/time.h"
 #include "budget/accounts.h"
 #include "budget/fair_slots.h"
+#include "budget/memory_pressure.h"
 #include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
@@ -16,15 +17,19 @@
 #include "operators/operator_series.h"
 #include "operators/outbound.h"
 #include "operators/running_operator.h"
+#include "operators/sleep_planner.h"
 #include "recorder/recorder.h"
+#include "wasm/snapshot/snapshot_store.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,10 +41,12 @@ struct Resident {
   std::uint64_t bytes = 0;  // Freed by suspending it.
   Instant idle_since;
   Duration cost{};  // Of its last wake, as an estimate of the next.
+  // When it probably wakes; nothing: as far in the future as its last activity is in the past.
+  std::optional<Instant> next_wake = {};
 };
 // Which operators to suspend so that at least `excess_bytes` are freed, least valuable first: those
-// with the highest product of bytes held and idle time, divided by the cost of waking them. Returns
-// indices into `residents`; all of them if even that is not enough.
+// with the highest product of bytes held and time until they wake, divided by the cost of that.
+// Returns indices into `residents`; all of them if even that is not enough.
 [[nodiscard]] std::vector<std::size_t> least_valuable(std::span<const Resident> residents,
                                                       std::uint64_t excess_bytes, Instant now);
 
@@ -49,10 +56,12 @@ class Fleet {
   // All of it outlives this.
   struct Parts {
     io::Loop& loop;
-    const abi::kube_runtime::Runtime& runtime;
+    wasm::Engine& engine;  // See RunningOperator::Parts.
+    abi::kube_runtime::Guests& guests;
+    // Where they sleep; null: nothing is given back of it when memory is short.
+    wasm::SnapshotStore* snapshots = nullptr;
     gateway::Gateway& gateway;
     Outbound& outbound;
-    wasm::SnapshotStore& snapshots;
     Metrics& metrics;
     output::LogWriter& output;
     recorder::Recorder* recorder = nullptr;  // Null: nothing is recorded.
@@ -83,6 +92,11 @@ class Fleet {
   // Like RunningOperator::scrape; also NotFound when there is no such operator.
   [[nodiscard]] io::Task<Result<std::string>> scrape(kube::ObjectKey key) const;
 
+  // Like RunningOperator::review; also NotFound when there is no such operator.
+  [[nodiscard]] io::Task<GuestReviews::Answer> review(kube::ObjectKey key,
+                                                      abi::kube_runtime::HttpRequest request,
+                                                      std::stop_token stop) const;
+
   // Null when there is no such operator.
   [[nodiscard]] const RunningOperator* find(const kube::ObjectKey& key) const;
   [[nodiscard]] std::size_t size() const { return operators_.size(); }
@@ -95,6 +109,12 @@ class Fleet {
   // Asks idle operators to sleep: those of the namespace, if only its memory is short.
   void make_room_for(const budget::Shortage& shortage, std::string_view namespace_name);
   void give_back_later();
+  // While there are operators, looks once a second how short memory is, and gives some back before
+  // the kernel takes it.
+  void watch_pressure();
+  void press_least_valuable(std::uint64_t bytes);
+  void drop_page_cache();
+  [[nodiscard]] bool may_load_ahead(const budget::Consumer& consumer, std::uint64_t bytes) const;
   void collect(Metrics::Families& families) const;
   void collect_memory(Metrics::Families& families) const;
 
@@ -105,6 +125,9 @@ class Fleet {
   budget::FairSlots turns_;
   budget::Accounts answers_;
   OperatorSeriesPool series_{limits::kOperatorSeriesMax};
+  SleepPlanners planners_;
+  Counter& pressure_suspends_;
+  Counter& page_cache_drops_;
   const RunningOperator::Parts parts_;
   // By their keys.
   struct ByKey {
@@ -123,6 +146,11 @@ class Fleet {
   // Operators in memory, with the bytes that each was counted with.
   std::map<RunningOperator*, std::uint64_t> resident_;
   std::uint64_t resident_bytes_ = 0;
+  const budget::MemoryGauge gauge_;
+  budget::PressureGuard guard_;
+  bool is_watching_pressure_ = false;
+  bool is_pressed_ = false;  // Nothing is loaded ahead.
+  io::Loop::Timer pressure_timer_;
   io::Loop::Timer give_back_timer_;
   bool will_give_back_ = false;
   bool has_left_ = false;  // A guest has left memory since the timer was set.

@@ -45,5 +45,14 @@ TEST(LeastValuable, IsNobodyWhenNothingIsNeeded) {
   EXPECT_THAT(least_valuable(residents, 0, kNow), IsEmpty());
 }
 
+TEST(LeastValuable, KeepsAnOperatorThatIsAboutToWake) {
+  const std::vector<Resident> residents = {
+      {.bytes = 100,
+       .idle_since = kNow - std::chrono::seconds(90),
+       .next_wake = kNow + std::chrono::milliseconds(100)},
+      {.bytes = 100, .idle_since = kNow - std::chrono::seconds(10)}};
+  EXPECT_THAT(least_valuable(residents, 1, kNow), ElementsAre(1));
+}
+
 }  // namespace
 }  // namespace hangar::operators

@@ -39,6 +39,8 @@ class GuestMetrics {
   // The guest is asked in the turn that begins, under this id; nothing: it could not be. Either way
   // it is not asked again before it has had another turn.
   void on_asked(std::optional<std::uint64_t> id);
+  // The request that it has not answered.
+  [[nodiscard]] std::optional<std::uint64_t> unanswered() const { return asked_; }
   // A turn begins in which the guest is not asked.
   void on_turn() { is_current_ = false; }
   // What the guest has answered in a turn, to whatever it was asked.

@@ -49,7 +49,8 @@ class GuestRequests::Call final : public gateway::Answer, public slots::InSlot {
     gateway::Request asked{.method = std::move(request.method),
                            .target = std::move(request.uri),
                            .headers = std::move(request.headers),
-                           .body = std::move(request.body)};
+                           .body = std::move(request.body),
+                           .traceparent = requests_->ledger_.traceparent(id_, turn_)};
     const Parts& parts = requests_->parts_;
     exchange_ = is_outbound_
                     ? parts.outbound.begin(requests_->owner_.consumer(), std::move(asked), *this)

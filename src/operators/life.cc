@@ -27,14 +27,15 @@ std::string_view name_of(Phase phase) {
 Life::Step Life::begin(Act act) {
   state_ = State::Busy;
   act_ = act;
-  if (act != Act::Sleep) {
+  if (act == Act::Start || act == Act::Wake) {
     has_arrivals_ = false;
     is_pressed_ = false;
+    has_loaded_ = false;
   }
   return {.act = act};
 }
 
-Life::Step Life::next(Instant now) {
+Life::Step Life::next(Instant now, const Nap* nap) {
   switch (state_) {
     case State::New:
       started_at_ = now;
@@ -48,10 +49,10 @@ Life::Step Life::next(Instant now) {
     case State::Resident: {
       if (has_arrivals_) return begin(Act::Wake);
       if (!options_.sleep_after) return {};
-      const Duration rest = expects_answer_ ? std::max(*options_.sleep_after, options_.answer_wait)
-                                            : *options_.sleep_after;
-      const Instant sleep_at =
-          std::max(is_pressed_ ? idle_since_ : idle_since_ + rest, sleep_not_before_);
+      Instant planned = idle_since_ + *options_.sleep_after;
+      if (nap != nullptr) planned = has_loaded_ ? nap->drop_at : nap->sleep_at;
+      if (expects_answer_) planned = std::max(planned, idle_since_ + options_.answer_wait);
+      const Instant sleep_at = std::max(is_pressed_ ? idle_since_ : planned, sleep_not_before_);
       if (now >= sleep_at) {
         const bool was_pressed = is_pressed_;
         Step step = begin(wants_last_turn_ ? Act::Wake : Act::Sleep);
@@ -61,7 +62,9 @@ Life::Step Life::next(Instant now) {
       return {.ask_again = sleep_at};
     }
     case State::Asleep:
-      return has_arrivals_ ? begin(Act::Wake) : Step{};
+      if (has_arrivals_) return begin(Act::Wake);
+      if (nap == nullptr || !nap->load_at || has_loaded_ || now >= nap->drop_at) return {};
+      return now >= *nap->load_at ? begin(Act::Load) : Step{.ask_again = nap->load_at};
     case State::Busy:
     case State::Completed:
       return {};
@@ -75,7 +78,8 @@ void Life::on_arrival() {
 }
 
 void Life::on_turn_ended(TurnEnd end, Instant now) {
-  HANGAR_ASSERT(state_ == State::Busy && act_ != Act::Sleep, "a turn was under way");
+  HANGAR_ASSERT(state_ == State::Busy && act_ != Act::Sleep && act_ != Act::Load,
+                "a turn was under way");
   if (!std::exchange(stays_idle_, false)) idle_since_ = now;
   if (end == TurnEnd::Completed) {
     state_ = State::Completed;
@@ -94,6 +98,14 @@ void Life::on_sleep_ended(SleepEnd end, Instant now) {
   if (std::exchange(must_fail_, false)) fail(now);
 }
 
+void Life::on_load_ended(LoadEnd end, Instant now) {
+  HANGAR_ASSERT(state_ == State::Busy && act_ == Act::Load, "it was being loaded");
+  state_ = end == LoadEnd::Loaded ? State::Resident : State::Asleep;
+  has_loaded_ = true;
+  is_pressed_ = false;
+  if (std::exchange(must_fail_, false)) fail(now);
+}
+
 void Life::fail(Instant now) {
   if (state_ == State::Busy) {
     must_fail_ = true;
@@ -102,6 +114,7 @@ void Life::fail(Instant now) {
   if (state_ != State::Resident && state_ != State::Asleep) return;
   if (now - started_at_ >= options_.stable_min) failures_ = 0;
   const ExponentialBackoff backoff{.min = options_.backoff_min, .max = options_.backoff_max};
+  has_loaded_ = false;
   retry_at_ = now + backoff.delay(failures_++);
   state_ = State::BackOff;
   has_arrivals_ = false;

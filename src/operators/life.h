@@ -43,14 +43,22 @@ class Life {
     Start,  // Its first turn, in a new instance.
     Wake,   // A turn with all arrivals; resumes the guest if it sleeps.
     Sleep,
+    Load,  // Resumes the guest without a turn.
   };
   struct Step {
     Act act = Act::Nothing;
     // With Nothing: when to ask again unless an event comes first.
     std::optional<Instant> ask_again = {};
   };
-  // The next act; it counts as begun.
-  [[nodiscard]] Step next(Instant now);
+  // A plan for the time until the guest next wakes.
+  struct Nap {
+    Instant sleep_at;
+    std::optional<Instant> load_at = {};  // Loaded once between then
+    Instant drop_at = {};                 // and then, if it sleeps.
+  };
+  // The next act; it counts as begun. `nap` is taken instead of Options::sleep_after, except by a
+  // guest that never sleeps.
+  [[nodiscard]] Step next(Instant now, const Nap* nap = nullptr);
 
   // Something arrived for the guest. Ignored if no instance runs: arrivals for an earlier instance
   // are not meant for the next one.
@@ -68,6 +76,8 @@ class Life {
   void on_turn_ended(TurnEnd end, Instant now);
   enum class SleepEnd : std::uint8_t { Asleep, StaysResident };
   void on_sleep_ended(SleepEnd end, Instant now);
+  enum class LoadEnd : std::uint8_t { Loaded, StaysAsleep };
+  void on_load_ended(LoadEnd end, Instant now);
   // Memory is short: the guest shall sleep as soon as it is idle. Valid until it next wakes.
   void press() { is_pressed_ = true; }
   // The guest has to start anew for a reason that is not its own; the back-off is that of a
@@ -79,7 +89,12 @@ class Life {
   [[nodiscard]] bool is_resident() const { return state_ == State::Resident; }
   // It is in memory and does not leave it now: a turn for it costs no wake.
   [[nodiscard]] bool may_have_turn() const {
-    return state_ == State::Resident || (state_ == State::Busy && act_ != Act::Sleep);
+    return state_ == State::Resident ||
+           (state_ == State::Busy && act_ != Act::Sleep && act_ != Act::Load);
+  }
+  // It waits, in memory or asleep, and nothing has arrived.
+  [[nodiscard]] bool is_idle() const {
+    return (state_ == State::Resident || state_ == State::Asleep) && !has_arrivals_;
   }
   // Whether press() would make sense now.
   [[nodiscard]] bool may_be_pressed() const {
@@ -109,6 +124,7 @@ class Life {
   bool must_fail_ = false;
   bool wants_last_turn_ = false;
   bool stays_idle_ = false;
+  bool has_loaded_ = false;  // Since it last woke: a nap loads once.
   std::uint32_t failures_ = 0;
   std::uint64_t start_count_ = 0;
   Instant started_at_;

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <optional>
 #include <random>
 
 namespace hangar::operators {
@@ -293,6 +294,63 @@ TEST(Life, LosesNothingInAnyOrder) {
       }
     }
   }
+}
+
+TEST(Life, TakesANapInsteadOfTheUsualTime) {
+  Life life = started();
+  const Life::Nap nap{.sleep_at = kStart + 5s};
+  const Life::Step step = life.next(kStart + 3s, &nap);
+  EXPECT_EQ(step.act, Act::Nothing);
+  EXPECT_EQ(step.ask_again, kStart + 5s);
+  EXPECT_EQ(life.next(kStart + 5s, &nap).act, Act::Sleep);
+}
+
+TEST(Life, IsLoadedOnceInANapAndSleepsAgain) {
+  Life life = started();
+  const Life::Nap nap{.sleep_at = kStart, .load_at = kStart + 10s, .drop_at = kStart + 12s};
+  ASSERT_EQ(life.next(kStart, &nap).act, Act::Sleep);
+  life.on_sleep_ended(Life::SleepEnd::Asleep, kStart);
+  EXPECT_EQ(life.next(kStart + 1s, &nap).ask_again, kStart + 10s);
+
+  ASSERT_EQ(life.next(kStart + 10s, &nap).act, Act::Load);
+  EXPECT_FALSE(life.may_have_turn());
+  life.on_load_ended(Life::LoadEnd::Loaded, kStart + 10s);
+  EXPECT_EQ(life.phase(), Phase::Running);
+  EXPECT_EQ(life.idle_since(), kStart);
+  EXPECT_EQ(life.next(kStart + 11s, &nap).act, Act::Nothing);
+
+  ASSERT_EQ(life.next(kStart + 12s, &nap).act, Act::Sleep);
+  life.on_sleep_ended(Life::SleepEnd::Asleep, kStart + 12s);
+  EXPECT_EQ(life.next(kStart + 12s, &nap).ask_again, std::nullopt);
+}
+
+TEST(Life, IsNotLoadedAgainWhenItWasPressedWhileItWasLoaded) {
+  Life life = asleep();
+  const Life::Nap nap{.sleep_at = kStart, .load_at = kStart + 10s, .drop_at = kStart + 20s};
+  ASSERT_EQ(life.next(kStart + 10s, &nap).act, Act::Load);
+  life.on_load_ended(Life::LoadEnd::Loaded, kStart + 10s);
+  life.press();
+  ASSERT_EQ(life.next(kStart + 11s, &nap).act, Act::Sleep);
+  life.on_sleep_ended(Life::SleepEnd::Asleep, kStart + 11s);
+  EXPECT_EQ(life.next(kStart + 12s, &nap).act, Act::Nothing);
+}
+
+TEST(Life, WakesForWhatArrivedWhileItWasLoaded) {
+  Life life = asleep();
+  const Life::Nap nap{.sleep_at = kStart, .load_at = kStart + 10s, .drop_at = kStart + 20s};
+  ASSERT_EQ(life.next(kStart + 10s, &nap).act, Act::Load);
+  life.on_arrival();
+  life.on_load_ended(Life::LoadEnd::StaysAsleep, kStart + 10s);
+  EXPECT_EQ(life.next(kStart + 10s, &nap).act, Act::Wake);
+}
+
+TEST(Life, FailsAfterALoadThatFailed) {
+  Life life = asleep();
+  const Life::Nap nap{.sleep_at = kStart, .load_at = kStart + 10s, .drop_at = kStart + 20s};
+  ASSERT_EQ(life.next(kStart + 10s, &nap).act, Act::Load);
+  life.fail(kStart + 10s);
+  life.on_load_ended(Life::LoadEnd::StaysAsleep, kStart + 10s);
+  EXPECT_EQ(life.phase(), Phase::BackOff);
 }
 
 }  // namespace

@@ -1,7 +1,10 @@
 // Bounds of operators, each with the reason for its number.
 #pragma once
 
+#include "abi/kube_runtime/limits.h"
 #include "base/limits.h"
+#include "gateway/limits.h"
+#include "output/limits.h"
 
 #include <chrono>
 #include <cstddef>
@@ -31,6 +34,20 @@ inline constexpr std::chrono::seconds kOperatorSleepRetry{10};
 // How long a guest stays in memory for the answer to a request, which the API server usually gives
 // within milliseconds: suspending and resuming would cost more.
 inline constexpr std::chrono::milliseconds kOperatorAnswerWait{100};
+
+// How long the resume of a wake may take if the Operator does not say. Guests of 2 MiB resume
+// within a millisecond; one that takes longer than this is loaded before it is needed.
+inline constexpr std::chrono::milliseconds kOperatorWakeLatency{20};
+
+// How often the host reads how short memory is: a burst of wakes takes longer to fill a container.
+inline constexpr std::chrono::seconds kPressureInterval{1};
+
+// Modules whose files are dropped from the page cache at once; each is some system calls.
+inline constexpr std::size_t kPageCacheDropsMax = 1000;
+
+// What loading ahead leaves free, for guests that are needed now: the fixed part of a guest, and a
+// small one.
+inline constexpr std::uint64_t kLoadAheadHeadroom = 4 * kMiB;
 
 // Operators that start at the same time. Each holds a guest, requests and their buffers until it
 // has listed what it watches. A host that starts a thousand together needs three times the heap,
@@ -86,10 +103,46 @@ inline constexpr std::chrono::milliseconds kMetricsWait{2000};
 // Prometheus' default interval is one minute.
 inline constexpr std::chrono::minutes kMetricsWanted{5};
 
+// Reviews that wait for one operator, or that it has not answered; of one namespace; of all. A slow
+// operator holds its connections of the server that the host's own webhooks use, too: it has some
+// five hundred, and the bodies below are half of what it takes.
+inline constexpr std::size_t kReviewsPerOperatorMax = 32;
+inline constexpr std::size_t kReviewsPerTenantMax = 64;
+inline constexpr std::size_t kReviewsMax = 192;
+inline constexpr std::uint64_t kReviewsBodyBytesMax = 32 * kMiB;
+
+// The body of one: the object as it is and as it was. Also that of one answer, and of a conversion
+// of a page of objects.
+inline constexpr std::uint64_t kReviewBodyBytesMax = 7 * kMiB;
+
+// What a guest is given in one turn, unless one review alone has more: it is in the guest's memory
+// twice while it is read.
+inline constexpr std::uint64_t kReviewsTurnBytesMax = 4 * kMiB;
+
+// Reviews that a guest has and has not answered. One less than it may have of all requests, the
+// last of which is for its metrics.
+inline constexpr std::size_t kReviewsAskedMax = kGuestInboundMax - 1;
+
+// Webhook configurations that one Operator names.
+inline constexpr std::size_t kWebhookConfigurationsMax = 16;
+
+// How soon a configuration that could not be kept is looked at again: someone may be about to give
+// the right, or to make the object. After a write by others, not sooner than the second, so that
+// two writers that disagree do not write all the time.
+inline constexpr std::chrono::seconds kWebhooksRecheck{15};
+inline constexpr std::chrono::seconds kWebhooksRewrite{5};
+
 // Operators that have series of their own, about sixty each; all others share one set.
 inline constexpr std::size_t kOperatorSeriesMax = 500;
 
 // Kinds of answers (method and code) that an operator's series tell apart.
 inline constexpr std::size_t kOperatorAnswerKindsMax = 40;
+
+static_assert(kGatewayRequestsOpenMax >= kGuestRequestsMax &&
+                  kGatewayRequestsWaitingMax >= kGuestRequestsWaitingMax,
+              "what the contract allows a guest, the gateway takes");
+static_assert(kPrintedLineBytesMax >= kOperatorLineBytesMax &&
+                  kPrintedAtOnceBytesMax >= kOperatorOutputBytesMax,
+              "what a guest prints in a turn is kept without being cut again");
 
 }  // namespace hangar::limits

@@ -1,11 +1,12 @@
 #include "operators/operator.h"
 
+#include "abi/kube_runtime/limits.h"
 #include "base/invalid.h"
-#include "base/limits.h"
 #include "base/quantity.h"
 #include "json/fields.h"
 #include "json/yaml.h"
 #include "modules/reference.h"
+#include "operators/limits.h"
 #include "wasm/limits.h"
 
 #include <fmt/format.h>
@@ -13,8 +14,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstddef>
 #include <optional>
+#include <ranges>
 #include <set>
 #include <utility>
 
@@ -119,6 +122,44 @@ Result<FileEntry> parse_file_entry(const Fields& item) {
   return entry;
 }
 
+constexpr std::array kWebhookKinds = {
+    std::pair{WebhookKind::Validating, std::string_view("ValidatingWebhookConfiguration")},
+    std::pair{WebhookKind::Mutating, std::string_view("MutatingWebhookConfiguration")},
+    std::pair{WebhookKind::Conversion, std::string_view("CustomResourceDefinition")},
+};
+
+Result<WebhookSource> parse_webhook_source(const Fields& item) {
+  const std::string kind = HANGAR_TRY(item.required_text("kind"));
+  const auto* const found =
+      std::ranges::find(kWebhookKinds, kind, &std::pair<WebhookKind, std::string_view>::second);
+  if (found == kWebhookKinds.end()) {
+    return item.wrong(
+        "kind", fmt::format("one of {}", fmt::join(kWebhookKinds | std::views::values, ", ")));
+  }
+  WebhookSource source{.kind = found->first, .name = HANGAR_TRY(item.required_text("name"))};
+  // It becomes part of a URL.
+  const bool is_name = std::ranges::all_of(source.name, [](unsigned char letter) {
+    return std::isalnum(letter) != 0 || letter == '.' || letter == '-' || letter == ':';
+  });
+  if (!is_name) return item.wrong("name", "the name of an object");
+  return source;
+}
+
+Result<> parse_webhooks(const Fields& spec, std::vector<WebhookSource>& webhooks) {
+  for (const Fields& item : HANGAR_TRY(spec.objects("webhooks"))) {
+    WebhookSource source = HANGAR_TRY(parse_webhook_source(item));
+    if (std::ranges::find(webhooks, source) != webhooks.end()) {
+      return item.wrong("name", "an object that is not in the list yet");
+    }
+    webhooks.push_back(std::move(source));
+  }
+  if (webhooks.size() > limits::kWebhookConfigurationsMax) {
+    return invalid(fmt::format("{}: has {} entries, the most is {}", spec.name("webhooks"),
+                               webhooks.size(), limits::kWebhookConfigurationsMax));
+  }
+  return {};
+}
+
 Result<> parse_module(const Fields& spec, Operator& result) {
   const Fields module = HANGAR_TRY(spec.required_object("module"));
   if (module.has("url") == module.has("configMap")) {
@@ -183,12 +224,28 @@ Result<> parse_sleep(const Fields& spec, SleepPolicy& sleep) {
   const std::string policy = HANGAR_TRY(fields.text("policy"));
   if (policy == "Never") {
     sleep.kind = SleepPolicy::Kind::Never;
+  } else if (policy == "Predictive") {
+    sleep.kind = SleepPolicy::Kind::Predictive;
   } else if (!policy.empty() && policy != "Idle") {
-    return fields.wrong("policy", "Idle or Never");
+    return fields.wrong("policy", "Idle, Predictive or Never");
+  }
+  if (fields.has("wakeLatency")) {
+    sleep.wake_latency = HANGAR_TRY(fields.duration("wakeLatency"));
+    if (sleep.wake_latency < Duration(0)) return fields.wrong("wakeLatency", "0s or more");
   }
   if (!fields.has("after")) return {};
   sleep.after = HANGAR_TRY(fields.duration("after"));
   if (sleep.after < Duration(0)) return fields.wrong("after", "0s or more");
+  return {};
+}
+
+Result<> parse_isolation(const Fields& spec, Isolation& isolation) {
+  const std::string said = HANGAR_TRY(spec.text("isolation"));
+  if (said == "Operator") {
+    isolation = Isolation::Operator;
+  } else if (!said.empty() && said != "Namespace") {
+    return spec.wrong("isolation", "Namespace or Operator");
+  }
   return {};
 }
 
@@ -250,6 +307,11 @@ Result<Operator> parse_wasm_document(const json::Value& document, std::string_vi
 
 }  // namespace
 
+std::string_view name_of(WebhookKind kind) {
+  return std::ranges::find(kWebhookKinds, kind, &std::pair<WebhookKind, std::string_view>::first)
+      ->second;
+}
+
 kube::Resource operator_resource() {
   return {.group = "hangar.dev",
           .version = "v1alpha1",
@@ -280,6 +342,8 @@ Result<Operator> parse_operator(const json::Value& manifest) {
   }
   HANGAR_TRY(parse_limits(spec, result.limits));
   HANGAR_TRY(parse_sleep(spec, result.sleep));
+  HANGAR_TRY(parse_webhooks(spec, result.webhooks));
+  HANGAR_TRY(parse_isolation(spec, result.isolation));
   return result;
 }
 

@@ -2,14 +2,17 @@
 // leave memory. The schema is deploy/crds/operators.hangar.dev.yaml.
 #pragma once
 
+#include "abi/kube_runtime/limits.h"
 #include "base/limits.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "json/value.h"
 #include "kube/object.h"
+#include "operators/limits.h"
 #include "wasm/limits.h"
 
 #include <chrono>
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -43,12 +46,32 @@ struct FileEntry {
   friend bool operator==(const FileEntry&, const FileEntry&) = default;
 };
 
+// An object of the cluster whose webhooks the operator answers.
+enum class WebhookKind : std::uint8_t { Validating, Mutating, Conversion };
+// "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "CustomResourceDefinition".
+[[nodiscard]] std::string_view name_of(WebhookKind kind);
+struct WebhookSource {
+  WebhookKind kind = WebhookKind::Validating;
+  std::string name;
+
+  auto operator<=>(const WebhookSource&) const = default;
+};
+
 struct SleepPolicy {
-  enum class Kind : std::uint8_t { Idle, Never };
+  enum class Kind : std::uint8_t { Idle, Never, Predictive };
   Kind kind = Kind::Idle;
-  Duration after = std::chrono::seconds(1);  // Idle time before it sleeps.
+  // Idle time before it sleeps; with Predictive, until its wakes are known.
+  Duration after = std::chrono::seconds(1);
+  // Predictive: how long the resume of 95 % of its wakes may take.
+  Duration wake_latency = limits::kOperatorWakeLatency;
 
   friend bool operator==(const SleepPolicy&, const SleepPolicy&) = default;
+};
+
+// With whom an operator shares its process, where guests have processes of their own.
+enum class Isolation : std::uint8_t {
+  Namespace,  // The other guests of its namespace, or of the host.
+  Operator,   // Nobody.
 };
 
 struct OperatorLimits {
@@ -74,6 +97,8 @@ struct Operator {
   std::string service_account = "default";  // In its namespace; empty: it acts as the host.
   OperatorLimits limits;
   SleepPolicy sleep;
+  std::vector<WebhookSource> webhooks;
+  Isolation isolation = Isolation::Namespace;
 
   friend bool operator==(const Operator&, const Operator&) = default;
 };

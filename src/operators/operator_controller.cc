@@ -19,6 +19,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <cstdint>
 #include <tuple>
 #include <utility>
 #include <variant>
@@ -35,6 +37,7 @@ using reconcile::Outcome;
 constexpr std::string_view kFieldManager = "hangar-operators";
 constexpr std::string_view kStalled = "Stalled";
 constexpr std::string_view kCanSleep = "CanSleep";
+constexpr std::string_view kWebhooksReady = "WebhooksReady";
 
 // Figures in the status are for people. A host writes at most this many of them a second, however
 // many operators it has.
@@ -194,6 +197,28 @@ Condition sleep_of(const RunningOperator& running) {
   return condition;
 }
 
+// The WebhooksReady condition of an Operator that names configurations.
+void put_webhooks(json::Value& status, const json::Value& manifest,
+                  const std::optional<Error>& problem, WallTime now) {
+  const json::Array* const named = json::array_at(manifest, {"spec", "webhooks"});
+  const bool are_named = named != nullptr && !named->empty();
+  if (!are_named && reconcile::find_condition(status, kWebhooksReady) == nullptr) return;
+  Condition condition{.type = std::string(kWebhooksReady),
+                      .status = ConditionStatus::True,
+                      .reason = "Configured",
+                      .message = "the API server sends the operator its reviews",
+                      .observed_generation = json::int_at(manifest, {"metadata", "generation"})};
+  if (!are_named) {
+    condition.reason = "NoneNamed";
+    condition.message = "spec.webhooks is empty";
+  } else if (problem) {
+    condition.status = ConditionStatus::False;
+    condition.reason = std::string(name_of(problem->kind()));
+    condition.message = problem->message();
+  }
+  reconcile::set_condition(status, condition, now);
+}
+
 void put_figures(json::Value& status, const RunningOperator& running) {
   const OperatorLedger::Figures& figures = running.ledger().figures();
   const wasm::SleepableModule& module = running.module();
@@ -216,6 +241,15 @@ void put_figures(json::Value& status, const RunningOperator& running) {
                      {"cpuTime", microseconds_of(figures.last_cpu_time)},
                      {"resumeTime", microseconds_of(figures.last_resume_time)}};
   }
+  if (const auto expected = running.expected_wake()) {
+    const auto wait = expected->at - io::Loop::now();
+    status.as_object()["nextWake"] = json::Object{
+        {"time",
+         to_rfc3339(io::Loop::wall_now() + std::chrono::duration_cast<WallTime::duration>(wait))},
+        {"within", to_go_duration(expected->spread)},
+        {"confidencePercent", static_cast<std::int64_t>(std::lround(100 * expected->confidence))},
+        {"predictor", std::string(name_of(expected->predictor))}};
+  }
   if (const std::string& error = running.troubles().last_error; !error.empty()) {
     status.as_object()["lastError"] = error;
   }
@@ -228,10 +262,11 @@ OperatorController::OperatorController(const Parts& parts)
       platform_(parts.platform),
       log_(platform_.log.named("operators")),
       fleet_({.loop = platform_.loop,
-              .runtime = parts.runtime,
+              .engine = parts.engine,
+              .guests = parts.guests,
+              .snapshots = parts.snapshots,
               .gateway = parts.gateway,
               .outbound = parts.outbound,
-              .snapshots = parts.snapshots,
               .metrics = platform_.metrics,
               .output = parts.output,
               .recorder = parts.recorder,
@@ -247,6 +282,13 @@ OperatorController::OperatorController(const Parts& parts)
                                    const Error& error) { on_failure(failed, error); },
               .on_bound = [this](const RunningOperator& refused,
                                  const std::string& message) { on_bound(refused, message); }}),
+      webhooks_(platform_, parts.webhooks,
+                [this](const kube::ObjectKey& key) { operators_.enqueue(key); }),
+      reviews_(
+          platform_.metrics, fleet_, webhooks_,
+          {.may_answer_later = [this](const kube::ObjectKey& key) { return may_answer_later(key); },
+           .are_webhooks_read =
+               [this](const kube::ObjectKey& key) { return are_webhooks_read(key); }}),
       config_maps_(platform_.cache, {},
                    {.on_object =
                         [this](const reconcile::SingleObject&, const kube::Delta* delta,
@@ -268,7 +310,13 @@ OperatorController::OperatorController(const Parts& parts)
                       },
                   .forget = [this](kube::ObjectKey key) { return forget(std::move(key)); },
                   .on_change = [this](const kube::Delta& delta) { on_operator(delta); },
-                  .on_synced = [this] { forget_output(); }}) {}
+                  .on_synced = [this] { forget_output(); }}) {
+  if (!parts_.webhooks.is_on()) return;
+  parts_.webhooks.server().pass_at(std::string(kReviewsPath),
+                                   [this](admission::Passed passed, std::stop_token stop) {
+                                     return reviews_.answer(std::move(passed), std::move(stop));
+                                   });
+}
 
 OperatorController::~OperatorController() = default;
 
@@ -282,6 +330,8 @@ void OperatorController::start() {
                                                   .name = consumer.name.substr(kPrefix.size())});
                             });
   }
+  parts_.webhooks.on_address_change("operators", [this] { webhooks_.on_address_change(); });
+  reviews_.lead();
   operators_.start();
 }
 
@@ -326,13 +376,30 @@ void OperatorController::forget_output() {
 }
 
 io::Task<void> OperatorController::stop() {
+  parts_.webhooks.on_address_change("operators", {});
+  reviews_.leave();
   config_maps_.clear();
   co_await operators_.stop();
+  webhooks_.clear();
   co_await fleet_.stop();
+}
+
+bool OperatorController::may_answer_later(const kube::ObjectKey& key) const {
+  if (!operators_.is_synced() || !parts_.policies.is_settled()) return true;
+  // Some programs list objects before they register their webhooks.
+  return fleet_.find(key) == nullptr ? operators_.newest(key) != nullptr : webhooks_.has_any(key);
+}
+
+bool OperatorController::are_webhooks_read(const kube::ObjectKey& key) const {
+  if (!operators_.is_synced() || !parts_.policies.is_settled()) return false;
+  if (!operators_.newest(key)) return true;
+  const auto found = memory_.find(key);
+  return found != memory_.end() && found->second.are_webhooks_read;
 }
 
 io::Task<void> OperatorController::forget(kube::ObjectKey key) {
   config_maps_.release(key);
+  webhooks_.release(key);
   parts_.modules.supply().leave(key.to_string());
   co_await fleet_.remove(key);
   if (memory_.erase(key) > 0) parts_.output.remove(key);
@@ -360,7 +427,10 @@ io::Task<Result<Outcome>> OperatorController::reconcile(kube::ObjectPtr object,
     co_return Outcome{};
   }
   if (!established) co_return std::unexpected(established.error());
-  co_return Outcome{.requeue_after = memory.asking.again_in(io::Loop::now())};
+  const Instant now = io::Loop::now();
+  const Duration again = memory.asking.again_in(now);
+  co_return Outcome{.requeue_after =
+                        std::min(again, webhooks_.again_in(object->key(), now).value_or(again))};
 }
 
 // An error concerns the spec or the rights; problems with the module are in memory.asking.
@@ -376,7 +446,11 @@ io::Task<Result<>> OperatorController::establish(const json::Value& manifest, Me
                 "only operators of a directory act as the host itself");
   const std::shared_ptr<const tenants::Rules> rules = parts_.policies.rules_of(spec.key.namespace_);
   HANGAR_CO_TRY(co_await check_policies(spec, *rules, memory));
-  HANGAR_CO_TRY(co_await check_rights(spec, memory, std::move(stop)));
+  HANGAR_CO_TRY(co_await check_rights(spec, memory, stop));
+  co_await webhooks_.keep(spec, std::move(stop));
+  const std::optional<Error> webhook_problem = webhooks_.problem(spec.key);
+  memory.are_webhooks_read = !webhook_problem || webhook_problem->kind() != ErrorKind::Unavailable;
+  tell_webhook_problem(spec.key, memory);
   follow_module(spec);
   std::optional<OperatorModule> module = ask_for_module(spec, *rules, memory);
   if (!module || (memory.uid == spec.uid && memory.generation == spec.generation &&
@@ -403,6 +477,7 @@ void OperatorController::leave_module(const kube::ObjectKey& key, Memory& memory
 // Also leaves its ConfigMap and module, which it may no longer use.
 io::Task<void> OperatorController::end(const Operator& spec, Memory& memory) {
   config_maps_.release(spec.key);
+  webhooks_.release(spec.key);
   leave_module(spec.key, memory);
   co_await fleet_.remove(spec.key);
   memory.module = {};
@@ -519,6 +594,7 @@ io::Task<Result<>> OperatorController::write_status(const json::Value& manifest,
   reconcile::put_processor_wait(
       status, may_wait ? platform_.waits->told_brake(running->consumer()) : nullptr, generation,
       now);
+  put_webhooks(status, manifest, webhooks_.problem(kube::key_of(manifest)), now);
   reconcile::set_condition(status,
                            {.type = std::string(kStalled),
                             .status = error ? ConditionStatus::True : ConditionStatus::False,
@@ -575,6 +651,22 @@ bool OperatorController::tell_sleep_problem(const RunningOperator& changed, Memo
         {.type = reconcile::EventType::Warning, .reason = "StaysResident", .message = problem});
   }
   return true;
+}
+
+void OperatorController::tell_webhook_problem(const kube::ObjectKey& key, Memory& memory) {
+  const std::optional<Error> problem = webhooks_.problem(key);
+  const std::string text = problem ? problem->message() : "";
+  if (text == memory.webhook_problem) return;
+  memory.webhook_problem = text;
+  if (text.empty()) {
+    operators_.record(key, {.type = reconcile::EventType::Normal,
+                            .reason = "WebhooksReady",
+                            .message = "the API server sends the operator its reviews"});
+  } else {
+    operators_.record(
+        key,
+        {.type = reconcile::EventType::Warning, .reason = "WebhooksNotReady", .message = text});
+  }
 }
 
 void OperatorController::on_failure(const RunningOperator& failed, const Error& error) {

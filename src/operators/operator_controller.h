@@ -12,10 +12,11 @@
 //   - No reconcile waits for a module: the status names what is awaited, and meanwhile other
 //     Operators are started, changed and deleted.
 //   - Nothing is left of a deleted Operator. It owns nothing in the cluster, so it needs no
-//     finalizer.
+//     finalizer. Webhook configurations that it named stay as they are.
 // Loop thread only.
 #pragma once
 
+#include "admission/webhooks.h"
 #include "base/result.h"
 #include "io/task.h"
 #include "json/value.h"
@@ -24,12 +25,15 @@
 #include "operators/operator.h"
 #include "operators/operator_ages.h"
 #include "operators/operator_modules.h"
+#include "operators/operator_reviews.h"
 #include "operators/outbound.h"
+#include "operators/webhook_configurations.h"
 #include "reconcile/custom_resource.h"
 #include "reconcile/dependents.h"
 #include "reconcile/platform.h"
 #include "tenants/policies.h"
 #include "wasm/digest.h"
+#include "wasm/snapshot/snapshot_store.h"
 
 #include <cstdint>
 #include <map>
@@ -47,9 +51,11 @@ class OperatorController {
     gateway::Gateway& gateway;
     Outbound& outbound;
     OperatorModules& modules;
-    const abi::kube_runtime::Runtime& runtime;
-    wasm::SnapshotStore& snapshots;
+    wasm::Engine& engine;  // See RunningOperator::Parts.
+    abi::kube_runtime::Guests& guests;
+    wasm::SnapshotStore* snapshots = nullptr;  // See Fleet::Parts.
     tenants::Policies& policies;
+    admission::Webhooks& webhooks;
     output::LogWriter& output;
     recorder::Recorder* recorder = nullptr;  // Null: nothing is recorded.
     std::string pod = {};  // The status names it as the place of the output. Empty: none.
@@ -84,6 +90,8 @@ class OperatorController {
     std::optional<Phase> written;        // By the last write of the status.
     modules::Asking asking;              // For the module.
     bool has_sleep_problem = false;      // An Event has reported one.
+    bool are_webhooks_read = false;
+    std::string webhook_problem;  // The one that an Event has reported last; empty: none.
   };
 
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> reconcile(kube::ObjectPtr object,
@@ -114,7 +122,11 @@ class OperatorController {
   void on_module_changed(const kube::ObjectKey& key);
   void on_change(const RunningOperator& changed);
   void on_failure(const RunningOperator& failed, const Error& error);
+  void tell_webhook_problem(const kube::ObjectKey& key, Memory& memory);
   void on_bound(const RunningOperator& refused, const std::string& message);
+  // OperatorReviews::Knowledge.
+  [[nodiscard]] bool may_answer_later(const kube::ObjectKey& key) const;
+  [[nodiscard]] bool are_webhooks_read(const kube::ObjectKey& key) const;
   // Writes one Event when the problem begins and one when it ends. Returns whether it wrote one.
   bool tell_sleep_problem(const RunningOperator& changed, Memory& memory);
   [[nodiscard]] Duration status_interval() const;
@@ -125,6 +137,8 @@ class OperatorController {
   Fleet fleet_;
   std::map<kube::ObjectKey, Memory> memory_;
   OperatorAges ages_;
+  WebhookConfigurations webhooks_;
+  OperatorReviews reviews_;
   reconcile::Dependents<kube::ObjectKey> config_maps_;  // Those that hold modules.
   reconcile::CustomResource operators_;
 };

@@ -3,6 +3,7 @@
 #include "base/seconds.h"
 #include "io/loop.h"
 #include "recorder/limits.h"
+#include "recorder/trace_ids.h"
 
 #include <chrono>
 #include <vector>
@@ -163,6 +164,11 @@ void OperatorLedger::record_request(std::uint64_t id, std::uint64_t turn,
   asked.id = id;
   asked.at = io::Loop::now();
   parts_.recorder->record(asked);
+}
+
+std::string OperatorLedger::traceparent(std::uint64_t id, std::uint64_t turn) const {
+  if (!is_tracing()) return {};
+  return parts_.recorder->trace_ids()->traceparent(recorded_guest(), turn, id);
 }
 
 void OperatorLedger::record_answer(std::uint64_t id, KnownMethod method, int status,

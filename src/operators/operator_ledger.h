@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace hangar::operators {
@@ -104,6 +105,11 @@ class OperatorLedger {
   // `turn`: the number of the turn that made it.
   void record_request(std::uint64_t id, std::uint64_t turn, const gateway::RequestTarget& target,
                       const gateway::Request& request) const;
+  [[nodiscard]] bool is_tracing() const {
+    return is_recording() && parts_.recorder->trace_ids() != nullptr;
+  }
+  // The header that makes the request part of its turn's trace; empty: there are no traces.
+  [[nodiscard]] std::string traceparent(std::uint64_t id, std::uint64_t turn) const;
   // Status zero: the guest no longer waits for the answer.
   void record_answer(std::uint64_t id, KnownMethod method, int status, std::string_view body) const;
 

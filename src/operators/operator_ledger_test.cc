@@ -67,6 +67,10 @@ TEST_F(OperatorLedgerTest, TellsOfAWakeTheSameEverywhere) {
   EXPECT_EQ(series.resume_time, 40us);
 }
 
+TEST_F(OperatorLedgerTest, HasNoTraceparentWithoutARecorder) {
+  EXPECT_EQ(ledger_.traceparent(1, 1), "");
+}
+
 TEST_F(OperatorLedgerTest, NumbersTurnsThroughFailures) {
   static_cast<void>(life_.next(io::Loop::now()));
   EXPECT_EQ(ledger_.turn_number(), 1U);

@@ -1,8 +1,9 @@
 #include "operators/operator_modules.h"
 
-#include "abi/kube_runtime/guest.h"
+#include "abi/kube_runtime/local_guest.h"
 #include "base/result.h"
 #include "budget/beneficiaries.h"
+#include "budget/consumer.h"
 #include "io/task.h"
 #include "modules/requester.h"
 #include "modules/supply.h"
@@ -46,17 +47,24 @@ io::Task<Result<modules::Product>> OperatorModules::make(std::string sha256,
                                                          std::stop_token stop) {
   std::erase_if(known_, [](const auto& entry) { return entry.second.expired(); });
   const wasm::Digest digest = HANGAR_CO_TRY(wasm::Digest::from_hex(sha256));
-  std::shared_ptr<const wasm::SleepableModule> module =
-      HANGAR_CO_TRY(co_await wasm::SleepableModule::load(
-          parts_.code_cache, digest, std::move(bytes), parts_.image_directory, std::move(stop),
-          std::move(beneficiaries)));
-  const std::shared_ptr<const wasm::Module> code = HANGAR_CO_TRY(co_await module->code());
+  std::shared_ptr<const wasm::SleepableModule> module = HANGAR_CO_TRY(
+      co_await wasm::SleepableModule::load(parts_.code_cache, digest, std::move(bytes),
+                                           parts_.image_directory, std::move(stop), beneficiaries));
+  const std::shared_ptr<const wasm::Module> code =
+      HANGAR_CO_TRY(co_await module->code(beneficiaries.first()));
   HANGAR_CO_TRY(parts_.runtime.check(*code));
   if (parts_.run_once == RunOnce::Refused) {
     HANGAR_CO_TRY(abi::kube_runtime::Runtime::check_can_live_on(*code));
   }
   known_.insert_or_assign(digest, module);
   co_return modules::Product(std::move(module));
+}
+
+io::Task<Result<std::shared_ptr<const void>>> OperatorModules::charge(modules::Product product,
+                                                                      budget::Consumer consumer) {
+  const auto module = std::static_pointer_cast<const wasm::SleepableModule>(product);
+  co_return co_await parts_.code_cache.charge(module->code_digest(), module->image_bytes(),
+                                              std::move(consumer));
 }
 
 }  // namespace hangar::operators

@@ -2,7 +2,7 @@
 // rewritten and compiled, each once, and shared by all operators with the same bytes.
 #pragma once
 
-#include "abi/kube_runtime/guest.h"
+#include "abi/kube_runtime/local_guest.h"
 #include "base/result.h"
 #include "base/slots.h"
 #include "budget/beneficiaries.h"
@@ -62,6 +62,8 @@ class OperatorModules final : public modules::Maker {
                                                         std::shared_ptr<const std::string> bytes,
                                                         budget::Beneficiaries beneficiaries,
                                                         std::stop_token stop) override;
+  [[nodiscard]] io::Task<Result<std::shared_ptr<const void>>> charge(
+      modules::Product product, budget::Consumer consumer) override;
 
  private:
   const Parts parts_;

@@ -1,6 +1,6 @@
 #include "operators/operator_modules.h"
 
-#include "abi/kube_runtime/guest.h"
+#include "abi/kube_runtime/local_guest.h"
 #include "base/base64.h"
 #include "base/result.h"
 #include "http/client.h"

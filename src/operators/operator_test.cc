@@ -36,6 +36,7 @@ TEST(ParseOperator, GivesWhatIsNotSaidItsDefault) {
   EXPECT_EQ(parsed.limits.memory_bytes, 64 * limits::kMiB);
   EXPECT_EQ(parsed.sleep.kind, SleepPolicy::Kind::Idle);
   EXPECT_EQ(parsed.sleep.after, 1s);
+  EXPECT_EQ(parsed.isolation, Isolation::Namespace);
 }
 
 TEST(ParseOperator, ReadsEveryField) {
@@ -46,7 +47,7 @@ TEST(ParseOperator, ReadsEveryField) {
     files: [{path: /etc/app, configMap: {name: f}}, {path: /run/s, secret: {name: g, optional: true}}],
     serviceAccountName: robot,
     limits: {memory: 16Mi, cpuTimePerWake: 2s, requestsPerSecond: 5, logBytes: 4Ki},
-    sleep: {policy: Never, after: 5m}})");
+    sleep: {policy: Never, after: 5m}, isolation: Operator})");
 
   ASSERT_TRUE(read.has_value()) << read.error().message();
   const Operator& parsed = *read;
@@ -68,6 +69,7 @@ TEST(ParseOperator, ReadsEveryField) {
   EXPECT_EQ(parsed.limits.log_bytes, 4 * limits::kKiB);
   EXPECT_EQ(parsed.sleep.kind, SleepPolicy::Kind::Never);
   EXPECT_EQ(parsed.sleep.after, 5min);
+  EXPECT_EQ(parsed.isolation, Isolation::Operator);
 }
 
 TEST(ParseOperator, ReadsFieldsOfItselfAsAPodDoes) {
@@ -133,8 +135,20 @@ TEST(ParseOperator, NamesTheFieldThatIsWrong) {
       {"{module: {url: a}, limits: {memory: 4Gi}}", "spec.limits.memory: must be"},
       {"{module: {url: a}, limits: {cpuTimePerWake: 1h}}", "spec.limits.cpuTimePerWake"},
       {"{module: {url: a}, limits: {requestsPerSecond: -1}}", "spec.limits.requestsPerSecond"},
-      {"{module: {url: a}, sleep: {policy: Sometimes}}", "must be Idle or Never"},
+      {"{module: {url: a}, sleep: {policy: Sometimes}}", "must be Idle, Predictive or Never"},
       {"{module: {url: a}, sleep: {after: soon}}", "spec.sleep.after"},
+      {"{module: {url: a}, isolation: Pod}", "must be Namespace or Operator"},
+      {"{module: {url: a}, webhooks: [{name: x}]}", "spec.webhooks[0].kind: is required"},
+      {"{module: {url: a}, webhooks: [{kind: Service, name: x}]}",
+       "spec.webhooks[0].kind: must be one of ValidatingWebhookConfiguration, Mutating"},
+      {"{module: {url: a}, webhooks: [{kind: MutatingWebhookConfiguration}]}",
+       "spec.webhooks[0].name: is required"},
+      {"{module: {url: a}, webhooks: [{kind: MutatingWebhookConfiguration, name: ../x}]}",
+       "spec.webhooks[0].name"},
+      {"{module: {url: a}, webhooks: [{kind: CustomResourceDefinition, name: x}, "
+       "{kind: CustomResourceDefinition, name: x}]}",
+       "spec.webhooks[1].name"},
+      {"{module: {url: a}, sleep: {policy: Predictive, wakeLatency: -1s}}", "0s or more"},
   };
   for (const auto& [spec, message] : cases) {
     const Result<Operator> parsed = parse(spec);
@@ -142,6 +156,19 @@ TEST(ParseOperator, NamesTheFieldThatIsWrong) {
     EXPECT_EQ(parsed.error().kind(), ErrorKind::InvalidInput) << spec;
     EXPECT_THAT(parsed.error().message(), HasSubstr(std::string(message)));
   }
+}
+
+TEST(ParseOperator, NamesTheWebhookConfigurationsThatItAnswers) {
+  const Result<Operator> parsed = parse(
+      "{module: {url: a}, webhooks: [{kind: ValidatingWebhookConfiguration, name: memo.example}, "
+      "{kind: MutatingWebhookConfiguration, name: memo}, "
+      "{kind: CustomResourceDefinition, name: memos.example.com}]}");
+
+  ASSERT_TRUE(parsed.has_value()) << parsed.error().message();
+  EXPECT_EQ(parsed->webhooks,
+            (std::vector<WebhookSource>{{WebhookKind::Validating, "memo.example"},
+                                        {WebhookKind::Mutating, "memo"},
+                                        {WebhookKind::Conversion, "memos.example.com"}}));
 }
 
 TEST(ParseWasmConfig, ReadsThePublishedDocuments) {

@@ -124,8 +124,8 @@ class OutboundTest : public ::testing::Test {
  protected:
   OutboundTest() {
     // The environment of a test machine may name a proxy, which would decide about addresses.
-    ::setenv("NO_PROXY", "*", 1);
-    ::setenv("no_proxy", "*", 1);
+    ::setenv("NO_PROXY", "*", 1);  // NOLINT(concurrency-mt-unsafe): before any thread starts.
+    ::setenv("no_proxy", "*", 1);  // NOLINT(concurrency-mt-unsafe)
     client_ = std::make_unique<http::Client>(loop_);
     outbound_ = std::make_unique<Outbound>(
         Outbound::Parts{.loop = loop_,

@@ -17,8 +17,8 @@ class PackedOperator {
     Operator spec;
     std::string resolved;  // OperatorModule::resolved.
   };
-  // Packs the spec without its key, which the caller keeps, and without the source of the module,
-  // which is loaded.
+  // Packs the spec without its key, which the caller keeps, without the source of the module, which
+  // is loaded, and without the configurations of webhooks, which the controller keeps.
   explicit PackedOperator(const Parts& parts);
 
   [[nodiscard]] Parts unpack(kube::ObjectKey key) const;

@@ -28,7 +28,10 @@ TEST(PackedOperator, ComesOutAsItWentIn) {
                  .cpu_time_per_wake = std::chrono::milliseconds(1500),
                  .requests_per_second = 0.1,
                  .log_bytes = 127},
-      .sleep = {.kind = SleepPolicy::Kind::Never, .after = std::chrono::seconds(-1)},
+      .sleep = {.kind = SleepPolicy::Kind::Never,
+                .after = std::chrono::seconds(-1),
+                .wake_latency = std::chrono::milliseconds(7)},
+      .isolation = Isolation::Operator,
   };
   const PackedOperator packed({.spec = spec, .resolved = "oci://prices@sha256:00"});
 

@@ -1,5 +1,6 @@
 #include "operators/recording.h"
 
+#include "base/limits.h"
 #include "kube/object.h"
 #include "recorder/limits.h"
 
@@ -40,6 +41,19 @@ std::optional<std::pair<Waking::Cause, std::string_view>> change_in(std::string_
     if (line.starts_with(begin)) return std::pair(cause, line.substr(begin.size()));
   }
   return std::nullopt;
+}
+
+// Metadata comes early, and the API server writes JSON without spaces. A key of this name elsewhere
+// in the object may be found instead: what it names is only a link to another trace.
+std::string_view traceparent_in(std::string_view document) {
+  constexpr std::size_t kSearched = 64 * limits::kKiB;
+  constexpr std::size_t kLengthMax = 128;
+  static const std::string key = "\"" + std::string(kTraceAnnotation) + "\":\"";
+  const std::size_t found = document.substr(0, kSearched).find(key);
+  if (found == std::string_view::npos) return {};
+  const std::string_view rest = document.substr(found + key.size(), kLengthMax);
+  const std::size_t end = rest.find('"');
+  return end == std::string_view::npos ? std::string_view() : rest.substr(0, end);
 }
 
 std::uint64_t version_of(std::string_view text) {
@@ -94,6 +108,7 @@ void Woken::add_piece(std::uint64_t id, const gateway::Piece& piece) {
     entry.kind = object->kind;
     entry.namespace_ = std::move(object->namespace_);
     entry.name = std::move(object->name);
+    if (traces_ == Traces::On) entry.traceparent = traceparent_in(document);
   }
   entries_.push_back(std::move(entry));
 }
@@ -108,6 +123,7 @@ std::vector<Waking> Woken::wakings() const {
                      .namespace_ = entry.namespace_,
                      .name = entry.name,
                      .version = entry.waking.object.version};
+    waking.traceparent = entry.traceparent;
     wakings.push_back(waking);
   }
   return wakings;

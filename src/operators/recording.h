@@ -15,11 +15,17 @@
 
 namespace hangar::operators {
 
+// Names the trace in which an object was written, as a W3C traceparent.
+inline constexpr std::string_view kTraceAnnotation = "hangar.dev/traceparent";
+
 // The arrivals that a turn begins with, kept until it has ended.
 class Woken {
  public:
   // The kind of request that an arrival answers. Pieces of a plain answer are an answer.
   enum class Source : std::uint8_t { Stream, Plain, Timer };
+  // Whether the annotation kTraceAnnotation of objects is looked for.
+  enum class Traces : std::uint8_t { Off, On };
+  explicit Woken(Traces traces = Traces::Off) : traces_(traces) {}
   // Call this before the arrival is delivered.
   void add(const Mailbox::Arrival& arrival, Source source);
 
@@ -34,9 +40,11 @@ class Woken {
     std::string kind;
     std::string namespace_;
     std::string name;
+    std::string traceparent;
   };
   void add_piece(std::uint64_t id, const gateway::Piece& piece);
 
+  Traces traces_;
   std::vector<Entry> entries_;
   std::uint64_t left_out_ = 0;
 };

@@ -59,6 +59,32 @@ TEST(Woken, KnowsTheObjectsOfAWatch) {
   expect_front(wakings[1], Waking::Cause::Deleted);
 }
 
+TEST(Woken, FindsTheTraceOfAnObjectWhereThereAreTraces) {
+  const std::string object =
+      R"({"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","namespace":"shop",)"
+      R"("annotations":{"hangar.dev/traceparent":"00-ab-cd-01"}}})";
+  const auto found = [&object](Woken::Traces traces) {
+    Woken woken(traces);
+    woken.add(piece(3, R"({"type":"MODIFIED","object":)" + object + "}\n"), Woken::Source::Stream);
+    return std::string(woken.wakings().at(0).traceparent);
+  };
+  EXPECT_EQ(found(Woken::Traces::On), "00-ab-cd-01");
+  EXPECT_EQ(found(Woken::Traces::Off), "");
+}
+
+TEST(Woken, FindsNoTraceWhereThereIsNone) {
+  Woken woken(Woken::Traces::On);
+  woken.add(piece(3, R"({"type":"MODIFIED","object":)" + std::string(kFront) + "}\n"),
+            Woken::Source::Stream);
+  const std::string cut =
+      R"({"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","annotations":)"
+      R"({"hangar.dev/traceparent":")" +
+      std::string(1000, 'a') + R"("}}})";
+  woken.add(piece(3, R"({"type":"MODIFIED","object":)" + cut + "}\n"), Woken::Source::Stream);
+  for (const Waking& waking : woken.wakings())
+    EXPECT_EQ(waking.traceparent, "");
+}
+
 TEST(Woken, TakesOtherLinesForLines) {
   Woken woken;
   for (const char* const line : {"a line of a log\n", R"({"type":"ERROR","object":{}})",

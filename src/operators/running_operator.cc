@@ -21,9 +21,16 @@ using kube_runtime::Wakeup;
 
 namespace {
 
+bool may_sleep(const SleepPolicy& sleep, const wasm::SleepableModule& module) {
+  return sleep.kind != SleepPolicy::Kind::Never && !module.obstacle();
+}
+
 Life::Options life_options(const SleepPolicy& sleep, const wasm::SleepableModule& module) {
-  const bool may_sleep = sleep.kind != SleepPolicy::Kind::Never && !module.obstacle();
-  return {.sleep_after = may_sleep ? std::optional(sleep.after) : std::nullopt};
+  return {.sleep_after = may_sleep(sleep, module) ? std::optional(sleep.after) : std::nullopt};
+}
+
+foresight::Moment moment() {
+  return {.at = io::Loop::now(), .wall = io::Loop::wall_now()};
 }
 
 }  // namespace
@@ -35,7 +42,13 @@ RunningOperator::RunningOperator(const Parts& parts, const Operator& spec, Opera
       module_(std::move(module.code)),
       life_(life_options(spec.sleep, *module_)),
       ledger_(parts.ledger, key_, life_),
-      requests_(parts.requests, *this, ledger_, spec.limits) {}
+      requests_(parts.requests, *this, ledger_, spec.limits) {
+  if (spec.sleep.kind == SleepPolicy::Kind::Predictive && !module_->obstacle() &&
+      parts_.guests.loads_ahead()) {
+    planner_ = std::make_unique<SleepPlanner>(parts.planners, key_.namespace_, spec.sleep,
+                                              [this] { look_later(); });
+  }
+}
 
 RunningOperator::~RunningOperator() {
   HANGAR_ASSERT(!life_.is_busy() || is_stopped_, "an operator is stopped before it is destroyed");
@@ -91,6 +104,41 @@ io::Task<Result<std::string>> RunningOperator::scrape() {
   co_return "# The operator sleeps, and was not scraped before.\n";
 }
 
+io::Task<GuestReviews::Answer> RunningOperator::review(kube_runtime::HttpRequest request,
+                                                       std::stop_token stop) {
+  // What waits here may be the last that holds this.
+  const std::shared_ptr<RunningOperator> self = shared_from_this();
+  const Phase phase = life_.phase();
+  if (phase != Phase::Running && phase != Phase::Asleep) {
+    co_return hangar::fail(ErrorKind::Unavailable,
+                           fmt::format("the operator is not running ({})", name_of(phase)));
+  }
+  if (!takes_webhooks_) {
+    co_return hangar::fail(ErrorKind::NotFound, "the operator takes no webhooks");
+  }
+  if (!reviews_) {
+    reviews_ = std::make_unique<GuestReviews>(budget::SteppedReservation(
+        parts_.requests.answers, consumer(), limits::kAnswersCountedStep));
+  }
+  const auto added = reviews_->add(parts_.loop, std::move(request));
+  if (!added) co_return std::unexpected(added.error());
+  const std::shared_ptr<const GuestReviews::Review>& review = *added;
+  const std::stop_callback late(stop, [&review] {
+    review->end(hangar::fail(ErrorKind::Unavailable, "the operator has not answered in time"));
+  });
+  look_for_reviews();
+  GuestReviews::Answer answer = co_await review->wait();
+  if (reviews_) {
+    reviews_->give_up(*review);
+    look_for_reviews();
+  }
+  co_return answer;
+}
+
+void RunningOperator::look_for_reviews() {
+  if (!is_stopped_ && reviews_ && reviews_->may_hand_over()) on_arrival();
+}
+
 std::uint64_t RunningOperator::resident_bytes() const {
   return guest_ ? guest_->resident_bytes() : 0;
 }
@@ -110,7 +158,12 @@ kube::Identity RunningOperator::identity() const {
   return kube::service_account(key_.namespace_, service_account);
 }
 
+std::optional<foresight::Forecaster::Expectation> RunningOperator::expected_wake() const {
+  return planner_ ? planner_->expectation(moment()) : std::nullopt;
+}
+
 void RunningOperator::on_arrival() {
+  if (planner_) planner_->on_arrival(moment());
   life_.on_arrival();
   look_later();
 }
@@ -154,10 +207,13 @@ void RunningOperator::look_later() {
 void RunningOperator::look() {
   if (is_stopped_) return;
   if (work_) work_->look_timer.cancel();
-  life_.expect_answer(requests_.awaits_answer());
+  const bool is_awaiting = requests_.awaits_answer() || (reviews_ && reviews_->are_awaited());
+  life_.expect_answer(is_awaiting);
   life_.want_last_turn(serves_metrics_ && metrics_ && !metrics_->is_current() &&
                        metrics_->was_scraped_lately(io::Loop::now()));
-  const Life::Step step = life_.next(io::Loop::now());
+  const bool is_napping = planner_ && life_.is_idle() && !is_awaiting;
+  const Life::Step step =
+      life_.next(io::Loop::now(), is_napping ? &planner_->nap(moment()) : nullptr);
   if (step.act != Life::Act::Nothing) {
     parts_.loop.spawn(carry_out(step.act));
     return;
@@ -175,6 +231,7 @@ io::Task<void> RunningOperator::carry_out(Life::Act act) {
                                     fmt::format("operator {}/{}", key_.namespace_, key_.name));
   const Result<> carried_out = co_await io::contained(act == Life::Act::Start  ? begin_guest()
                                                       : act == Life::Act::Wake ? wake_guest()
+                                                      : act == Life::Act::Load ? load_guest()
                                                                                : fall_asleep());
   if (!carried_out) give_up(act, carried_out.error());
   if (is_stopped_) {
@@ -190,6 +247,8 @@ io::Task<void> RunningOperator::carry_out(Life::Act act) {
 void RunningOperator::give_up(Life::Act act, const Error& error) {
   if (act == Life::Act::Sleep && life_.is_busy()) {
     life_.on_sleep_ended(Life::SleepEnd::StaysResident, io::Loop::now());
+  } else if (act == Life::Act::Load && life_.is_busy()) {
+    life_.on_load_ended(Life::LoadEnd::StaysAsleep, io::Loop::now());
   } else if (life_.is_busy()) {
     life_.on_turn_ended(Life::TurnEnd::Waits, io::Loop::now());
   }
@@ -205,7 +264,7 @@ io::Task<Result<>> RunningOperator::wait_to_start() {
 }
 
 io::Task<Result<>> RunningOperator::wait_for_memory() {
-  Result<std::optional<budget::Reservation>> memory = co_await parts_.runtime.engine().reserve(
+  Result<std::optional<budget::Reservation>> memory = co_await parts_.engine.reserve(
       consumer(), guest_->memory_bytes_needed(), work().stop.get_token());
   if (!memory) co_return std::unexpected(std::move(memory).error());
   guest_->provide(*std::move(memory));
@@ -231,6 +290,13 @@ void RunningOperator::charge_turn(budget::FairSlots::Slot& slot, const TurnOutco
 io::Task<Result<TurnOutcome>> RunningOperator::first_turn() {
   const std::stop_token stop = work().stop.get_token();
   const Operator spec = packed_.unpack(key_).spec;
+  const bool is_alone = spec.isolation == Isolation::Operator;
+  if (is_alone && !parts_.guests.has_places_alone()) {
+    co_return hangar::fail(
+        ErrorKind::InvalidInput,
+        "spec.isolation is Operator, and this host runs operators in its own process: start it "
+        "with --guest-isolation, or leave the field out");
+  }
   GuestInputs inputs = HANGAR_CO_TRY(co_await parts_.read_inputs(spec, stop));
   kube_runtime::GuestOptions options{.args = {spec.key.name},
                                      .environment = std::move(inputs.environment),
@@ -238,9 +304,14 @@ io::Task<Result<TurnOutcome>> RunningOperator::first_turn() {
                                      .in_pod = std::move(inputs.in_pod),
                                      .memory_bytes_max = spec.limits.memory_bytes,
                                      .cpu_time_max = spec.limits.cpu_time_per_wake,
+                                     .may_sleep = may_sleep(spec.sleep, *module_),
+                                     .alone = is_alone ? spec.key.name : std::string(),
                                      .output_bytes_max = spec.limits.log_bytes};
   std::ranges::copy(spec.args, std::back_inserter(options.args));
-  guest_ = std::make_unique<kube_runtime::Guest>(parts_.runtime, module_, std::move(options));
+  // Processes of guests tell modules apart by their owner, which of module_ is a charge, too.
+  guest_ = parts_.guests.make(module_->shared(), std::move(options),
+                              {.on_lost = [this](Error error) { fail(std::move(error)); },
+                               .on_notice = [this] { press(); }});
   HANGAR_CO_TRY(co_await wait_for_memory());
   budget::FairSlots::Slot slot = HANGAR_CO_TRY(co_await wait_for_turn());
   ledger_.on_start();
@@ -252,6 +323,7 @@ io::Task<Result<TurnOutcome>> RunningOperator::first_turn() {
 io::Task<void> RunningOperator::begin_guest() {
   if (life_.start_count() > 1) ledger_.on_restart();
   drop_guest();
+  if (planner_) planner_->on_start();
   const Instant asked = io::Loop::now();
   const Result<> waited = co_await wait_to_start();
   const Instant began = io::Loop::now();
@@ -280,8 +352,9 @@ io::Task<void> RunningOperator::wake_guest() {
   const Instant began = io::Loop::now();
   // From here on, an arrival belongs to the next turn.
   life_.on_handed_over();
-  Woken woken;
+  Woken woken(ledger_.is_tracing() ? Woken::Traces::On : Woken::Traces::Off);
   std::vector<Wakeup> wakeups = requests_.take_arrivals(woken);
+  if (reviews_) hand_over_reviews(wakeups);
   const std::size_t count = wakeups.size();
   if (metrics_) ask_for_metrics(wakeups);
   TurnOutcome outcome =
@@ -289,11 +362,21 @@ io::Task<void> RunningOperator::wake_guest() {
   requests_.on_turn_ended();
   charge_turn(*slot, outcome);
   if (metrics_) metrics_->on_answers(outcome.answers);
+  if (reviews_) reviews_->on_answers(outcome.answers);
+  if (planner_ && outcome.was_asleep) planner_->on_resumed(outcome.resume_time);
 
   const Instant ended = io::Loop::now();
   ledger_.on_wake({.arrivals = count, .arrived = arrived, .began = began, .ended = ended}, outcome);
   record_turn(outcome, woken, arrived, began);
   on_outcome(std::move(outcome), ended - began);
+}
+
+void RunningOperator::hand_over_reviews(std::vector<Wakeup>& wakeups) {
+  reviews_->hand_over([this](std::uint64_t id) { guest_->forget(id); },
+                      [this](const kube_runtime::HttpRequest& request) {
+                        return guest_->hand_in(kube_runtime::Listener::Webhooks, request);
+                      },
+                      wakeups);
 }
 
 // A turn without arrivals is one for the metrics alone.
@@ -303,6 +386,8 @@ void RunningOperator::ask_for_metrics(std::vector<Wakeup>& wakeups) {
     return;
   }
   if (wakeups.empty()) life_.stay_idle();
+  // Otherwise a guest that never answers would have no room for reviews in the end.
+  if (const std::optional<std::uint64_t> earlier = metrics_->unanswered()) guest_->forget(*earlier);
   Result<kube_runtime::Guest::Inbound> inbound =
       guest_->hand_in(kube_runtime::Listener::Metrics, {.method = "GET", .uri = "/metrics"});
   metrics_->on_asked(inbound ? std::optional(inbound->id) : std::nullopt);
@@ -311,8 +396,10 @@ void RunningOperator::ask_for_metrics(std::vector<Wakeup>& wakeups) {
 
 io::Task<void> RunningOperator::fall_asleep() {
   const Instant began = io::Loop::now();
-  const Result<> slept = co_await guest_->sleep(parts_.snapshots, consumer().tenant);
+  const std::uint64_t held_bytes = resident_bytes();
+  const Result<> slept = co_await guest_->sleep(consumer().tenant);
   ledger_.on_sleep(began, slept.has_value(), disk_bytes());
+  if (slept && planner_) planner_->on_suspended(io::Loop::now() - began, held_bytes);
   if (slept) {
     if (troubles_) troubles_->sleep_problem.clear();
   } else {
@@ -326,6 +413,33 @@ io::Task<void> RunningOperator::fall_asleep() {
   if (life_.phase() == Phase::BackOff) drop_guest();
 }
 
+// Nobody waits for this: it takes memory only where there is some to spare.
+io::Task<void> RunningOperator::load_guest() {
+  if (!parts_.may_load_ahead(consumer(), guest_->memory_bytes_needed())) {
+    parts_.planners.loads_refused.add();
+    life_.on_load_ended(Life::LoadEnd::StaysAsleep, io::Loop::now());
+    co_return;
+  }
+  const Result<> has_memory =
+      guest_->memory_bytes_needed() > 0 ? co_await wait_for_memory() : Result<>();
+  Result<budget::FairSlots::Slot> slot =
+      has_memory ? co_await wait_for_turn() : std::unexpected(has_memory.error());
+  if (!slot) {
+    life_.on_load_ended(Life::LoadEnd::StaysAsleep, io::Loop::now());
+    co_return;
+  }
+  const Result<kube_runtime::Guest::Loaded> loaded =
+      co_await guest_->load(work().stop.get_token(), consumer());
+  if (loaded) {
+    const auto used = static_cast<std::uint64_t>(loaded->cpu_time.count());
+    slot->charge(used - std::min(used, expected_cost()));
+    if (loaded->resume_time > Duration::zero()) planner_->on_resumed(loaded->resume_time);
+  }
+  life_.on_load_ended(loaded ? Life::LoadEnd::Loaded : Life::LoadEnd::StaysAsleep, io::Loop::now());
+  if (!loaded && !is_stopped_) fail(loaded.error());
+  if (life_.phase() == Phase::BackOff) drop_guest();
+}
+
 void RunningOperator::rest() {
   if (work_ && !requests_.awaits_answer()) work_->starting.reset();
   ledger_.rest();
@@ -334,6 +448,7 @@ void RunningOperator::rest() {
   if (metrics_ && !metrics_->is_waited_for() && !metrics_->was_scraped_lately(io::Loop::now())) {
     metrics_.reset();
   }
+  if (reviews_ && reviews_->is_empty()) reviews_.reset();
   if (work_ && work_->is_nothing()) work_.reset();
 }
 
@@ -384,11 +499,13 @@ void RunningOperator::on_outcome(TurnOutcome outcome, Duration took) {
   }
   ledger_.on_success();
   serves_metrics_ = guest_->listens(kube_runtime::Listener::Metrics);
+  takes_webhooks_ = guest_->listens(kube_runtime::Listener::Webhooks);
   requests_.take_up(outcome, ledger_.turn_number());
-  const bool is_done = outcome.exit_code || requests_.is_empty();
+  const bool is_done = outcome.exit_code || (requests_.is_empty() && !takes_webhooks_);
   life_.on_turn_ended(is_done ? Life::TurnEnd::Completed : Life::TurnEnd::Waits, io::Loop::now());
   if (life_.phase() == Phase::Running) {
     requests_.begin_due();
+    look_for_reviews();
   } else {
     drop_guest();
   }
@@ -412,7 +529,9 @@ void RunningOperator::drop_guest() {
   requests_.reopen();
   requests_.on_turn_ended();
   if (metrics_) metrics_->clear();
+  if (reviews_) reviews_->clear(Error(ErrorKind::Unavailable, "the operator has ended"));
   serves_metrics_ = false;
+  takes_webhooks_ = false;
   guest_.reset();
 }
 

@@ -19,15 +19,18 @@
 #include "kube/object.h"
 #include "operators/guest_metrics.h"
 #include "operators/guest_requests.h"
+#include "operators/guest_reviews.h"
 #include "operators/life.h"
 #include "operators/operator.h"
 #include "operators/operator_ledger.h"
 #include "operators/operator_modules.h"
 #include "operators/packed_operator.h"
 #include "operators/recording.h"
+#include "operators/sleep_planner.h"
 #include "output/log_writer.h"
 #include "output/printout.h"
-#include "wasm/snapshot/snapshot_store.h"
+#include "wasm/engine.h"
+#include "wasm/snapshot/sleepable_module.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -57,8 +60,8 @@ class RunningOperator final : public std::enable_shared_from_this<RunningOperato
   // All of it outlives the operator.
   struct Parts {
     io::Loop& loop;
-    const abi::kube_runtime::Runtime& runtime;
-    wasm::SnapshotStore& snapshots;
+    wasm::Engine& engine;  // Its accounts bound the memory of guests, wherever they live.
+    abi::kube_runtime::Guests& guests;
     output::LogWriter& output;
     const ReadInputs& read_inputs;
     Log log;
@@ -66,6 +69,9 @@ class RunningOperator final : public std::enable_shared_from_this<RunningOperato
     budget::FairSlots& turns;   // and of those that have a turn.
     GuestRequests::Parts requests;
     OperatorLedger::Parts ledger;
+    SleepPlanners& planners;
+    // Whether memory can be spared for a guest of so many bytes that does not need it yet.
+    std::function<bool(const budget::Consumer&, std::uint64_t bytes)> may_load_ahead;
     // The state of the operator has changed. Called in loop turns of its own, never within a call
     // of this class.
     std::function<void(RunningOperator&)> on_change;
@@ -90,6 +96,12 @@ class RunningOperator final : public std::enable_shared_from_this<RunningOperato
   // it serves none; Unavailable, with the reason, when there is no usable answer.
   [[nodiscard]] io::Task<Result<std::string>> scrape();
 
+  // Hands a review to the guest, waking it if it sleeps, and returns its answer. Until `stop` is
+  // requested. NotFound: it takes no webhooks; Unavailable: it does not run, has too much to do, or
+  // has not answered.
+  [[nodiscard]] io::Task<GuestReviews::Answer> review(abi::kube_runtime::HttpRequest request,
+                                                      std::stop_token stop);
+
   [[nodiscard]] const kube::ObjectKey& key() const { return key_; }
   // Of the names of these consumers; the operator's follows.
   static constexpr std::string_view kConsumerPrefix = "operator/";
@@ -104,6 +116,8 @@ class RunningOperator final : public std::enable_shared_from_this<RunningOperato
   [[nodiscard]] const Life& life() const { return life_; }
   [[nodiscard]] std::uint64_t resident_bytes() const;
   [[nodiscard]] std::uint64_t disk_bytes() const;
+  // When it probably wakes next. Nothing: nobody knows.
+  [[nodiscard]] std::optional<foresight::Forecaster::Expectation> expected_wake() const;
   // Events and answers that wait for the next turn.
   [[nodiscard]] std::size_t waiting_count() const { return requests_.waiting_count(); }
   [[nodiscard]] const OperatorLedger& ledger() const { return ledger_; }
@@ -139,8 +153,13 @@ class RunningOperator final : public std::enable_shared_from_this<RunningOperato
   void charge_turn(budget::FairSlots::Slot& slot, const abi::kube_runtime::TurnOutcome& outcome);
   [[nodiscard]] io::Task<Result<abi::kube_runtime::TurnOutcome>> first_turn();
   [[nodiscard]] io::Task<void> fall_asleep();
+  [[nodiscard]] io::Task<void> load_guest();
   // Adds a request for its metrics to the wakeups of a turn, if that is due.
   void ask_for_metrics(std::vector<abi::kube_runtime::Wakeup>& wakeups);
+  // Adds reviews to the wakeups of a turn.
+  void hand_over_reviews(std::vector<abi::kube_runtime::Wakeup>& wakeups);
+  // Something may be there for the guest's next turn.
+  void look_for_reviews();
   void record_turn(const abi::kube_runtime::TurnOutcome& outcome, const Woken& woken,
                    Instant arrived, Instant began) const;
   void keep_output(const abi::kube_runtime::TurnOutcome& outcome);
@@ -182,11 +201,14 @@ class RunningOperator final : public std::enable_shared_from_this<RunningOperato
   Life life_;
   OperatorLedger ledger_;
   GuestRequests requests_;
-  std::unique_ptr<Troubles> troubles_;  // Null: there have been none.
+  std::unique_ptr<Troubles> troubles_;     // Null: there have been none.
+  std::unique_ptr<SleepPlanner> planner_;  // Null with another policy than Predictive.
 
   std::unique_ptr<abi::kube_runtime::Guest> guest_;
   std::unique_ptr<GuestMetrics> metrics_;  // Null: nobody has scraped it lately.
+  std::unique_ptr<GuestReviews> reviews_;  // Null: there are none.
   bool serves_metrics_ = false;            // As of its last turn.
+  bool takes_webhooks_ = false;            // The same.
   bool will_look_ = false;
   bool is_stopped_ = false;
   std::unique_ptr<output::Printout> output_;  // Null: the same as never having printed.

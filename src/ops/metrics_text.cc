@@ -1,88 +1,106 @@
 #include "ops/metrics_text.h"
 
 #include "base/metrics.h"
+#include "base/seconds.h"
+#include "io/process_use.h"
 
-#include <prometheus/client_metric.h>
-#include <prometheus/metric_family.h>
-#include <prometheus/metric_type.h>
-#include <prometheus/text_serializer.h>
+#include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstddef>
-#include <cstdlib>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <limits>
-#include <sstream>
 #include <string>
+#include <string_view>
 #include <system_error>
-#include <utility>
 #include <vector>
 
 namespace hangar::ops {
 
 namespace {
 
-prometheus::MetricType type_of(Metrics::Type type) {
+std::string_view type_name(Metrics::Type type) {
   switch (type) {
     case Metrics::Type::Counter:
-      return prometheus::MetricType::Counter;
+      return "counter";
     case Metrics::Type::Gauge:
-      return prometheus::MetricType::Gauge;
+      return "gauge";
     case Metrics::Type::Histogram:
-      return prometheus::MetricType::Histogram;
+      return "histogram";
   }
-  return prometheus::MetricType::Untyped;
+  return "untyped";
 }
 
-prometheus::ClientMetric metric_of(Metrics::Type type, const Metrics::Sample& sample) {
-  prometheus::ClientMetric metric;
-  for (const auto& [name, value] : sample.labels)
-    metric.label.push_back({name, value});
-  switch (type) {
-    case Metrics::Type::Counter:
-      metric.counter.value = sample.value;
-      break;
-    case Metrics::Type::Gauge:
-      metric.gauge.value = sample.value;
-      break;
-    case Metrics::Type::Histogram:
-      metric.histogram.sample_sum = sample.histogram.sum;
-      metric.histogram.sample_count = sample.histogram.cumulative_counts.back();
-      for (std::size_t index = 0; index < sample.histogram.cumulative_counts.size(); ++index) {
-        const bool is_last = index == sample.histogram.upper_bounds.size();
-        prometheus::ClientMetric::Bucket bucket;
-        bucket.cumulative_count = sample.histogram.cumulative_counts[index];
-        bucket.upper_bound = is_last ? std::numeric_limits<double>::infinity()
-                                     : sample.histogram.upper_bounds[index];
-        metric.histogram.bucket.push_back(bucket);
-      }
-      break;
+// Digits that show no error of a sum in binary: 5.55, not 5.5499999999999998.
+std::string number(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
+  return fmt::format("{:.16g}", value);
+}
+
+// A line feed would end the line, whoever chose the text. Quotes are escaped in values of labels.
+enum class Quotes : std::uint8_t { Kept, Escaped };
+void append_metric_text(std::string& out, std::string_view text, Quotes quotes) {
+  for (const char one : text) {
+    if (one == '\n') {
+      out += "\\n";
+    } else if (one == '\\' || (one == '"' && quotes == Quotes::Escaped)) {
+      out += '\\';
+      out += one;
+    } else {
+      out += one;
+    }
   }
-  return metric;
 }
 
-// Field `index` (from 1, as proc(5) counts) of /proc/self/stat; only fields from the third on,
-// because the second may contain spaces.
-double stat_field(int index) {
-  std::ifstream file("/proc/self/stat");
-  std::string text((std::istreambuf_iterator<char>(file)), {});
-  std::istringstream rest(text.substr(text.rfind(')') + 1));
-  std::string field;
-  for (int at = 3; at <= index; ++at)
-    rest >> field;
-  return std::strtod(field.c_str(), nullptr);
+void append_label(std::string& out, std::string_view name, std::string_view value) {
+  out += out.back() == '{' ? "" : ",";
+  out += name;
+  out += "=\"";
+  append_metric_text(out, value, Quotes::Escaped);
+  out += '"';
 }
 
-double cpu_seconds() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+// NAME{LABELS,le="BOUND"} VALUE. An empty `bound`: without that label.
+void append_line(std::string& out, std::string_view name, std::string_view suffix,
+                 const Metrics::Sample& sample, std::string_view bound, double value) {
+  out += name;
+  out += suffix;
+  if (!sample.labels.empty() || !bound.empty()) {
+    out += '{';
+    for (const auto& [label, text] : sample.labels)
+      append_label(out, label, text);
+    if (!bound.empty()) append_label(out, "le", bound);
+    out += '}';
+  }
+  out += ' ';
+  out += number(value);
+  out += '\n';
+}
+
+void append_histogram(std::string& out, std::string_view name, const Metrics::Sample& sample) {
+  const auto& histogram = sample.histogram;
+  const auto count_of = [&](std::size_t index) {
+    return static_cast<double>(histogram.cumulative_counts[index]);
   };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+  const std::size_t last = histogram.cumulative_counts.size() - 1;
+  append_line(out, name, "_count", sample, "", count_of(last));
+  append_line(out, name, "_sum", sample, "", histogram.sum);
+  for (std::size_t index = 0; index <= last; ++index) {
+    const bool has_bound = index < histogram.upper_bounds.size();
+    append_line(out, name, "_bucket", sample,
+                has_bound ? number(histogram.upper_bounds[index]) : "+Inf", count_of(index));
+  }
+}
+
+double own_stat_field(int index) {
+  std::ifstream file("/proc/self/stat");
+  const std::string stat((std::istreambuf_iterator<char>(file)), {});
+  return static_cast<double>(io::stat_field(stat, index));
 }
 
 double open_descriptors() {
@@ -104,34 +122,39 @@ double start_time_seconds() {
   for (std::string word; file >> word;) {
     if (word == "btime") file >> boot;
   }
-  return boot + stat_field(22) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+  return boot + own_stat_field(22) / static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 
 }  // namespace
 
 std::string to_prometheus_text(const std::vector<Metrics::Family>& collected) {
-  std::vector<prometheus::MetricFamily> families;
-  for (const Metrics::Family& recorded : collected) {
-    prometheus::MetricFamily family;
-    family.name = recorded.name;
-    family.help = recorded.help;
-    family.type = type_of(recorded.type);
-    for (const Metrics::Sample& sample : recorded.samples) {
-      family.metric.push_back(metric_of(recorded.type, sample));
+  std::string out;
+  for (const Metrics::Family& family : collected) {
+    if (!family.help.empty()) {
+      out += fmt::format("# HELP {} ", family.name);
+      append_metric_text(out, family.help, Quotes::Kept);
+      out += '\n';
     }
-    families.push_back(std::move(family));
+    out += fmt::format("# TYPE {} {}\n", family.name, type_name(family.type));
+    for (const Metrics::Sample& sample : family.samples) {
+      if (family.type == Metrics::Type::Histogram) {
+        append_histogram(out, family.name, sample);
+      } else {
+        append_line(out, family.name, "", sample, "", sample.value);
+      }
+    }
   }
-  return prometheus::TextSerializer().Serialize(families);
+  return out;
 }
 
 void add_process_metrics(Metrics& metrics) {
   const double page = static_cast<double>(::sysconf(_SC_PAGESIZE));
   metrics.counter_read("process_cpu_seconds_total", "User and system CPU time, in seconds.",
-                       cpu_seconds);
+                       [] { return in_seconds(io::process_cpu_time()); });
   metrics.gauge_read("process_resident_memory_bytes", "Resident memory, in bytes.",
-                     [page] { return stat_field(24) * page; });
+                     [page] { return own_stat_field(24) * page; });
   metrics.gauge_read("process_virtual_memory_bytes", "Virtual memory, in bytes.",
-                     [] { return stat_field(23); });
+                     [] { return own_stat_field(23); });
   metrics.gauge_read("process_open_fds", "Open file descriptors.", open_descriptors);
   metrics.gauge_read("process_max_fds", "File descriptors that may be open.", descriptors_max);
   metrics.gauge("process_start_time_seconds", "Start of the process, in seconds since the epoch.")

@@ -1,6 +1,5 @@
 #include "output/log_files.h"
 
-#include "base/limits.h"
 #include "io/descriptor.h"
 #include "io/file.h"
 #include "output/limits.h"
@@ -176,7 +175,7 @@ Result<> LogFiles::append(const Owner& owner, std::string_view printed) const {
 Result<std::string> LogFiles::read(const kube::ObjectKey& key, const std::string& resource) const {
   // One turn's output is appended at once, whatever the bound: Allowance's burst.
   constexpr std::uint64_t kFileBytesMax =
-      limits::kOperatorLogBytesMax + 8 * limits::kOperatorOutputBytesMax;
+      limits::kOperatorLogBytesMax + 8 * limits::kPrintedAtOnceBytesMax;
   const std::filesystem::path path = path_of(key, resource);
   // A file that is rotated between the two reads would be in neither.
   const std::filesystem::path previous = previous_of(path);

@@ -1,5 +1,6 @@
 #include "output/log_writer.h"
 
+#include "base/consumer.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/result.h"
@@ -27,13 +28,18 @@ constexpr std::uint64_t kWaitingBytesOfOneMax = kWaitingBytesMax / 4;
 // A part of limits::kShutdownMax.
 constexpr std::chrono::seconds kFlushMax{2};
 
+// What is printed is written in its order, whoever printed it; above is what bounds each of them.
+Consumer thread_user() {
+  return Consumer::of_host("output");
+}
+
 }  // namespace
 
 LogWriter::LogWriter(io::Loop& loop, LogFiles logs, Log log)
     : loop_(loop), logs_(std::move(logs)), log_(std::move(log)), thread_(loop, 1) {}
 
 void LogWriter::begin(LogFiles::Owner owner) {
-  thread_.submit([this, owner = std::move(owner)] { logs_.begin(owner); });
+  thread_.submit(thread_user(), [this, owner = std::move(owner)] { logs_.begin(owner); });
 }
 
 void LogWriter::append(LogFiles::Owner owner, std::string text) {
@@ -47,7 +53,7 @@ void LogWriter::append(LogFiles::Owner owner, std::string text) {
   }
   waiting_bytes_ += bytes;
   of_namespace += bytes;
-  thread_.submit([this, owner = std::move(owner), text = std::move(text)] {
+  thread_.submit(thread_user(), [this, owner = std::move(owner), text = std::move(text)] {
     loop_.post(
         [this, namespace_name = owner.key.namespace_, bytes = text.size(),
          written = logs_.append(owner, text)] { on_appended(namespace_name, bytes, written); });
@@ -55,24 +61,25 @@ void LogWriter::append(LogFiles::Owner owner, std::string text) {
 }
 
 void LogWriter::remove(kube::ObjectKey key, std::string resource) {
-  thread_.submit([this, key = std::move(key), resource = std::move(resource)] {
+  thread_.submit(thread_user(), [this, key = std::move(key), resource = std::move(resource)] {
     logs_.remove(key, resource);
   });
 }
 
 void LogWriter::remove_others(std::vector<kube::ObjectKey> keys, std::string resource) {
-  thread_.submit([this, keys = std::move(keys), resource = std::move(resource)] {
+  thread_.submit(thread_user(), [this, keys = std::move(keys), resource = std::move(resource)] {
     logs_.remove_others(keys, resource);
   });
 }
 
 void LogWriter::remove_other_resources(std::vector<std::string> resources) {
-  thread_.submit(
-      [this, resources = std::move(resources)] { logs_.remove_other_resources(resources); });
+  thread_.submit(thread_user(), [this, resources = std::move(resources)] {
+    logs_.remove_other_resources(resources);
+  });
 }
 
 io::Task<void> LogWriter::flush() {
-  if (!co_await thread_.flush(kFlushMax)) {
+  if (!co_await thread_.flush(thread_user(), kFlushMax)) {
     log_.warning("output is lost: the disk does not keep up", {{"bytes", waiting_bytes_}});
   }
 }

@@ -1,9 +1,9 @@
 #include "output/printout.h"
 
-#include "base/limits.h"
 #include "base/log.h"
 #include "base/time.h"
 #include "io/loop.h"
+#include "output/limits.h"
 #include "output/log_files.h"
 
 #include <fmt/format.h>
@@ -74,7 +74,7 @@ std::vector<Printout::Line> lines_of(std::string_view stream, std::string_view t
   std::vector<Printout::Line> lines;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::size_t length = std::min<std::size_t>(end, limits::kOperatorLineBytesMax);
+    const std::size_t length = std::min<std::size_t>(end, limits::kPrintedLineBytesMax);
     lines.push_back({.stream = stream, .text = text.substr(0, length)});
     // A line end that follows at once belongs to the cut line.
     text.remove_prefix(length < text.size() && text[length] == '\n' ? length + 1 : length);

@@ -52,7 +52,7 @@ class Printout {
   io::Loop::Timer timer_;   // Runs while there is something to report.
 };
 
-// The lines of a text, each of at most limits::kOperatorLineBytesMax.
+// The lines of a text, each of at most limits::kPrintedLineBytesMax.
 [[nodiscard]] std::vector<Printout::Line> lines_of(std::string_view stream, std::string_view text);
 
 }  // namespace hangar::output

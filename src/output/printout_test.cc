@@ -5,6 +5,7 @@
 #include "io/loop.h"
 #include "io/run.h"
 #include "io/task.h"
+#include "output/limits.h"
 #include "output/log_files.h"
 #include "output/log_writer.h"
 #include "output/namespace_allowances.h"
@@ -35,7 +36,7 @@ TEST(LinesOf, CutsATextAtItsLineEndsAndWhatIsTooLong) {
   EXPECT_TRUE(texts_of("").empty());
   EXPECT_EQ(texts_of("a\n\nb"), (std::vector<std::string>{"a", "", "b"}));
   EXPECT_EQ(texts_of("a\n"), (std::vector<std::string>{"a"}));
-  const std::string full(limits::kOperatorLineBytesMax, 'x');
+  const std::string full(limits::kPrintedLineBytesMax, 'x');
   EXPECT_EQ(texts_of(full + "\ny"), (std::vector<std::string>{full, "y"}));
   EXPECT_EQ(texts_of(full + "y"), (std::vector<std::string>{full, "y"}));
 }

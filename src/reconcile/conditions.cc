@@ -26,11 +26,7 @@ std::string to_message(std::string_view bytes) {
     bytes.remove_prefix(1);
   }
   if (message.size() > limits::kConditionMessageBytesMax) {
-    std::size_t keep = limits::kConditionMessageBytesMax - kCut.size();
-    // Do not cut within a UTF-8 sequence.
-    while ((static_cast<unsigned char>(message[keep]) & 0xC0) == 0x80)
-      --keep;
-    message.resize(keep);
+    message.resize(utf8_beginning(message, limits::kConditionMessageBytesMax - kCut.size()).size());
     message += kCut;
   }
   return message;

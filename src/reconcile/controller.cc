@@ -316,14 +316,16 @@ struct Controller::State : std::enable_shared_from_this<State> {
   }
 
   Duration retry(const kube::ObjectKey& key, Backoff::Failure failure = Backoff::Failure::Passing) {
-    const Duration delay = std::max(backoff.failed(key, failure), turn_to_retry(key.namespace_));
+    const Duration delay = std::max(backoff.failed(key, failure), turn_to_retry(key));
     instruments.retries.add();
     enqueue_after(key, delay);
     return delay;
   }
 
-  // How long a retry in this namespace waits for those before it.
-  Duration turn_to_retry(const std::string& namespace_) {
+  // How long a retry waits for those before it in its namespace. A deletion waits for deletions
+  // only.
+  Duration turn_to_retry(const kube::ObjectKey& key) {
+    const bool is_deletion = options.is_deletion && options.is_deletion(key);
     const Instant now = io::Loop::now();
     if (retries.size() >= retries_at_sweep) {
       // A full bucket is as good as none.
@@ -331,7 +333,8 @@ struct Controller::State : std::enable_shared_from_this<State> {
         at = at->second.is_full(now) ? retries.erase(at) : std::next(at);
       retries_at_sweep = std::max(kRetriesKept, 2 * retries.size());
     }
-    return retries.try_emplace(namespace_, options.retries).first->second.reserve(now);
+    return retries.try_emplace({key.namespace_, is_deletion}, options.retries)
+        .first->second.reserve(now);
   }
 
   void say(std::string_view message, const kube::ObjectKey& key, const Error& error,
@@ -386,9 +389,8 @@ struct Controller::State : std::enable_shared_from_this<State> {
   }
 
   static io::Task<void> wait_for_runs(std::shared_ptr<State> self, Duration at_most) {
-    std::stop_source over;
-    const io::Loop::Timer timer =
-        self->loop.after(at_most, [over]() mutable { over.request_stop(); });
+    const std::stop_source over;
+    const io::Loop::Timer timer = self->loop.after(at_most, [over] { over.request_stop(); });
     while (!self->runs.empty() && !over.stop_requested()) {
       const Result<> notified = co_await self->run_ended.wait(over.get_token());
       (void)notified;  // Either way the conditions above decide what is next.
@@ -404,7 +406,8 @@ struct Controller::State : std::enable_shared_from_this<State> {
   Places places;
   KeyedQueue queue;
   Backoff backoff;
-  std::map<std::string, TokenBucket> retries;  // By namespace.
+  // By namespace, and whether they are of deletions.
+  std::map<std::pair<std::string, bool>, TokenBucket> retries;
   std::size_t retries_at_sweep = kRetriesKept;
   std::map<kube::ObjectKey, std::uint32_t> conflicts;  // In a row.
   std::map<kube::ObjectKey, Run> runs;

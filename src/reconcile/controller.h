@@ -64,7 +64,8 @@ class Controller {
     // Of one run.
     Duration deadline = std::chrono::minutes(2);
     Backoff::Options backoff = {};
-    // How fast failures are retried, over all keys of a namespace. client-go's default.
+    // How fast failures are retried, over all keys of a namespace; its deletions have as much
+    // again. client-go's default.
     TokenBucket::Options retries = {.per_second = 10, .burst = 100};
     // Shared with other controllers; outlives this one. Null: only `concurrency` counts.
     Turnstile* turnstile = nullptr;

@@ -237,6 +237,31 @@ TEST(Controller, EachNamespaceHasARateOfRetriesOfItsOwn) {
   bench.wait_until_idle();
 }
 
+TEST(Controller, TheRetryOfADeletionWaitsForNoOtherRetryOfItsNamespace) {
+  Bench bench;
+  Controller& controller =
+      bench.controller({.concurrency = 64,
+                        .is_deletion = [](const ObjectKey& one) { return one.name == "7"; },
+                        .retries = {.per_second = 1.0 / 3600, .burst = 1}});
+  controller.start();
+  controller.enqueue(key_in("failing", 1));
+  controller.enqueue(key_in("failing", 2));
+  bench.wait_for_runs(2);
+  for (std::size_t index = 0; index < 2; ++index)
+    bench.end(index, fail(ErrorKind::Unavailable, "the server is away"));
+  bench.wait_for_runs(3);  // Its one retry; the other one waits for an hour.
+  bench.end(2, Outcome{});
+
+  controller.enqueue(key_in("failing", 7));
+  bench.wait_for_runs(4);
+  bench.end(3, fail(ErrorKind::Unavailable, "the server is away"));
+
+  bench.wait_for_runs(5);
+  EXPECT_EQ(bench.runs.back().key, key_in("failing", 7));
+  bench.end(4, Outcome{});
+  bench.wait_until_idle();
+}
+
 TEST(Controller, RepeatsWhatFailedAndForgetsTheFailuresOnSuccess) {
   Bench bench;
   Controller& controller = bench.controller();

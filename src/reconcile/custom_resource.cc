@@ -6,6 +6,7 @@
 #include "reconcile/finalizer.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace hangar::reconcile {
@@ -91,6 +92,13 @@ std::vector<kube::ObjectPtr> CustomResource::list(std::string_view namespace_) c
   for (kube::ObjectPtr& object : objects)
     object = newest_.of(object);
   return objects;
+}
+
+std::vector<std::string> CustomResource::namespaces() const {
+  std::set<std::string> namespaces;
+  for (const kube::ObjectPtr& object : list())
+    namespaces.insert(object->key().namespace_);
+  return {namespaces.begin(), namespaces.end()};
 }
 
 CustomResource::OutcomeTask CustomResource::run(kube::ObjectKey key, std::stop_token stop) {

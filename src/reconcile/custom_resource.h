@@ -111,6 +111,8 @@ class CustomResource {
   [[nodiscard]] kube::ObjectPtr newest(const kube::ObjectKey& key) const;
   // The newest of all, or of one namespace, by key.
   [[nodiscard]] std::vector<kube::ObjectPtr> list(std::string_view namespace_ = {}) const;
+  // The namespaces that have any.
+  [[nodiscard]] std::vector<std::string> namespaces() const;
 
   // Replaces the status of `object`. Returns the object as it is now, which is what newest()
   // returns from here on. Conflict: another writer was first, and the next run sees its state.

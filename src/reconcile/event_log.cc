@@ -2,6 +2,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
+#include "base/utf8.h"
 #include "json/value.h"
 #include "kube/object.h"
 #include "reconcile/limits.h"
@@ -39,11 +40,7 @@ constexpr std::uint32_t kTriesMax = 12;
 
 // Not in the middle of a UTF-8 sequence: the server would refuse the document.
 void truncate(std::string& text, std::size_t bytes_max) {
-  if (text.size() <= bytes_max) return;
-  std::size_t end = bytes_max;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80)
-    --end;
-  text.resize(end);
+  text.resize(utf8_beginning(text, bytes_max).size());
 }
 
 // Events about cluster-scoped objects live there; kubectl describe looks for them there.

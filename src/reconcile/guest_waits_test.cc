@@ -188,6 +188,8 @@ TEST(ProcessorWait, IsSaidWithItsBudgetAndPolicyAndBecomesFalse) {
   put_no_wait(status, 3, kWall);
   EXPECT_EQ(json::string_at(*find_condition(status, kWaitingForProcessorTime), {"status"}),
             "False");
+  EXPECT_EQ(json::string_at(*find_condition(status, kWaitingForProcessorTime), {"reason"}),
+            "WithinBudget");
 }
 
 TEST(MemoryWait, IsSaidWithWhatIsNeededAndOfWhat) {

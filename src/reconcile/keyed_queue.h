@@ -6,9 +6,9 @@
 // handed out in the order in which they became ready. `now` is the caller's. Loop thread only.
 #pragma once
 
+#include "base/fair_queue.h"
 #include "base/time.h"
 #include "budget/consumer.h"
-#include "budget/fair_queue.h"
 #include "kube/object.h"
 
 #include <cstddef>
@@ -85,7 +85,7 @@ class KeyedQueue {
   [[nodiscard]] bool is_running(const Key& key) const { return running_.contains(key); }
 
  private:
-  using Ready = budget::FairQueue<Key>;
+  using Ready = FairQueue<Key>;
   // A key that is ready, or will be once its Ticket ends.
   struct Queued {
     Instant since;

@@ -110,10 +110,9 @@ struct LeaderElector::State : std::enable_shared_from_this<State> {
     }
     // A request that hangs must not use up the time of the next one. A stop does not interrupt it:
     // whether the Lease is ours would be unknown then.
-    std::stop_source too_long;
+    const std::stop_source too_long;
     const Duration answer_max = options.election.renew_deadline / 3;
-    const io::Loop::Timer limit =
-        loop.after(answer_max, [too_long]() mutable { too_long.request_stop(); });
+    const io::Loop::Timer limit = loop.after(answer_max, [too_long] { too_long.request_stop(); });
     const auto or_too_long = [&too_long, answer_max](Result<LeaseRecord> result) {
       if (result || !too_long.stop_requested()) return result;
       const std::chrono::duration<double> max = answer_max;

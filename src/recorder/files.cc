@@ -182,7 +182,7 @@ Result<> Files::append(Block block, Instant now, WallTime wall_now) {
 Result<> Files::write_block(std::string_view block, const Holdings& held, Instant now,
                             WallTime wall_now) {
   KnownFile& file = files_.back();
-  const Result<> written = write(current_.value(), block, path_of(file.sequence));
+  Result<> written = write(current_.value(), block, path_of(file.sequence));
   if (!written) {
     // Readers stop at an incomplete block and would miss everything after it.
     if (::ftruncate(current_.value(), static_cast<off_t>(file.bytes)) != 0) (void)current_.close();

@@ -294,10 +294,10 @@ Result<FileHeader> take_header(std::string_view& rest) {
   if (rest.size() < kFileHeaderBytes || !rest.starts_with(kMagic)) {
     return fail(ErrorKind::InvalidInput, "this is not a file of hangar's recorder");
   }
-  const FileHeader header{.version = fixed_at<std::uint32_t>(rest, 8),
-                          .replaces = fixed_at<std::uint32_t>(rest, 12),
-                          .host = fixed_at<std::uint64_t>(rest, 16),
-                          .sequence = fixed_at<std::uint64_t>(rest, 24)};
+  FileHeader header{.version = fixed_at<std::uint32_t>(rest, 8),
+                    .replaces = fixed_at<std::uint32_t>(rest, 12),
+                    .host = fixed_at<std::uint64_t>(rest, 16),
+                    .sequence = fixed_at<std::uint64_t>(rest, 24)};
   if (header.version < kFormatVersionOldest || header.version > kFormatVersion) {
     return fail(ErrorKind::InvalidInput,
                 fmt::format("the file has version {} of the recorder's format, this hangar reads "

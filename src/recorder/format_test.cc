@@ -1,5 +1,6 @@
 #include "recorder/format.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +17,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::IsEmpty;
 
 constexpr Instant kInstant{1h};
@@ -145,6 +145,7 @@ TEST(RecorderFormat, GivesBackWhatWasRecorded) {
   EXPECT_EQ(file->blocks, 2U);
   EXPECT_EQ(file->cut, "");
   std::vector<std::string> want;
+  want.reserve(given.size());
   for (const Record& record : given)
     want.push_back(text_of(record));
   EXPECT_EQ(got, want);
@@ -194,12 +195,19 @@ TEST(RecorderFormat, TakesNoBlockOfWhichAByteIsAnother) {
 }
 
 TEST(RecorderFormat, SaysWhichVersionItReads) {
-  const std::string bytes = encode(FileHeader{.version = 1});
-  const Result<ReadFile> file = read(bytes, [](const Place&, const Record&) { return true; });
+  for (const std::uint32_t version : {1U, kFormatVersion + 1}) {
+    Block block;
+    block.add(turn("web", 7), kMoment);
+    const std::string bytes = encode(FileHeader{.version = version}) + block.take();
+    const Result<ReadFile> file = read(bytes, [](const Place&, const Record&) { return true; });
 
-  ASSERT_FALSE(file);
-  EXPECT_EQ(file.error().kind(), ErrorKind::InvalidInput);
-  EXPECT_THAT(file.error().message(), HasSubstr("version 1"));
+    ASSERT_FALSE(file);
+    EXPECT_EQ(file.error().kind(), ErrorKind::InvalidInput);
+    EXPECT_EQ(file.error().message(),
+              fmt::format("the file has version {} of the recorder's format, this hangar reads "
+                          "versions 2 to 3",
+                          version));
+  }
 }
 
 TEST(RecorderFormat, ReadsTheVersionBefore) {

@@ -38,6 +38,7 @@ std::uint64_t held_by(const Holdings& holdings, std::string_view namespace_) {
 
 Holdings debts(const Holdings& held, std::uint64_t bytes) {
   std::vector<std::uint64_t> amounts;
+  amounts.reserve(held.size());
   for (const auto& [namespace_, amount] : held)
     amounts.push_back(amount);
   std::ranges::sort(amounts, std::greater());

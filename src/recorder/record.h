@@ -55,6 +55,9 @@ struct Waking {
   std::uint64_t bytes = 0;
   std::string_view event = {};  // The event of a machine: "signal APPROVED".
   Object object = {};           // With Added, Modified and Deleted.
+  // The trace that the object's annotation names; only for observers, and only while there are
+  // traces. Unchecked.
+  std::string_view traceparent = {};
 };
 
 // A timer that a turn set, or an action that a machine requested: a later turn may begin with it.

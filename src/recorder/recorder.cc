@@ -1,10 +1,11 @@
 #include "recorder/recorder.h"
 
+#include "base/consumer.h"
+#include "base/random.h"
 #include "recorder/limits.h"
 
 #include <algorithm>
 #include <chrono>
-#include <random>
 #include <utility>
 
 namespace hangar::recorder {
@@ -14,9 +15,9 @@ namespace {
 // Part of limits::kShutdownMax, the time for the whole shutdown.
 constexpr std::chrono::seconds kFlushMax{2};
 
-std::uint64_t random_number() {
-  std::random_device random;
-  return (std::uint64_t{random()} << 32U) | random();
+// Records are written in their order; may_wait() shares the room that they have meanwhile.
+Consumer thread_user() {
+  return Consumer::of_host("records");
 }
 
 }  // namespace
@@ -75,12 +76,18 @@ void Recorder::put(const Kind& record) {
 }
 
 void Recorder::record(const Turn& turn) {
+  for (Observer* const observer : observers_)
+    observer->on_turn(turn);
   put(turn);
 }
 void Recorder::record(const Asked& asked) {
+  for (Observer* const observer : observers_)
+    observer->on_asked(asked);
   put(asked);
 }
 void Recorder::record(const Answered& answered) {
+  for (Observer* const observer : observers_)
+    observer->on_answered(answered);
   put(answered);
 }
 void Recorder::record(const Slept& slept) {
@@ -97,14 +104,14 @@ void Recorder::write() {
                   .held = block_.held()};
   waiting_bytes_ += written.bytes;
   recorder::add(waiting_, written.held);
-  thread_.submit(
-      [this, block = std::exchange(block_, Block()), written = std::move(written)]() mutable {
-        const std::uint64_t before = files_->given_up();
-        written.result = files_->append(std::move(block), io::Loop::now(), io::Loop::wall_now());
-        written.files_bytes = files_->bytes();
-        written.given_up = files_->given_up() - before;
-        loop_.post([this, written = std::move(written)] { on_written(written); });
-      });
+  thread_.submit(thread_user(), [this, block = std::exchange(block_, Block()),
+                                 written = std::move(written)]() mutable {
+    const std::uint64_t before = files_->given_up();
+    written.result = files_->append(std::move(block), io::Loop::now(), io::Loop::wall_now());
+    written.files_bytes = files_->bytes();
+    written.given_up = files_->given_up() - before;
+    loop_.post([this, written = std::move(written)] { on_written(written); });
+  });
 }
 
 void Recorder::on_written(const Written& written) {
@@ -144,7 +151,7 @@ void Recorder::lose(std::uint64_t count, Instant since) {
 }
 
 void Recorder::care() {
-  thread_.submit([this] {
+  thread_.submit(thread_user(), [this] {
     // An error of this would make writes fail, too, and is logged there.
     (void)files_->sweep(io::Loop::now(), io::Loop::wall_now());
     loop_.post([this, bytes = files_->bytes()] { files_bytes_.set(static_cast<double>(bytes)); });
@@ -154,7 +161,7 @@ void Recorder::care() {
 
 io::Task<void> Recorder::flush() {
   write();
-  if (!co_await thread_.flush(kFlushMax)) {
+  if (!co_await thread_.flush(thread_user(), kFlushMax)) {
     log_.warning("turns are not recorded: the disk does not keep up", {{"bytes", waiting_bytes_}});
   }
 }

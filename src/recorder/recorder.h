@@ -20,13 +20,16 @@
 #include "recorder/files.h"
 #include "recorder/format.h"
 #include "recorder/limits.h"
+#include "recorder/observer.h"
 #include "recorder/record.h"
+#include "recorder/trace_ids.h"
 
 #include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 namespace hangar::recorder {
 
@@ -43,6 +46,14 @@ class Recorder {
   Recorder& operator=(const Recorder&) = delete;
   // Requires that the loop has ended.
   ~Recorder();
+
+  // Each turn and request is shown to it first, until forget().
+  void observe(Observer& observer) { observers_.push_back(&observer); }
+  void forget(Observer& observer) { std::erase(observers_, &observer); }
+
+  // Requests carry ids of traces from now on; null: none do. They outlive what is recorded.
+  void trace_with(const TraceIds* ids) { trace_ids_ = ids; }
+  [[nodiscard]] const TraceIds* trace_ids() const { return trace_ids_; }
 
   void record(const Turn& turn);
   void record(const Asked& asked);
@@ -76,6 +87,8 @@ class Recorder {
   io::Loop& loop_;
   const Log log_;
   const Duration retry_after_;
+  std::vector<Observer*> observers_;
+  const TraceIds* trace_ids_ = nullptr;
   Counter& records_;
   Counter& lost_;
   Counter& given_up_;

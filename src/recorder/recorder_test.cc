@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -85,6 +86,54 @@ TEST_F(RecorderTest, WritesBehind) {
   EXPECT_THAT(recorded(), ElementsAre(2, 1));
   EXPECT_EQ(value_of("hangar_recorder_records_total"), 2);
   EXPECT_EQ(lines_.lines, std::vector<std::string>());
+}
+
+class Seen final : public Observer {
+ public:
+  void on_turn(const Turn& turn) override { turns.push_back(turn.number); }
+  void on_asked(const Asked& asked) override { asked_ids.push_back(asked.id); }
+  void on_answered(const Answered& answered) override { answered_ids.push_back(answered.id); }
+
+  std::vector<std::uint64_t> turns;
+  std::vector<std::uint64_t> asked_ids;
+  std::vector<std::uint64_t> answered_ids;
+};
+
+TEST_F(RecorderTest, ShowsWhatHappensToObserversUntilTheyAreForgotten) {
+  Recorder recorder(loop_, options(), metrics_, Log());
+  Seen seen;
+  recorder.observe(seen);
+
+  recorder.record(Turn{.number = 1});
+  recorder.record(Asked{.id = 2});
+  recorder.record(Answered{.id = 3});
+  recorder.forget(seen);
+  recorder.record(Turn{.number = 4});
+
+  EXPECT_THAT(seen.turns, ElementsAre(1));
+  EXPECT_THAT(seen.asked_ids, ElementsAre(2));
+  EXPECT_THAT(seen.answered_ids, ElementsAre(3));
+  flush(recorder);
+}
+
+TEST_F(RecorderTest, CountsEachOfTenThousandGuestsThatRecordAtOnce) {
+  constexpr std::size_t kGuests = 10'000;
+  Recorder::Options large = options();
+  large.limits.bytes_max = kBytesMax;
+  Recorder recorder(loop_, large, metrics_, Log());
+
+  for (std::size_t at = 0; at < kGuests; ++at) {
+    const std::string namespace_name = "team-" + std::to_string(at % 100);
+    const std::string name = "operator-" + std::to_string(at);
+    recorder.record(Turn{.guest = {.namespace_ = namespace_name, .name = name}, .number = at});
+  }
+  // Each one waits for two seconds at most, which a busy machine may need.
+  for (int tries = 0; tries < 10; ++tries)
+    flush(recorder);
+
+  const auto lost = static_cast<std::size_t>(value_of("hangar_recorder_lost_total"));
+  EXPECT_EQ(recorded().size() + lost, kGuests);
+  EXPECT_LT(lost, kGuests / 10);
 }
 
 TEST_F(RecorderTest, HasWrittenAllAfterAFlush) {

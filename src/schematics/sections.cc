@@ -6,6 +6,7 @@
 #include "json/value.h"
 #include "json/yaml.h"
 #include "wasm/custom_sections.h"
+#include "wasm/limits.h"
 
 #include <fmt/format.h>
 

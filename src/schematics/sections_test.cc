@@ -1,8 +1,8 @@
 #include "schematics/sections.h"
 
-#include "base/limits.h"
 #include "base/result.h"
 #include "wasm/custom_sections.h"
+#include "wasm/limits.h"
 
 #include <gtest/gtest.h>
 

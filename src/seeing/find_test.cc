@@ -69,6 +69,7 @@ class FindTest : public testing::Test {
   }
   static std::vector<std::uint64_t> numbers(const std::vector<recorder::Story>& stories) {
     std::vector<std::uint64_t> found;
+    found.reserve(stories.size());
     for (const recorder::Story& story : stories)
       found.push_back(story.number);
     return found;

@@ -28,6 +28,14 @@ inline constexpr std::chrono::seconds kReadMax{15};
 inline constexpr std::size_t kUsesMax = 2000;
 inline constexpr std::size_t kNamesPerUseMax = 32;
 
+// Rows of the table of costs: pairs of a namespace and a module. A row takes some 300 bytes.
+inline constexpr std::size_t kCostRowsMax = 10'000;
+// Of one namespace: whoever changes the module of an Operator again and again takes no rows from
+// namespaces that come later.
+inline constexpr std::size_t kCostModulesMax = 100;
+// Guests with requests whose turn is not recorded yet.
+inline constexpr std::size_t kCostPendingMax = 1000;
+
 // Requests that are answered at the same time: one reads, the other is authorised or sent.
 inline constexpr std::size_t kAnswersMax = 2;
 // Requests of one user, or of the ServiceAccounts of one namespace, that wait for that.

@@ -9,6 +9,7 @@
 #include "recorder/json_numbers.h"
 #include "recorder/record.h"
 #include "recorder/story_json.h"
+#include "seeing/cost.h"
 #include "seeing/find.h"
 #include "seeing/limits.h"
 #include "seeing/top.h"
@@ -132,6 +133,34 @@ Result<Use> parse_use(const json::Value& value) {
              .names = printable_at(value, "names"),
              .has_more_names = json::bool_at(value, {"hasMoreNames"}),
              .is_open = json::bool_at(value, {"isOpen"})};
+}
+
+json::Object json_of(const Cost& cost) {
+  return {{"cpuMicroseconds", microseconds(cost.cpu)},
+          {"memoryByteSeconds", cost.memory_byte_seconds},
+          {"cacheByteSeconds", cost.cache_byte_seconds},
+          {"diskByteSeconds", cost.disk_byte_seconds},
+          {"turns", cost.turns},
+          {"requests", cost.requests},
+          {"readBytes", cost.read_bytes},
+          {"writtenBytes", cost.written_bytes}};
+}
+
+// Durations in records are of one turn. The processor time of a host may be years.
+Duration processor_time_at(const json::Value& value, std::string_view member) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 52U;
+  return std::chrono::microseconds(std::min(number_at(value, member), kMost));
+}
+
+Cost parse_cost(const json::Value& value) {
+  return {.cpu = processor_time_at(value, "cpuMicroseconds"),
+          .memory_byte_seconds = number_at(value, "memoryByteSeconds"),
+          .cache_byte_seconds = number_at(value, "cacheByteSeconds"),
+          .disk_byte_seconds = number_at(value, "diskByteSeconds"),
+          .turns = number_at(value, "turns"),
+          .requests = number_at(value, "requests"),
+          .read_bytes = number_at(value, "readBytes"),
+          .written_bytes = number_at(value, "writtenBytes")};
 }
 
 json::Value json_of(const WhyStep& step) {
@@ -412,6 +441,54 @@ Result<FoundTop> parse_found_top(std::string_view text) {
                             .restarts = number_at(row, "restarts")});
     }
   }
+  return found;
+}
+
+json::Value json_of(const CostQuestion& question) {
+  return json::Object{{"namespace", question.namespace_}};
+}
+
+Result<CostQuestion> parse_cost_question(std::string_view text) {
+  const json::Value value = HANGAR_TRY(parse_object(text));
+  return CostQuestion{.namespace_ = HANGAR_TRY(text_at(value, "namespace"))};
+}
+
+json::Value json_of(const FoundCost& found) {
+  json::Array rows;
+  for (const CostRow& row : found.rows) {
+    json::Object one = json_of(row.cost);
+    one["namespace"] = printable(row.namespace_);
+    if (!row.module.empty()) one["module"] = printable(row.module);
+    rows.push_back(std::move(one));
+  }
+  json::Object out{{"at", to_rfc3339_micro(found.at)},
+                   {"microseconds", microseconds(found.window)},
+                   {"rows", std::move(rows)}};
+  if (found.processes) out["processes"] = json_of(*found.processes);
+  json::Array problems;
+  for (const std::string& problem : found.problems)
+    problems.emplace_back(json::String(printable(problem)));
+  if (!problems.empty()) out["problems"] = std::move(problems);
+  return out;
+}
+
+Result<FoundCost> parse_found_cost(std::string_view text) {
+  const json::Value value = HANGAR_TRY(parse_object(text));
+  const Result<WallTime> at = parse_rfc3339(json::string_at(value, {"at"}));
+  if (!at) return wrong("at", "a time");
+  FoundCost found{.at = *at, .window = processor_time_at(value, "microseconds")};
+  if (const json::Array* const rows = json::array_at(value, {"rows"})) {
+    for (const json::Value& row : *rows) {
+      found.rows.push_back({.namespace_ = std::string(json::string_at(row, {"namespace"})),
+                            .module = std::string(json::string_at(row, {"module"})),
+                            .cost = parse_cost(row)});
+    }
+  }
+  if (const json::Value* const processes = json::find(value, {"processes"})) {
+    found.processes = parse_cost(*processes);
+  }
+  const std::set<std::string> problems = json::texts_at(value, {"problems"});
+  found.problems.assign(problems.begin(), problems.end());
   return found;
 }
 

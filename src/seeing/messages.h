@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "json/value.h"
+#include "seeing/cost.h"
 #include "seeing/find.h"
 #include "seeing/top.h"
 #include "seeing/uses.h"
@@ -20,6 +21,7 @@ inline constexpr std::string_view kTurnsPath = "/v1/turns";
 inline constexpr std::string_view kWritesPath = "/v1/writes";
 inline constexpr std::string_view kTopPath = "/v1/top";
 inline constexpr std::string_view kUsesPath = "/v1/uses";
+inline constexpr std::string_view kCostPath = "/v1/cost";
 
 // Replaces names that the caller may not see. No object can have this name.
 inline constexpr std::string_view kWithheld = "(withheld)";
@@ -43,5 +45,10 @@ inline constexpr std::string_view kWithheld = "(withheld)";
 [[nodiscard]] Result<TopQuestion> parse_top_question(std::string_view text);
 [[nodiscard]] json::Value json_of(const FoundTop& found);
 [[nodiscard]] Result<FoundTop> parse_found_top(std::string_view text);
+
+[[nodiscard]] json::Value json_of(const CostQuestion& question);
+[[nodiscard]] Result<CostQuestion> parse_cost_question(std::string_view text);
+[[nodiscard]] json::Value json_of(const FoundCost& found);
+[[nodiscard]] Result<FoundCost> parse_found_cost(std::string_view text);
 
 }  // namespace hangar::seeing

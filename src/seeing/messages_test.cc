@@ -195,4 +195,46 @@ TEST(FoundTop, IsReadAsItWasWritten) {
 }
 
 }  // namespace
+TEST(CostQuestion, IsReadAsItWasWritten) {
+  const CostQuestion question{.namespace_ = "shop"};
+  const Result<CostQuestion> read = parse_cost_question(json::dump(json_of(question)));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(*read, question);
+  EXPECT_FALSE(parse_cost_question("[]"));
+  EXPECT_FALSE(parse_cost_question(R"({"namespace":")" + std::string(600, 'n') + R"("})"));
+}
+
+TEST(FoundCost, IsReadAsItWasWritten) {
+  const Cost cost{.cpu = std::chrono::seconds(3),
+                  .memory_byte_seconds = 1,
+                  .cache_byte_seconds = 2,
+                  .disk_byte_seconds = 3,
+                  .turns = 4,
+                  .requests = 5,
+                  .read_bytes = 6,
+                  .written_bytes = 7};
+  const FoundCost cost_table{.at = kWall,
+                             .window = std::chrono::seconds(60),
+                             .rows = {{.namespace_ = "shop", .module = "ab12", .cost = cost},
+                                      {.namespace_ = std::string(kHostRow),
+                                       .module = {},
+                                       .cost = {.cpu = std::chrono::seconds(1)}}},
+                             .processes = Cost{.cpu = std::chrono::seconds(4)},
+                             .problems = {"one is missing"}};
+  const Result<FoundCost> read = parse_found_cost(json::dump(json_of(cost_table)));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->at, cost_table.at);
+  EXPECT_EQ(read->window, cost_table.window);
+  EXPECT_EQ(read->rows, cost_table.rows);
+  EXPECT_EQ(read->processes, cost_table.processes);
+  EXPECT_EQ(read->problems, cost_table.problems);
+}
+
+TEST(FoundCost, HasNoTotalUnlessTheReaderMaySeeIt) {
+  const Result<FoundCost> read =
+      parse_found_cost(json::dump(json_of(FoundCost{.at = kWall, .rows = {}, .problems = {}})));
+  ASSERT_TRUE(read);
+  EXPECT_FALSE(read->processes);
+}
+
 }  // namespace hangar::seeing

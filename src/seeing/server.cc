@@ -16,6 +16,7 @@
 #include "kube/core_resources.h"
 #include "kube/object.h"
 #include "recorder/story.h"
+#include "seeing/cost.h"
 #include "seeing/find.h"
 #include "seeing/limits.h"
 #include "seeing/messages.h"
@@ -77,8 +78,14 @@ http::Response refusal(const Error& error) {
 }
 
 bool is_question(std::string_view path) {
-  constexpr std::string_view kQuestions[] = {kTurnsPath, kWritesPath, kTopPath, kUsesPath};
+  constexpr std::string_view kQuestions[] = {kTurnsPath, kWritesPath, kTopPath, kUsesPath,
+                                             kCostPath};
   return std::ranges::find(kQuestions, path) != std::end(kQuestions);
+}
+
+// Users share as tenants do.
+budget::Consumer asker_of(const kube::Identity& identity) {
+  return {.tenant = budget::Tenant::of_namespace(sharer_of(identity.user)), .name = identity.user};
 }
 
 template <class Found>
@@ -102,7 +109,7 @@ Server::Server(io::Loop& loop, const kube::Client& client, Metrics& metrics, Log
       slots_(loop, {.slots = kAnswersMax, .waiting_per_tenant_max = kWaitingPerUserMax}),
       reader_(loop, 1) {
   // The first task of the only thread: from here on it has low priority.
-  reader_.submit([] { io::give_way(); });
+  reader_.submit(Consumer::of_host("questions"), [] { io::give_way(); });
 }
 
 Server::~Server() = default;
@@ -153,9 +160,9 @@ io::Task<http::Response> Server::answer(http::ServerRequest request) {
   const Instant began = io::Loop::now();
   const std::string path = request.path;
   // Cancels this request: at its time limit, or when the host stops.
-  std::stop_source stop;
+  const std::stop_source stop;
   const std::stop_callback ending(stop_.get_token(), [&stop] { stop.request_stop(); });
-  const io::Loop::Timer limit = loop_.after(kAnswerTime, [stop]() mutable { stop.request_stop(); });
+  const io::Loop::Timer limit = loop_.after(kAnswerTime, [stop] { stop.request_stop(); });
   const Result<kube::Identity> identity = co_await callers_.identify(request, stop.get_token());
   if (!identity) {
     http::Response refused = identity.error().kind() == ErrorKind::Denied
@@ -190,9 +197,7 @@ io::Task<http::Response> Server::answer(http::ServerRequest request) {
 io::Task<Result<std::string>> Server::answer(kube::Identity identity, http::ServerRequest request,
                                              std::stop_token stop) {
   // No user waits behind all requests of another one.
-  Result<budget::FairSlots::Slot> slot = co_await slots_.acquire(
-      {.tenant = budget::Tenant::of_namespace(sharer_of(identity.user)), .name = identity.user}, {},
-      stop);
+  Result<budget::FairSlots::Slot> slot = co_await slots_.acquire(asker_of(identity), {}, stop);
   if (!slot && slot.error().kind() == ErrorKind::LimitExceeded) {
     co_return fail(ErrorKind::LimitExceeded, "this user asks too much at once: try again");
   }
@@ -206,15 +211,19 @@ io::Task<Result<std::string>> Server::answer(kube::Identity identity, http::Serv
   if (request.path == kUsesPath) {
     co_return co_await uses(std::move(identity), std::move(request.body), std::move(stop));
   }
+  if (request.path == kCostPath) {
+    co_return co_await cost(std::move(identity), std::move(request.body), std::move(stop));
+  }
   co_return co_await turns(std::move(identity), std::move(request.body), std::move(stop));
 }
 
 io::Task<Result<std::string>> Server::turns(kube::Identity identity, std::string body,
                                             std::stop_token stop) {
+  const budget::Consumer asker = asker_of(identity);
   const TurnsQuestion question = HANGAR_CO_TRY(parse_turns_question(body));
   HANGAR_CO_TRY(co_await require_guest(
       identity, {.namespace_ = question.namespace_, .name = question.name}, stop));
-  FoundTurns found = HANGAR_CO_TRY(co_await reader_.run([this, question] {
+  FoundTurns found = HANGAR_CO_TRY(co_await reader_.run(asker, [this, question] {
     return find_turns({.directory = options_.directory}, question, kBounds);
   }));
   std::set<kube::ObjectKey> secrets;
@@ -222,7 +231,7 @@ io::Task<Result<std::string>> Server::turns(kube::Identity identity, std::string
     add_secrets(story, secrets);
   const std::set<kube::ObjectKey> shown = HANGAR_CO_TRY(co_await rights_.may_get(
       std::move(identity), kube::secret_resource(), std::move(secrets), std::move(stop)));
-  co_return co_await reader_.run([found = std::move(found), shown]() mutable {
+  co_return co_await reader_.run(asker, [found = std::move(found), shown]() mutable {
     for (recorder::Story& story : found.stories)
       withhold_secrets(story, shown);
     return dump(found);
@@ -231,10 +240,11 @@ io::Task<Result<std::string>> Server::turns(kube::Identity identity, std::string
 
 io::Task<Result<std::string>> Server::uses(kube::Identity identity, std::string body,
                                            std::stop_token stop) {
+  const budget::Consumer asker = asker_of(identity);
   const UsesQuestion question = HANGAR_CO_TRY(parse_uses_question(body));
   HANGAR_CO_TRY(co_await require_guest(
       identity, {.namespace_ = question.namespace_, .name = question.name}, stop));
-  FoundUses found = HANGAR_CO_TRY(co_await reader_.run([this, question] {
+  FoundUses found = HANGAR_CO_TRY(co_await reader_.run(asker, [this, question] {
     return find_uses({.directory = options_.directory, .file = {}}, question, kBounds);
   }));
   if (found.contract == recorder::Contract::Operator && !found.user.empty()) {
@@ -243,7 +253,7 @@ io::Task<Result<std::string>> Server::uses(kube::Identity identity, std::string 
   withhold_sharers(found, HANGAR_CO_TRY(co_await may_get_guests(identity, found.sharers, stop)));
   const std::set<kube::ObjectKey> shown = HANGAR_CO_TRY(co_await rights_.may_get(
       std::move(identity), kube::secret_resource(), secrets_in(found), std::move(stop)));
-  co_return co_await reader_.run([found = std::move(found), shown]() mutable {
+  co_return co_await reader_.run(asker, [found = std::move(found), shown]() mutable {
     withhold_secrets(found, shown);
     return dump(found);
   });
@@ -261,6 +271,7 @@ io::Task<Result<std::vector<PresentGuest>>> Server::present() {
 
 io::Task<Result<std::string>> Server::top(kube::Identity identity, std::string body,
                                           std::stop_token stop) {
+  const budget::Consumer asker = asker_of(identity);
   const TopQuestion question = HANGAR_CO_TRY(parse_top_question(body));
   std::vector<PresentGuest> guests = HANGAR_CO_TRY(co_await present());
   if (!question.namespace_.empty()) {
@@ -269,8 +280,8 @@ io::Task<Result<std::string>> Server::top(kube::Identity identity, std::string b
     });
   }
   HANGAR_CO_TRY(co_await require_any_list(identity, question.namespace_, guests, stop));
-  FoundTop found = HANGAR_CO_TRY(
-      co_await reader_.run([this, question, guests = std::move(guests)]() -> Result<FoundTop> {
+  FoundTop found = HANGAR_CO_TRY(co_await reader_.run(
+      asker, [this, question, guests = std::move(guests)]() -> Result<FoundTop> {
         FoundTop read =
             HANGAR_TRY(find_top({.directory = options_.directory, .file = {}}, question, kBounds));
         add_present(read, guests);
@@ -278,7 +289,65 @@ io::Task<Result<std::string>> Server::top(kube::Identity identity, std::string b
       }));
   HANGAR_CO_TRY(
       co_await leave_listed(std::move(identity), question.namespace_, found, std::move(stop)));
-  co_return co_await reader_.run([found = std::move(found)] { return dump(found); });
+  co_return co_await reader_.run(asker, [found = std::move(found)] { return dump(found); });
+}
+
+io::Task<Result<FoundCost>> Server::cost_now() {
+  constexpr std::chrono::seconds kAgeMax{1};
+  if (!cost_at_ || io::Loop::now() - *cost_at_ > kAgeMax) {
+    FoundCost now = HANGAR_CO_TRY(co_await options_.cost());
+    cost_ = std::move(now);
+    cost_at_ = io::Loop::now();
+  }
+  co_return cost_;
+}
+
+io::Task<Result<std::string>> Server::cost(kube::Identity identity, std::string body,
+                                           std::stop_token stop) {
+  const budget::Consumer asker = asker_of(identity);
+  const CostQuestion question = HANGAR_CO_TRY(parse_cost_question(body));
+  FoundCost found = HANGAR_CO_TRY(co_await cost_now());
+  HANGAR_CO_TRY(
+      co_await leave_listed(std::move(identity), question.namespace_, found, std::move(stop)));
+  co_return co_await reader_.run(asker, [found = std::move(found)] { return dump(found); });
+}
+
+io::Task<Result<>> Server::leave_listed(kube::Identity identity, std::string namespace_,
+                                        FoundCost& found, std::stop_token stop) {
+  const auto may_list = [this, &identity, &stop](const std::string& one) {
+    return rights_.allows(identity, "list", options_.operators, {.namespace_ = one, .name = {}},
+                          stop);
+  };
+  if (HANGAR_CO_TRY(co_await may_list(namespace_))) {
+    if (namespace_.empty()) co_return Result<>();
+    found.processes.reset();
+    std::erase_if(found.rows,
+                  [&namespace_](const CostRow& row) { return row.namespace_ != namespace_; });
+    co_return Result<>();
+  }
+  // The host, cluster-scoped guests and the sum are for readers of all namespaces.
+  found.processes.reset();
+  std::set<std::string> namespaces;
+  if (namespace_.empty()) {
+    for (const CostRow& row : found.rows)
+      if (!row.namespace_.starts_with('(')) namespaces.insert(row.namespace_);
+  }
+  std::set<std::string> listed;
+  std::size_t asked = 0;
+  for (const std::string& one : namespaces) {
+    if (++asked > kReviewsPerAnswerMax) {
+      found.problems.push_back(
+          fmt::format("You may not list operators in all namespaces, and {} of them were asked "
+                      "about: name yours with -n.",
+                      kReviewsPerAnswerMax));
+      break;
+    }
+    if (HANGAR_CO_TRY(co_await may_list(one))) listed.insert(one);
+  }
+  if (listed.empty()) co_return fail(ErrorKind::Denied, may_list_nothing(identity, namespace_));
+  std::erase_if(found.rows,
+                [&listed](const CostRow& row) { return !listed.contains(row.namespace_); });
+  co_return Result<>();
 }
 
 Server::GuestObject Server::object_of(const kube::ObjectKey& guest) const {
@@ -415,6 +484,7 @@ io::Task<Result<>> Server::leave_listed(kube::Identity identity, std::string nam
 
 io::Task<Result<std::string>> Server::writes(kube::Identity identity, std::string body,
                                              std::stop_token stop) {
+  const budget::Consumer asker = asker_of(identity);
   const WritesQuestion question = HANGAR_CO_TRY(parse_writes_question(body));
   const WhyTarget& target = question.target;
   HANGAR_CO_TRY(co_await rights_.require(
@@ -422,7 +492,7 @@ io::Task<Result<std::string>> Server::writes(kube::Identity identity, std::strin
       {.group = target.group, .plural = target.plural, .namespaced = !target.namespace_.empty()},
       {.namespace_ = target.namespace_, .name = target.name}, stop));
   FoundWrites found = HANGAR_CO_TRY(co_await reader_.run(
-      [this, question] { return find_writes(options_.directory, question, kBounds); }));
+      asker, [this, question] { return find_writes(options_.directory, question, kBounds); }));
   const std::set<kube::ObjectKey> guests =
       HANGAR_CO_TRY(co_await may_get_guests(identity, guests_in(found.findings), stop));
   withhold_guests(found.findings, guests);
@@ -435,7 +505,7 @@ io::Task<Result<std::string>> Server::writes(kube::Identity identity, std::strin
     add_secrets(step.story, secrets);
   const std::set<kube::ObjectKey> shown = HANGAR_CO_TRY(co_await rights_.may_get(
       std::move(identity), kube::secret_resource(), std::move(secrets), std::move(stop)));
-  co_return co_await reader_.run([found = std::move(found), shown]() mutable {
+  co_return co_await reader_.run(asker, [found = std::move(found), shown]() mutable {
     for (WhyStep& step : found.findings.steps)
       withhold_secrets(step.story, shown);
     return dump(found);

@@ -25,6 +25,7 @@
 #include "kube/client.h"
 #include "kube/object.h"
 #include "seeing/callers.h"
+#include "seeing/cost.h"
 #include "seeing/find.h"
 #include "seeing/rights.h"
 #include "seeing/top.h"
@@ -51,6 +52,8 @@ class Server {
     std::function<io::Task<Result<std::vector<PresentGuest>>>()> present;
     // Resources of guests other than operators. Same conditions.
     std::function<io::Task<Result<std::vector<kube::Resource>>>()> guest_resources;
+    // What all namespaces cost. Same conditions.
+    std::function<io::Task<Result<FoundCost>>()> cost;
     // The open watches of a user's guests.
     std::function<io::Task<Result<std::vector<Right>>>(std::string user)> watches;
   };
@@ -81,6 +84,12 @@ class Server {
                                                    std::stop_token stop);
   [[nodiscard]] io::Task<Result<std::string>> top(kube::Identity identity, std::string body,
                                                   std::stop_token stop);
+  [[nodiscard]] io::Task<Result<std::string>> cost(kube::Identity identity, std::string body,
+                                                   std::stop_token stop);
+  // Removes the rows of namespaces in which the identity may not list operators. Denied if it may
+  // list none.
+  [[nodiscard]] io::Task<Result<>> leave_listed(kube::Identity identity, std::string namespace_,
+                                                FoundCost& found, std::stop_token stop);
   // The object of a guest in the cluster. An Operator has its own name; other guests have that of
   // their resource, too ("backends.examples.com/web").
   struct GuestObject {
@@ -103,6 +112,7 @@ class Server {
   [[nodiscard]] io::Task<Result<>> leave_listed(kube::Identity identity, std::string namespace_,
                                                 FoundTop& found, std::stop_token stop);
   [[nodiscard]] io::Task<Result<std::vector<PresentGuest>>> present();
+  [[nodiscard]] io::Task<Result<FoundCost>> cost_now();
   // False: the user, or its namespace, has sent too many requests (sharer_of()).
   [[nodiscard]] bool admit(const std::string& sharer);
   void count(std::string_view path, int status);
@@ -121,6 +131,9 @@ class Server {
   // The host's guests at that time; requests within a second share them.
   std::vector<PresentGuest> present_;
   std::optional<Instant> present_at_;
+  // The same of what namespaces cost.
+  FoundCost cost_;
+  std::optional<Instant> cost_at_;
   std::stop_source stop_;
   io::Workers reader_;
 };

@@ -1,8 +1,8 @@
 // The servers that operators' requests may go to, by name: as TenantPolicies list them, and as URLs
 // name them.
 //
-// Both are read by one parser, and a request is sent to what it returns. So no other parser can
-// read another server into the text.
+// Both are read by http/authority.h, and a request is sent to what it returns. So no other parser
+// can read another server into the text.
 #pragma once
 
 #include "base/result.h"

@@ -123,6 +123,7 @@ Result<Rules::Addresses> Rules::check_outbound(const OutboundServer& server) con
     const std::vector<OutboundPattern>& hosts = policy->outbound->hosts;
     if (std::ranges::none_of(hosts, [&](const auto& one) { return one.matches(server); })) {
       std::vector<std::string> names;
+      names.reserve(hosts.size());
       for (const OutboundPattern& host : hosts)
         names.push_back(host.to_string());
       return refused(*policy, fmt::format("does not list it: {}", choice_of(names)));
@@ -142,6 +143,10 @@ std::optional<Bound> Rules::guest_memory_bytes() const {
 
 std::optional<Bound> Rules::guest_disk_bytes() const {
   return least(&Budgets::guest_disk_bytes);
+}
+
+std::optional<Bound> Rules::module_disk_bytes() const {
+  return least(&Budgets::module_disk_bytes);
 }
 
 std::optional<Bound> Rules::cpu_millicores() const {

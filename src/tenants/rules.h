@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/result.h"
+#include "budget/cache_charges.h"
 #include "modules/requester.h"
 #include "modules/supply.h"
 #include "tenants/outbound_server.h"
@@ -21,7 +22,7 @@
 namespace hangar::tenants {
 
 // The reason of the errors below, and of the conditions that show them.
-inline constexpr std::string_view kRefusedByPolicy = "RefusedByPolicy";
+inline constexpr std::string_view kRefusedByPolicy = budget::kRefusedByPolicy;
 
 // A bound, and the policy that sets it.
 struct Bound {
@@ -60,6 +61,7 @@ class Rules {
   // Nothing: the host's setting counts.
   [[nodiscard]] std::optional<Bound> guest_memory_bytes() const;
   [[nodiscard]] std::optional<Bound> guest_disk_bytes() const;
+  [[nodiscard]] std::optional<Bound> module_disk_bytes() const;
   [[nodiscard]] std::optional<Bound> cpu_millicores() const;
   [[nodiscard]] std::optional<Bound> output_bytes_per_second() const;
   [[nodiscard]] std::optional<Bound> operators() const;

@@ -65,17 +65,21 @@ modules::Source source(std::string reference) {
 TEST(TenantPolicy, IsReadWithAllItsFields) {
   const TenantPolicy read = policy("strangers", R"({
     "namespaceSelector": {"matchLabels": {"team": "a"}},
-    "budgets": {"guestMemory": "256Mi", "guestDisk": "1Gi", "cpu": "1500m", "output": "64Ki", "operators": 5, "feeds": 0, "ownWatches": 7,
+    "budgets": {"guestMemory": "256Mi", "guestDisk": "1Gi", "moduleDisk": "2Gi", "cpu": "1500m", "output": "64Ki", "operators": 5, "feeds": 0, "ownWatches": 7,
                 "upstreamRequests": 4, "fetches": 1},
     "modules": {"urls": ["oci://registry.example.com/*/*"], "http": false, "insecure": false,
                 "privateAddresses": false},
+    "outbound": {"hosts": ["acme.example.org"], "privateAddresses": true},
     "serviceAccounts": ["mirror"]})");
 
   EXPECT_EQ(read.problem, "");
   EXPECT_EQ(read.name, "strangers");
+  ASSERT_TRUE(read.outbound);
+  EXPECT_TRUE(read.outbound->allows_private_addresses);
   EXPECT_EQ(read.namespaces.text(), "team=a");
   EXPECT_EQ(read.budgets, (Budgets{.guest_memory_bytes = 256 * limits::kMiB,
                                    .guest_disk_bytes = 1024 * limits::kMiB,
+                                   .module_disk_bytes = 2048 * limits::kMiB,
                                    .cpu_millicores = 1500,
                                    .output_bytes_per_second = 64 * limits::kKiB,
                                    .operators = 5,
@@ -149,6 +153,27 @@ TEST(TenantPolicy, SaysWhichFieldMakesNoSense) {
   }
 }
 
+// After a downgrade, a policy may have a limit that this version cannot keep.
+TEST(TenantPolicy, ThatALaterVersionReadsAllowsNothing) {
+  for (const auto& [spec, field] : std::vector<std::pair<std::string_view, std::string_view>>{
+           {R"({"namespaceSelector":{"matchLabels":{"a":"b"}},"later":true})", "spec.later"},
+           {R"({"budgets":{"guestMemory":"1Gi","later":1}})", "spec.budgets.later"},
+           {R"({"modules":{"later":[]}})", "spec.modules.later"},
+           {R"({"outbound":{"hosts":["a.example.org"],"later":1}})", "spec.outbound.later"}}) {
+    const auto read = std::make_shared<const TenantPolicy>(policy("a", spec));
+    EXPECT_EQ(read->problem,
+              fmt::format("{}: this version of hangar does not know the field", field));
+    const Rules of_it(Rules::Policies{read});
+    expect_refused(of_it.check_service_account("default"), "a", field);
+    expect_refused(of_it.check_module(source("https://example.com/a.wasm")), "a", field);
+  }
+  EXPECT_EQ(policy("a", R"({"later":null})").problem, "");
+  EXPECT_EQ(
+      policy("a", R"({"namespaceSelector":{"matchLabels":{"a":"b"}},"later":1})").namespaces.text(),
+      "a=b")
+      << "other namespaces are not stopped";
+}
+
 TEST(TenantPolicy, SelectsAsTheServersSelectorsDo) {
   struct Case {
     std::string_view selector;
@@ -206,9 +231,9 @@ TEST(Rules, WithoutPoliciesNarrowNothing) {
   EXPECT_TRUE(none.check_service_account("any"));
   EXPECT_TRUE(none.check_module({.reference = "http://example.com/a.wasm", .insecure = true}));
   EXPECT_TRUE(none.check_operator_count(1'000'000));
-  EXPECT_FALSE(none.guest_memory_bytes() || none.guest_disk_bytes() || none.cpu_millicores() ||
-               none.output_bytes_per_second() || none.operators() || none.feeds() ||
-               none.own_watches() || none.upstream_requests() || none.fetches());
+  EXPECT_FALSE(none.guest_memory_bytes() || none.guest_disk_bytes() || none.module_disk_bytes() ||
+               none.cpu_millicores() || none.output_bytes_per_second() || none.operators() ||
+               none.feeds() || none.own_watches() || none.upstream_requests() || none.fetches());
   EXPECT_EQ(none.requester("n").public_because(), "");
 }
 
@@ -301,11 +326,12 @@ TEST(Rules, AServiceAccountHasToBeInEachPolicysList) {
 
 TEST(Rules, OfNumbersTheLeastCountsAndNamesItsPolicy) {
   const Rules both = rules(
-      {R"({"budgets":{"guestMemory":"64Mi","guestDisk":"1Gi","cpu":"2","output":"1k","operators":9,"feeds":3}})",
+      {R"({"budgets":{"guestMemory":"64Mi","guestDisk":"1Gi","moduleDisk":"3Gi","cpu":"2","output":"1k","operators":9,"feeds":3}})",
        R"({"budgets":{"guestMemory":"32Mi","cpu":"1.5","operators":9,"fetches":2}})",
        R"({"budgets":{"cpu":"1600m"}})"});
 
   EXPECT_EQ(both.guest_memory_bytes(), (Bound{.value = 32 * limits::kMiB, .policy = "b"}));
+  EXPECT_EQ(both.module_disk_bytes(), (Bound{.value = 3072 * limits::kMiB, .policy = "a"}));
   EXPECT_EQ(both.guest_disk_bytes(), (Bound{.value = 1024 * limits::kMiB, .policy = "a"}));
   EXPECT_EQ(both.cpu_millicores(), (Bound{.value = 1500, .policy = "b"}));
   EXPECT_EQ(both.output_bytes_per_second(), (Bound{.value = 1000, .policy = "a"}));

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,7 +37,7 @@ bool is_plain(std::string_view text) {
 }
 
 Result<std::string> term_of(const Fields& expression) {
-  const std::string key = HANGAR_TRY(expression.required_text("key"));
+  std::string key = HANGAR_TRY(expression.required_text("key"));
   if (!is_plain(key)) return expression.wrong("key", "the key of a label");
   const std::string relation = HANGAR_TRY(expression.required_text("operator"));
   const std::vector<std::string> values = HANGAR_TRY(expression.texts("values"));
@@ -53,6 +54,19 @@ Result<std::string> term_of(const Fields& expression) {
   if (relation == "Exists") return key;
   if (relation == "DoesNotExist") return "!" + key;
   return expression.wrong("operator", "In, NotIn, Exists or DoesNotExist");
+}
+
+// A field of a later version may forbid anything. The API server drops fields that are in no CRD.
+Result<> check_known(const json::Object& object, const Fields& fields,
+                     std::initializer_list<std::string_view> known) {
+  for (const auto& member : object) {
+    const std::string_view key = member.key();
+    if (std::ranges::find(known, key) != known.end() || member.value().is_null()) continue;
+    return fail(
+        ErrorKind::InvalidInput,
+        fmt::format("{}: this version of hangar does not know the field", fields.name(key)));
+  }
+  return {};
 }
 
 // A field that is missing forbids nothing.
@@ -92,10 +106,14 @@ Result<std::optional<std::uint64_t>> cores_at(const Fields& fields, std::string_
   return *millicores;
 }
 
-Result<Budgets> parse_budgets(const Fields& fields) {
+Result<Budgets> parse_budgets(const json::Object& object, const Fields& fields) {
+  HANGAR_TRY(check_known(object, fields,
+                         {"guestMemory", "guestDisk", "moduleDisk", "cpu", "output", "operators",
+                          "feeds", "ownWatches", "upstreamRequests", "fetches"}));
   Budgets budgets;
   budgets.guest_memory_bytes = HANGAR_TRY(bytes_at(fields, "guestMemory"));
   budgets.guest_disk_bytes = HANGAR_TRY(bytes_at(fields, "guestDisk"));
+  budgets.module_disk_bytes = HANGAR_TRY(bytes_at(fields, "moduleDisk"));
   budgets.cpu_millicores = HANGAR_TRY(cores_at(fields, "cpu"));
   budgets.output_bytes_per_second = HANGAR_TRY(bytes_at(fields, "output"));
   budgets.operators = HANGAR_TRY(count_at(fields, "operators", 0));
@@ -107,7 +125,8 @@ Result<Budgets> parse_budgets(const Fields& fields) {
   return budgets;
 }
 
-Result<ModuleRules> parse_modules(const Fields& fields) {
+Result<ModuleRules> parse_modules(const json::Object& object, const Fields& fields) {
+  HANGAR_TRY(check_known(object, fields, {"urls", "http", "insecure", "privateAddresses"}));
   ModuleRules rules;
   rules.urls = HANGAR_TRY(list_at(fields, "urls"));
   rules.allows_http = HANGAR_TRY(allows(fields, "http"));
@@ -116,7 +135,8 @@ Result<ModuleRules> parse_modules(const Fields& fields) {
   return rules;
 }
 
-Result<OutboundRules> parse_outbound(const Fields& fields) {
+Result<OutboundRules> parse_outbound(const json::Object& object, const Fields& fields) {
+  HANGAR_TRY(check_known(object, fields, {"hosts", "privateAddresses"}));
   if (!fields.has("hosts")) return fields.wrong("hosts", "a list of host names");
   OutboundRules rules;
   const std::vector<std::string> hosts = HANGAR_TRY(fields.texts("hosts"));
@@ -139,16 +159,20 @@ Result<> read_selector(const Fields& spec, TenantPolicy& policy) {
   return {};
 }
 
-Result<> read(const Fields& spec, TenantPolicy& policy) {
+Result<> read(const json::Object& object, TenantPolicy& policy) {
+  const Fields spec(object, "spec");
   HANGAR_TRY(read_selector(spec, policy));
+  HANGAR_TRY(check_known(
+      object, spec, {"namespaceSelector", "budgets", "modules", "outbound", "serviceAccounts"}));
   if (const json::Object* const budgets = HANGAR_TRY(spec.object("budgets"))) {
-    policy.budgets = HANGAR_TRY(parse_budgets(Fields(*budgets, spec.name("budgets"))));
+    policy.budgets = HANGAR_TRY(parse_budgets(*budgets, Fields(*budgets, spec.name("budgets"))));
   }
   if (const json::Object* const modules = HANGAR_TRY(spec.object("modules"))) {
-    policy.modules = HANGAR_TRY(parse_modules(Fields(*modules, spec.name("modules"))));
+    policy.modules = HANGAR_TRY(parse_modules(*modules, Fields(*modules, spec.name("modules"))));
   }
   if (const json::Object* const outbound = HANGAR_TRY(spec.object("outbound"))) {
-    policy.outbound = HANGAR_TRY(parse_outbound(Fields(*outbound, spec.name("outbound"))));
+    policy.outbound =
+        HANGAR_TRY(parse_outbound(*outbound, Fields(*outbound, spec.name("outbound"))));
   }
   policy.service_accounts = HANGAR_TRY(list_at(spec, "serviceAccounts"));
   return {};
@@ -195,8 +219,7 @@ TenantPolicy parse_tenant_policy(const json::Value& manifest) {
     policy.problem = "spec: must be an object";
     return policy;
   }
-  const Fields fields(is_object ? spec->get_object() : kNothing, "spec");
-  if (Result<> understood = read(fields, policy); !understood) {
+  if (Result<> understood = read(is_object ? spec->get_object() : kNothing, policy); !understood) {
     policy.problem = understood.error().message();
   }
   return policy;

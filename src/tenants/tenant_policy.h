@@ -21,6 +21,7 @@ namespace hangar::tenants {
 struct Budgets {
   std::optional<std::uint64_t> guest_memory_bytes = {};
   std::optional<std::uint64_t> guest_disk_bytes = {};
+  std::optional<std::uint64_t> module_disk_bytes = {};
   std::optional<std::uint64_t> cpu_millicores = {};
   std::optional<std::uint64_t> output_bytes_per_second = {};
   std::optional<std::uint64_t> operators = {};

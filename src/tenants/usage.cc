@@ -54,6 +54,7 @@ json::Value usage_document(const std::string& namespace_name, const Usage& usage
       {"status", json::Object{{"policies", std::move(policies)},
                               {"guestMemory", object_of(usage.guest_memory)},
                               {"guestDisk", object_of(usage.guest_disk)},
+                              {"moduleDisk", object_of(usage.module_disk)},
                               {"cpu", object_of(usage.cpu)},
                               {"output", object_of(usage.output)},
                               {"operators", std::move(operators)},

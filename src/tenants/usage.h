@@ -28,6 +28,7 @@ struct Usage {
   std::vector<std::string> policies = {};
   Use guest_memory = {};  // Bytes.
   Use guest_disk = {};    // Bytes.
+  Use module_disk = {};   // Bytes.
   Use cpu = {};           // Thousandths of a core.
   Use output = {};        // Bytes a second.
   Use operators = {};

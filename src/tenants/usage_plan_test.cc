@@ -39,6 +39,7 @@ TEST(TenantUsage, SaysWhatIsUsedOfWhatMayBe) {
       usage_document("team", {.policies = {"a"},
                               .guest_memory = {.used = 10, .limit = 20, .policy = "a"},
                               .guest_disk = {.used = 5, .limit = 6},
+                              .module_disk = {.used = 9, .limit = 10, .policy = "a"},
                               .output = {.used = 7, .limit = 8, .policy = "a"},
                               .operators = {.used = 3},
                               .operators_awake = 1,
@@ -52,6 +53,8 @@ TEST(TenantUsage, SaysWhatIsUsedOfWhatMayBe) {
   EXPECT_EQ(json::dump(*json::find(document, {"status", "guestMemory"})),
             R"({"used":10,"limit":20,"policy":"a"})");
   EXPECT_EQ(json::dump(*json::find(document, {"status", "guestDisk"})), R"({"used":5,"limit":6})");
+  EXPECT_EQ(json::dump(*json::find(document, {"status", "moduleDisk"})),
+            R"({"used":9,"limit":10,"policy":"a"})");
   EXPECT_EQ(json::dump(*json::find(document, {"status", "output"})),
             R"({"used":7,"limit":8,"policy":"a"})");
   EXPECT_EQ(json::dump(*json::find(document, {"status", "operators"})),

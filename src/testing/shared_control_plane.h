@@ -40,7 +40,7 @@ class SharedControlPlane {
   }
 
   [[nodiscard]] static bool may_be_absent(const Error& error) {
-    const char* ci = std::getenv("CI");
+    const char* ci = std::getenv("CI");  // NOLINT(concurrency-mt-unsafe): nobody changes it.
     return error.kind() == ErrorKind::NotFound && (ci == nullptr || std::string_view(ci) != "true");
   }
 

@@ -5,6 +5,7 @@
 #include "base/time.h"
 #include "budget/accounts.h"
 #include "budget/beneficiaries.h"
+#include "budget/cache_charges.h"
 #include "budget/consumer.h"
 #include "budget/fair_slots.h"
 #include "budget/reservation_queue.h"
@@ -77,6 +78,7 @@ class CodeCache::Turn {
         memory_wait_max_(memory_wait_max),
         rates_(rates) {}
 
+  [[nodiscard]] const budget::Consumer& consumer() const { return slot_.consumer(); }
   // `used`, `waited`: so far.
   bool may_compute(std::chrono::nanoseconds used) {
     const std::uint64_t more = charge(used, computed_);
@@ -109,13 +111,21 @@ class CodeCache::Turn {
 CodeCache::CodeCache(Engine& engine, Options options)
     : engine_(engine),
       options_(std::move(options)),
+      loading_(engine.loop()),
       waiting_({.host_bytes_max = limits::kCompilationsWaitingBytesMax,
                 .tenant_bytes_max = options_.waiting_bytes_max}),
       small_(engine.loop(),
              {.slots = kSmallCompilationsMax, .waiting_per_tenant_max = kCompilationsWaitingMax}),
       large_(engine.loop(),
              {.slots = kLargeCompilationsMax, .waiting_per_tenant_max = kCompilationsWaitingMax}),
-      loads_ended_(engine.loop()) {}
+      loads_ended_(engine.loop()) {
+  if (options_.charges == nullptr) return;
+  options_.charges->set_remover(
+      budget::CacheCharges::Shelf::Code,
+      [directory = options_.directory, charges = options_.charges](const std::string& key) {
+        internal::remove_unused(directory, key, *charges);
+      });
+}
 
 CodeCache::~CodeCache() {
   HANGAR_ASSERT(load_count_ == 0, "loads end before their cache does: stop() it");
@@ -147,6 +157,30 @@ io::Task<Result<std::shared_ptr<const Module>>> CodeCache::load(
   co_return loaded;
 }
 
+io::Task<Result<std::shared_ptr<const void>>> CodeCache::charge(Digest digest,
+                                                                std::uint64_t image_bytes,
+                                                                budget::Consumer consumer) {
+  if (options_.charges == nullptr) co_return nullptr;
+  co_return co_await engine_.workers().run(
+      consumer,
+      [this, digest, image_bytes,
+       tenant = consumer.tenant]() -> Result<std::shared_ptr<const void>> {
+        return internal::charge(*options_.charges, options_.directory, digest, image_bytes, tenant);
+      });
+}
+
+Result<> CodeCache::check_disk(const std::vector<budget::Consumer>& consumers,
+                               std::uint64_t code_bytes) const {
+  if (options_.charges == nullptr) return {};
+  Result<> checked;
+  for (const budget::Consumer& consumer : consumers) {
+    const auto fits = options_.charges->check(consumer.tenant, code_bytes);
+    if (fits) return {};
+    if (checked) checked = std::unexpected(budget::too_little_disk(fits.error()));
+  }
+  return checked;
+}
+
 io::Task<void> CodeCache::stop() {
   stop_.request_stop();
   while (load_count_ > 0) {
@@ -162,47 +196,39 @@ io::Task<Result<std::shared_ptr<const Module>>> CodeCache::load_shared(
   std::stop_source stop;
   const std::stop_callback on_caller(caller_stop, [&stop] { stop.request_stop(); });
   const std::stop_callback on_all(stop_.get_token(), [&stop] { stop.request_stop(); });
-  while (true) {
-    if (auto module = find_live(key)) co_return module;
-    if (stop.stop_requested()) co_return fail(ErrorKind::Cancelled, "stopped");
-    const auto [waiting, is_first] = loading_.try_emplace(key, Loading{beneficiaries, {}});
-    if (is_first) break;
-    // Another task is loading the module. If it fails, this one tries again: with other bytes, and
-    // with another reason to stop.
-    const io::OneShot<bool> done(engine_.loop());
-    waiting->second.first.add(beneficiaries);
-    waiting->second.others.push_back(done);
-    // A stopped task leaves at once; the list then keeps a OneShot that no task awaits.
-    const std::stop_callback on_stop(stop.get_token(), [&done] { done.set(true); });
-    co_await done.wait();
-  }
+  if (auto module = find_live(key)) co_return module;
+  // If the task that has the turn fails, the next one tries again: with other bytes, and with
+  // another reason to stop.
+  const budget::SharedTurns<Key>::Turn turn =
+      HANGAR_CO_TRY(co_await loading_.take(key, std::move(beneficiaries), stop.get_token()));
+  if (auto module = find_live(key)) co_return module;
+  // Requested between the end of the turn before and this one.
+  if (stop.stop_requested()) co_return fail(ErrorKind::Cancelled, "stopped");
   Loaded loaded =
-      co_await load_alone(key, std::move(wasm_bytes), stop.get_token(), std::move(beneficiaries));
+      co_await load_alone(key, std::move(wasm_bytes), stop.get_token(), turn.beneficiaries());
   std::erase_if(live_, [](const auto& entry) { return entry.second.expired(); });
   if (loaded && key.second != Module::Allocation::Sleepable) live_[key] = *loaded;
-  const auto waiting = loading_.extract(key);
-  for (const io::OneShot<bool>& done : waiting.mapped().others)
-    done.set(true);
   co_return loaded;
 }
 
 io::Task<Result<std::shared_ptr<const Module>>> CodeCache::load_alone(
     Key key, std::shared_ptr<const std::string> wasm_bytes, std::stop_token stop,
     budget::Beneficiaries beneficiaries) {
-  Loaded cached = co_await load_cached(key);
+  Loaded cached = co_await load_cached(key, beneficiaries);
   const bool is_missing = !cached && (cached.error().kind() == ErrorKind::NotFound ||
                                       cached.error().kind() == ErrorKind::Corrupt);
   if (!is_missing) co_return cached;
   if (wasm_bytes == nullptr) {
     co_return fail(ErrorKind::NotFound, "the module's native code is not cached");
   }
-  HANGAR_CO_TRY(co_await compile_entry(key.first, std::move(wasm_bytes), std::move(stop),
-                                       std::move(beneficiaries)));
-  co_return co_await load_cached(key);
+  HANGAR_CO_TRY(
+      co_await compile_entry(key.first, std::move(wasm_bytes), std::move(stop), beneficiaries));
+  co_return co_await load_cached(key, std::move(beneficiaries));
 }
 
-io::Task<Result<std::shared_ptr<const Module>>> CodeCache::load_cached(Key key) {
-  co_return co_await engine_.workers().run([this, key]() -> Loaded {
+io::Task<Result<std::shared_ptr<const Module>>> CodeCache::load_cached(
+    Key key, budget::Beneficiaries beneficiaries) {
+  co_return co_await engine_.workers().run_for_any(beneficiaries.all(), [this, key]() -> Loaded {
     const auto& [digest, allocation] = key;
     const auto entry = internal::find_entry(options_.directory, internal::key_of(digest));
     if (!entry) return fail(ErrorKind::NotFound, "the module's native code is not cached");
@@ -215,13 +241,17 @@ io::Task<Result<>> CodeCache::compile_entry(Digest digest,
                                             std::stop_token stop,
                                             budget::Beneficiaries beneficiaries) {
   const std::size_t size = wasm_bytes->size();
+  if (const auto refused = refused_bytes_.find(digest); refused != refused_bytes_.end()) {
+    HANGAR_CO_TRY(check_disk(beneficiaries.all(), refused->second));
+  }
   const auto room = waiting_.reserve(beneficiaries.first(), size);
   if (!room) {
     co_return fail(ErrorKind::LimitExceeded,
                    fmt::format("too much waits to be compiled: {}", to_text(room.error())));
   }
   // A waiting module is a file; none of its bytes are in memory.
-  PrivateFile input = HANGAR_CO_TRY(co_await engine_.workers().run(
+  PrivateFile input = HANGAR_CO_TRY(co_await engine_.workers().run_for_any(
+      beneficiaries.all(),
       [directory = private_directory(), digest, bytes = std::move(wasm_bytes)] {
         return checked_file(directory, digest, *bytes);
       }));
@@ -230,11 +260,13 @@ io::Task<Result<>> CodeCache::compile_entry(Digest digest,
       slots, {.rank = static_cast<std::uint32_t>(std::bit_width(size))}, stop));
   Turn turn(std::move(slot), options_.turn_min + size / limits::kMiB * options_.turn_per_mib,
             options_.memory_wait_max, engine_.rates());
-  co_return co_await compile_in_turn(digest, std::move(input), turn, size, std::move(stop));
+  co_return co_await compile_in_turn(digest, std::move(input), turn, size, std::move(stop),
+                                     std::move(beneficiaries));
 }
 
 io::Task<Result<>> CodeCache::compile_in_turn(Digest digest, PrivateFile input, Turn& turn,
-                                              std::uint64_t module_bytes, std::stop_token stop) {
+                                              std::uint64_t module_bytes, std::stop_token stop,
+                                              budget::Beneficiaries beneficiaries) {
   const std::uint64_t memory_bytes = compiler_memory_bytes(module_bytes);
   std::optional<budget::Reservation> memory =
       HANGAR_CO_TRY(co_await reserve_memory(turn, memory_bytes, stop));
@@ -246,16 +278,29 @@ io::Task<Result<>> CodeCache::compile_in_turn(Digest digest, PrivateFile input, 
                  .deadline = options_.compile_deadline,
                  .may_go_on = [&turn](auto used) { return turn.may_compute(used); },
                  .asks_every = options_.turn_step};
-  Result<> done = co_await compile(engine_.loop(), engine_.workers(), std::move(job), stop);
+  Result<> done =
+      co_await compile(engine_.loop(), engine_.workers(), turn.consumer(), std::move(job), stop);
   memory.reset();
   if (done) {
     ++compiled_count_;
-    done = co_await engine_.workers().run([this, temporary, key = internal::key_of(digest)] {
-      Result<> published =
-          internal::publish(temporary, options_.directory, key, options_.seal.get());
-      if (published) internal::evict(options_.directory, options_.bytes_max, key);
-      return published;
-    });
+    std::error_code error;
+    const std::uint64_t code_bytes = std::filesystem::file_size(temporary, error);
+    if (!error) done = check_disk(beneficiaries.all(), code_bytes);
+    if (!done) {
+      if (refused_bytes_.size() >= limits::kRefusedCodeMax) refused_bytes_.clear();
+      refused_bytes_[digest] = code_bytes;
+    }
+  }
+  if (done) {
+    done = co_await engine_.workers().run(
+        turn.consumer(), [this, temporary, key = internal::key_of(digest)] {
+          Result<> published =
+              internal::publish(temporary, options_.directory, key, options_.seal.get());
+          if (published) {
+            internal::evict(options_.directory, options_.bytes_max, key, options_.charges);
+          }
+          return published;
+        });
   }
   if (!done) {
     std::error_code ignored;

@@ -18,8 +18,10 @@
 #include "base/result.h"
 #include "budget/accounts.h"
 #include "budget/beneficiaries.h"
+#include "budget/cache_charges.h"
 #include "budget/consumer.h"
 #include "budget/fair_slots.h"
+#include "budget/shared_turns.h"
 #include "io/event.h"
 #include "io/task.h"
 #include "wasm/digest.h"
@@ -32,13 +34,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <list>
 #include <map>
 #include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace hangar::wasm {
 
@@ -66,7 +68,7 @@ class CodeCache {
   struct Options {
     std::filesystem::path directory;        // Private to this user; created when it is missing.
     std::filesystem::path compile_program;  // hangar-compile.
-    std::uint64_t bytes_max = limits::kCodeCacheBytesMax;  // Least recently used go.
+    std::uint64_t bytes_max = limits::kCodeCacheBytesMax;  // `charges` say what goes.
     std::chrono::nanoseconds compile_deadline = limits::kCompileMax;
     // The processor time of a turn: this, and more for each MiB of the module.
     std::chrono::nanoseconds turn_min = limits::kCompileTurnMin;
@@ -78,6 +80,8 @@ class CodeCache {
     std::uint64_t waiting_bytes_max = limits::kCompilationsOfOneWaitingBytesMax;
     // Null: no one else can write to `directory`.
     std::shared_ptr<const Seal> seal = {};
+    // Charged with the code that tenants use (charge()); outlives the cache. Null: nothing is.
+    budget::CacheCharges* charges = nullptr;
   };
 
   CodeCache(Engine& engine, Options options);
@@ -100,13 +104,22 @@ class CodeCache {
   // caller tries again after a while. InvalidInput: `wasm_bytes` is not a module that can be
   // compiled, or does not have this digest. NotFound: not cached and no bytes. LimitExceeded: as
   // for compile(), or too many modules of the first beneficiary's namespace wait. Unavailable: as
-  // for compile(). Cancelled. `allocation`: Pooled becomes OnDemand for a module that is too large;
-  // the others stay. Each kind has its own Module object over the same file. A Sleepable module is
-  // a new object for each call: its owner drops it and loads it again (SleepableModule).
+  // for compile(). Cancelled. LimitExceeded, too, for code that is more than any tenant of the
+  // beneficiaries may have on disk; it is not kept. `allocation`: Pooled becomes OnDemand for a
+  // module that is too large; the others stay. Each kind has its own Module object over the same
+  // file. A Sleepable module is a new object for each call: its owner drops it and loads it again
+  // (SleepableModule).
   [[nodiscard]] io::Task<Result<std::shared_ptr<const Module>>> load(
       Digest digest, std::shared_ptr<const std::string> wasm_bytes, std::stop_token stop,
       Module::Allocation allocation = Module::Allocation::Pooled,
       budget::Beneficiaries beneficiaries = budget::unnamed_consumer());
+
+  // The consumer's tenant has the code of that module and images of `image_bytes` from now on,
+  // while the result exists. LimitExceeded when that is more than it may have
+  // (budget/cache_charges.h).
+  [[nodiscard]] io::Task<Result<std::shared_ptr<const void>>> charge(Digest digest,
+                                                                     std::uint64_t image_bytes,
+                                                                     budget::Consumer consumer);
 
   // Stops all work, whoever waits for it; nothing is loaded any more once this returns.
   [[nodiscard]] io::Task<void> stop();
@@ -127,15 +140,18 @@ class CodeCache {
   [[nodiscard]] io::Task<Loaded> load_alone(Key key, std::shared_ptr<const std::string> wasm_bytes,
                                             std::stop_token stop,
                                             budget::Beneficiaries beneficiaries);
-  [[nodiscard]] io::Task<Loaded> load_cached(Key key);
+  [[nodiscard]] io::Task<Loaded> load_cached(Key key, budget::Beneficiaries beneficiaries);
   [[nodiscard]] io::Task<Result<>> compile_entry(Digest digest,
                                                  std::shared_ptr<const std::string> wasm_bytes,
                                                  std::stop_token stop,
                                                  budget::Beneficiaries beneficiaries);
   class Turn;
   [[nodiscard]] io::Task<Result<>> compile_in_turn(Digest digest, PrivateFile input, Turn& turn,
-                                                   std::uint64_t module_bytes,
-                                                   std::stop_token stop);
+                                                   std::uint64_t module_bytes, std::stop_token stop,
+                                                   budget::Beneficiaries beneficiaries);
+  // LimitExceeded if no tenant of the beneficiaries may have so much code.
+  [[nodiscard]] Result<> check_disk(const std::vector<budget::Consumer>& consumers,
+                                    std::uint64_t code_bytes) const;
   [[nodiscard]] io::Task<Result<std::optional<budget::Reservation>>> reserve_memory(
       Turn& turn, std::uint64_t bytes, std::stop_token stop);
   [[nodiscard]] std::shared_ptr<const Module> find_live(const Key& key);
@@ -146,12 +162,10 @@ class CodeCache {
   Engine& engine_;
   const Options options_;
   std::map<Key, std::weak_ptr<const Module>> live_;
-  struct Loading {
-    budget::Beneficiaries first;          // Of the task that loads, and of those who joined it.
-    std::list<io::OneShot<bool>> others;  // Those who wait for the load.
-  };
-  std::map<Key, Loading> loading_;
+  budget::SharedTurns<Key> loading_;
   budget::Accounts waiting_;  // Waiting modules, as files.
+  // The code of modules that was refused, and need not be made again to be refused again.
+  std::map<Digest, std::uint64_t> refused_bytes_;
   budget::FairSlots small_;
   budget::FairSlots large_;
   std::stop_source stop_;

@@ -2,6 +2,7 @@
 
 #include "base/result.h"
 #include "budget/accounts.h"
+#include "budget/cache_charges.h"
 #include "budget/consumer.h"
 #include "budget/reservation_queue.h"
 #include "io/all.h"
@@ -35,6 +36,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 using testing::SizeIs;
+using testing::UnorderedElementsAre;
 
 class CodeCacheTest : public testing::Test {
  public:
@@ -156,6 +158,34 @@ TEST_F(CodeCacheTest, CorruptEntriesAreDeletedAndMadeAgain) {
   }
 }
 
+// What a file system may have after a loss of power: a file without its last data, with zeros in
+// their place, or with nothing, under the name that a rename has given it.
+TEST_F(CodeCacheTest, IsMadeAnewAfterPowerWasLostWhileItWrote) {
+  {
+    ASSERT_TRUE(load(*make_cache(), guest_).has_value());
+  }
+  const fs::path entry = entries().at(0);
+  const auto size = fs::file_size(entry);
+  for (const std::uintmax_t written :
+       {std::uintmax_t{0}, std::uintmax_t{4096}, size / 2, size - 1}) {
+    for (const bool has_zeros : {false, true}) {
+      // The last byte of the file is a zero anyway.
+      if (has_zeros && written == size - 1) continue;
+      SCOPED_TRACE(testing::Message() << written << (has_zeros ? " and zeros" : ""));
+      fs::resize_file(entry, written);
+      if (has_zeros) fs::resize_file(entry, size);
+      const auto cache = make_cache();
+
+      const Loaded loaded = load(*cache, guest_);
+
+      ASSERT_TRUE(loaded.has_value()) << loaded.error().message();
+      EXPECT_EQ(cache->compiled_count(), 1U);
+      EXPECT_THAT(entries(), testing::ElementsAre(entry)) << "nothing else is left";
+      EXPECT_EQ(fs::file_size(entry), size);
+    }
+  }
+}
+
 TEST_F(CodeCacheTest, TruncatedEntriesWithoutBytesAreNotFoundAndGone) {
   {
     ASSERT_TRUE(load(*make_cache(), guest_).has_value());
@@ -186,6 +216,26 @@ TEST_F(CodeCacheTest, AFileWithARightChecksumThatIsNoNativeCodeIsCorrupt) {
 
   EXPECT_EQ(cache->compiled_count(), 1U);
   EXPECT_EQ(entries(), std::vector<fs::path>{entry});
+}
+
+// Hosts of two versions share a directory, or the newer one was replaced by the older.
+TEST_F(CodeCacheTest, CodeMadeByAnotherVersionIsMadeAgainAndLeftForIt) {
+  {
+    ASSERT_TRUE(load(*make_cache(), guest_).has_value());
+  }
+  const fs::path entry = entries().at(0);
+  std::string name = entry.filename().string();
+  const std::size_t made_by = name.find('-') + 1;
+  name.replace(made_by, 16, std::string(16, name[made_by] == '0' ? '1' : '0'));
+  const fs::path others = entry.parent_path() / name;
+  fs::rename(entry, others);
+
+  const auto cache = make_cache();
+  EXPECT_FALSE(cache->has(Digest::of(*guest_)));
+  ASSERT_TRUE(load(*cache, guest_).has_value());
+
+  EXPECT_EQ(cache->compiled_count(), 1U);
+  EXPECT_THAT(entries(), UnorderedElementsAre(entry, others));
 }
 
 // The name of an entry without its checksum.
@@ -706,6 +756,87 @@ TEST_F(CodeCacheTest, TheLeastRecentlyUsedEntriesMakeRoom) {
   EXPECT_FALSE(cache->has(Digest::of(*GuestRig::bytes_of("exit_0"))));
   EXPECT_TRUE(cache->has(Digest::of(*GuestRig::bytes_of("exit_3"))));
   EXPECT_TRUE(cache->has(Digest::of(*GuestRig::bytes_of("unreachable"))));
+}
+
+class ChargedCodeTest : public CodeCacheTest {
+ protected:
+  static budget::Consumer consumer(std::string tenant) {
+    return {.tenant = budget::Tenant::of_namespace(std::move(tenant)), .name = "module"};
+  }
+  Loaded load_for(CodeCache& cache, const std::string& tenant,
+                  const std::shared_ptr<const std::string>& bytes) {
+    return rig_.await(
+        cache.load(Digest::of(*bytes), bytes, {}, Module::Allocation::Pooled, consumer(tenant)));
+  }
+  Result<std::shared_ptr<const void>> charge(CodeCache& cache, const std::string& tenant,
+                                             const std::shared_ptr<const std::string>& bytes,
+                                             std::uint64_t image_bytes = 0) {
+    return rig_.await(cache.charge(Digest::of(*bytes), image_bytes, consumer(tenant)));
+  }
+  void limit(std::uint64_t bytes) {
+    charges_.limit_tenants(
+        {.namespaces = {{"poor", {.bytes_max = bytes, .set_by = "TenantPolicy a"}}}});
+  }
+  [[nodiscard]] std::uint64_t charged(const std::string& tenant) const {
+    return charges_.charged_bytes(budget::Tenant::of_namespace(tenant));
+  }
+
+  budget::CacheCharges charges_;
+};
+
+TEST_F(ChargedCodeTest, CodeThatIsMoreThanItsNamespaceMayHaveIsNotKeptNorMadeAgain) {
+  const auto cache = make_cache({.charges = &charges_});
+  limit(4095);
+
+  for (int round = 0; round < 2; ++round) {
+    const Loaded refused = load_for(*cache, "poor", guest_);
+
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_TRUE(budget::is_too_little_disk(refused.error()));
+    EXPECT_THAT(refused.error().message(), HasSubstr("TenantPolicy a"));
+    EXPECT_THAT(entries(), SizeIs(0));
+    EXPECT_EQ(cache->compiled_count(), 1U);
+  }
+  EXPECT_TRUE(load_for(*cache, "rich", guest_).has_value());
+  EXPECT_FALSE(charge(*cache, "poor", guest_).has_value());
+  EXPECT_TRUE(charge(*cache, "rich", guest_).has_value());
+  EXPECT_THAT(entries(), SizeIs(1)) << "it is another namespace's";
+  limit(1'000'000'000);
+  EXPECT_TRUE(load_for(*cache, "poor", guest_).has_value());
+}
+
+TEST_F(ChargedCodeTest, ANamespaceLosesCodeThatDoesNotRunForCodeThatItUses) {
+  const auto cache = make_cache({.charges = &charges_});
+  ASSERT_TRUE(load_for(*cache, "poor", guest_).has_value());
+  ASSERT_TRUE(charge(*cache, "poor", guest_).has_value());
+  const std::uint64_t bytes = charged("poor");
+  EXPECT_GT(bytes, 0U);
+  limit(bytes + 4095);  // Not for both.
+  ASSERT_TRUE(load_for(*cache, "poor", other_guest_).has_value());
+
+  Result<std::shared_ptr<const void>> runs = charge(*cache, "poor", other_guest_);
+
+  ASSERT_TRUE(runs.has_value()) << runs.error().message();
+  EXPECT_THAT(entries(), SizeIs(1));
+  EXPECT_TRUE(load_for(*cache, "poor", guest_).error().kind() == ErrorKind::LimitExceeded)
+      << "beside what runs there is no room";
+  runs->reset();
+  EXPECT_TRUE(load_for(*cache, "poor", guest_).has_value());
+}
+
+TEST_F(ChargedCodeTest, ImagesOfWhatRunsAreChargedToo) {
+  const auto cache = make_cache({.charges = &charges_});
+  ASSERT_TRUE(load_for(*cache, "poor", guest_).has_value());
+  limit(1'000'000);
+
+  EXPECT_FALSE(charge(*cache, "poor", guest_, 1'000'001).has_value());
+  auto runs = charge(*cache, "poor", guest_, 500'000);
+
+  ASSERT_TRUE(runs.has_value()) << runs.error().message();
+  EXPECT_GT(charged("poor"), 500'000U);
+  runs->reset();
+  EXPECT_LT(charged("poor"), 500'000U) << "its code stays in the cache";
+  EXPECT_GT(charged("poor"), 0U);
 }
 
 TEST_F(CodeCacheTest, LeftoversOfCrashedProcessesAreRemovedWhenTheyAreOld) {

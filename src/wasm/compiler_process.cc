@@ -106,6 +106,7 @@ Result<Process> start(const Job& job) {
   std::vector<std::string> words = job.arguments;
   words.insert(words.begin(), {job.program.string(), std::to_string(job.memory_bytes)});
   std::vector<char*> arguments;
+  arguments.reserve(words.size());
   for (std::string& word : words)
     arguments.push_back(word.data());
   arguments.push_back(nullptr);
@@ -177,12 +178,13 @@ Result<> outcome_of(int status, std::string message, std::uint64_t memory_bytes,
               fmt::format("hangar-compile ended by signal {}: {}", signal, message));
 }
 
-io::Task<Result<>> run(io::Loop& loop, io::Workers& workers, Job job,
+io::Task<Result<>> run(io::Loop& loop, io::Workers& workers, budget::Consumer whose, Job job,
                        std::chrono::nanoseconds deadline, Orders orders, std::stop_token stop) {
   const std::uint64_t memory_bytes = job.memory_bytes;
   const std::string_view doing = job.doing;
   // Starting a process from a large one takes milliseconds.
-  Result<Process> started = co_await workers.run([job = std::move(job)] { return start(job); });
+  Result<Process> started =
+      co_await workers.run(std::move(whose), [job = std::move(job)] { return start(job); });
   if (!started) co_return std::unexpected(std::move(started).error());
   const pid_t pid = started->pid;
   // The child is ours and not yet reaped, so its pid cannot belong to another process.
@@ -236,9 +238,9 @@ io::Task<Result<>> run(io::Loop& loop, io::Workers& workers, Job job,
 
 }  // namespace
 
-io::Task<Result<>> compile(io::Loop& loop, io::Workers& workers, CompileJob job,
-                           std::stop_token stop) {
-  return run(loop, workers,
+io::Task<Result<>> compile(io::Loop& loop, io::Workers& workers, budget::Consumer whose,
+                           CompileJob job, std::stop_token stop) {
+  return run(loop, workers, std::move(whose),
              {.program = std::move(job.program),
               .input = std::move(job.input),
               .output = std::move(job.output),
@@ -248,11 +250,11 @@ io::Task<Result<>> compile(io::Loop& loop, io::Workers& workers, CompileJob job,
              std::move(stop));
 }
 
-io::Task<Result<>> verify(io::Loop& loop, io::Workers& workers, VerifyJob job,
-                          std::stop_token stop) {
+io::Task<Result<>> verify(io::Loop& loop, io::Workers& workers, budget::Consumer whose,
+                          VerifyJob job, std::stop_token stop) {
   std::vector<std::string> arguments = std::move(job.keys);
   arguments.insert(arguments.begin(), std::string(kVerifyArgument));
-  return run(loop, workers,
+  return run(loop, workers, std::move(whose),
              {.program = std::move(job.program),
               .input = std::move(job.input),
               .memory_bytes = limits::kVerifyMemoryBytes,

@@ -35,7 +35,8 @@ struct CompileJob {
 // or has not ended at the deadline. Cancelled: the process was killed because of `stop`.
 // Unavailable: it was killed because it may not go on, or anything else. The output is complete
 // only after success. Loop thread.
-[[nodiscard]] io::Task<Result<>> compile(io::Loop& loop, io::Workers& workers, CompileJob job,
+[[nodiscard]] io::Task<Result<>> compile(io::Loop& loop, io::Workers& workers,
+                                         budget::Consumer whose, CompileJob job,
                                          std::stop_token stop);
 
 struct VerifyJob {
@@ -47,7 +48,8 @@ struct VerifyJob {
 
 // InvalidInput, with the reason, when none of the keys has signed it. The other errors are those
 // of compile().
-[[nodiscard]] io::Task<Result<>> verify(io::Loop& loop, io::Workers& workers, VerifyJob job,
+[[nodiscard]] io::Task<Result<>> verify(io::Loop& loop, io::Workers& workers,
+                                        budget::Consumer whose, VerifyJob job,
                                         std::stop_token stop);
 
 }  // namespace hangar::wasm

@@ -1,17 +1,12 @@
 #include "wasm/custom_sections.h"
 
-#include "base/invalid.h"
 #include "base/result.h"
-#include "wasm/internal/byte_cursor.h"
-#include "wasm/internal/section_list.h"
-#include "wasm/internal/sections.h"
-#include "wasm/limits.h"
+#include "wasm/internal/module_answer.h"
 #include "wasm/module_preamble.h"
 
-#include <fmt/format.h>
+#include <hangar_wasmparser.h>
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,12 +16,13 @@ namespace hangar::wasm {
 
 namespace {
 
-using internal::ByteCursor;
-
-std::unexpected<Error> damaged(const ByteCursor& cursor) {
-  const bool ends_early = cursor.failure() == ByteCursor::Failure::EndsEarly;
-  return invalid(fmt::format("{} at offset {}", ends_early ? "ends early" : "number too large",
-                             cursor.offset()));
+// LEB128.
+void append_u32(std::string& out, std::size_t value) {
+  while (value >= 0x80) {
+    out += static_cast<char>((value & 0x7fU) | 0x80U);
+    value >>= 7U;
+  }
+  out += static_cast<char>(value);
 }
 
 }  // namespace
@@ -34,36 +30,29 @@ std::unexpected<Error> damaged(const ByteCursor& cursor) {
 Result<std::vector<PlacedSection>> custom_sections_of(std::span<const std::byte> module,
                                                       std::string_view prefix) {
   HANGAR_TRY(check_preamble(module));
+  const internal::ModuleAnswer answer = HANGAR_TRY(internal::checked(hangar_wasm_customs(
+      internal::data_of(module), module.size(), internal::data_of(std::as_bytes(std::span(prefix))),
+      prefix.size(), &internal::kBounds)));
+  // Views into the module's bytes, so they outlive the answer.
   std::vector<PlacedSection> found;
-  ByteCursor cursor(module.subspan(internal::kPreambleBytes), internal::kPreambleBytes);
-  while (!cursor.at_end()) {
-    const std::uint64_t begin = cursor.offset();
-    const std::uint8_t id = cursor.byte();
-    const std::uint32_t size = cursor.u32();
-    const std::uint64_t start = cursor.offset();
-    const auto bytes = cursor.take(size);
-    if (cursor.has_failed()) return damaged(cursor);
-    if (id != internal::section::kCustom) continue;
-    ByteCursor section(bytes, start);
-    const std::string_view name = internal::text_of(section.take(section.u32()));
-    if (section.has_failed()) return damaged(section);
-    if (!name.starts_with(prefix)) continue;
-    if (found.size() >= limits::kModuleItemsMax) {
-      return fail(ErrorKind::LimitExceeded, "too many custom sections");
-    }
-    found.push_back({.name = name,
-                     .contents = internal::text_of(section.take(section.left())),
-                     .begin = begin,
-                     .end = cursor.offset()});
+  found.reserve(answer->custom_count);
+  for (const auto& each : std::span(answer->customs, answer->custom_count)) {
+    found.push_back({.name = internal::text_of(each.name),
+                     .contents = internal::text_of(each.contents),
+                     .begin = each.begin,
+                     .end = each.end});
   }
   return found;
 }
 
 void append_custom_section(std::string& module, std::string_view name, std::string_view contents) {
-  std::string section;
-  internal::append_text(section, name);
-  section += contents;
-  internal::append_section(module, internal::section::kCustom, section);
+  std::string head;
+  append_u32(head, name.size());
+  head += name;
+  module += '\0';  // The id of custom sections.
+  append_u32(module, head.size() + contents.size());
+  module += head;
+  module += contents;
 }
 
 }  // namespace hangar::wasm

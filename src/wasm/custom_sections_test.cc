@@ -53,10 +53,12 @@ TEST(CustomSections, OfDamagedModulesAreRefusedWithThePlace) {
   EXPECT_EQ(refusal("\0asm"), "is not a WebAssembly module: too short");
   EXPECT_EQ(refusal(text(std::string_view("\0", 1))), "ends early at offset 9");
   EXPECT_EQ(refusal(text(std::string_view("\0\5\1a", 4))), "ends early at offset 10");
+  EXPECT_EQ(refusal(text(std::string_view("\0\2\1\377", 4))),
+            "malformed UTF-8 encoding at offset 11");
   // The name would extend beyond its section.
   EXPECT_EQ(refusal(text(std::string_view("\0\2\5ab", 5))), "ends early at offset 11");
   EXPECT_EQ(refusal(text(std::string_view("\0\377\377\377\377\377\1", 7))),
-            "number too large at offset 14");
+            "number too large at offset 13");
 }
 
 TEST(CustomSections, AreFoundAlsoWhereASizeIsWrittenInMoreBytesThanItTakes) {

@@ -1,10 +1,12 @@
 #include "wasm/digest.h"
 
+#include "base/assert.h"
 #include "base/digest.h"
 #include "base/result.h"
 
 #include <charconv>
 #include <cstddef>
+#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +17,13 @@ namespace hangar::wasm {
 Digest Digest::of(std::span<const std::byte> bytes) {
   Digest digest;
   digest.bytes_ = sha256({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  return digest;
+}
+
+Digest Digest::of_bytes(std::string_view bytes) {
+  Digest digest;
+  HANGAR_ASSERT(bytes.size() == digest.bytes_.size(), "a sha256 has 32 bytes");
+  std::memcpy(digest.bytes_.data(), bytes.data(), bytes.size());
   return digest;
 }
 

@@ -21,6 +21,8 @@ class Digest {
     return of(std::as_bytes(std::span(bytes)));
   }
 
+  // The digest whose bytes() these are, 32 of them.
+  [[nodiscard]] static Digest of_bytes(std::string_view bytes);
   // Parses 64 hexadecimal digits; InvalidInput for anything else.
   [[nodiscard]] static Result<Digest> from_hex(std::string_view text);
   [[nodiscard]] std::string to_hex() const;

@@ -26,7 +26,7 @@
 #include "wasm/snapshot/sleepable_native.h"
 #include "wasm/snapshot/sleeping_instance.h"
 #include "wasm/snapshot/snapshot.h"
-#include "wasm/snapshot/snapshot_store.h"
+#include "wasm/snapshot/snapshots.h"
 #include "wasm/snapshot/written_pages.h"
 
 #include <fmt/format.h>
@@ -60,8 +60,9 @@ namespace {
 
 // The state of a guest that is in memory.
 struct Resident {
-  Resident(std::uint64_t memory_bytes_max, std::optional<budget::Reservation> reservation)
-      : account(memory_bytes_max, std::move(reservation)) {}
+  Resident(std::uint64_t memory_bytes_max, std::optional<budget::Reservation> reservation,
+           AskMemory ask_memory)
+      : account(memory_bytes_max, std::move(reservation), std::move(ask_memory)) {}
 
   internal::GuestAccount account;
   internal::StoreHandle store;
@@ -184,6 +185,7 @@ struct Instance::Native {
   std::shared_ptr<const Module> code;
   // For the next instance that is made.
   std::optional<budget::Reservation> provided;
+  AskMemory ask_memory = {};
   // At most one is set; before the first turn neither is.
   std::unique_ptr<Resident> resident;
   std::optional<SleepingInstance::Rest> asleep;
@@ -194,7 +196,7 @@ struct Instance::Native {
   std::atomic<std::uint64_t> disk_bytes = 0;
 
   // Worker.
-  [[nodiscard]] Result<> put_to_sleep(SnapshotStore& store, const budget::Tenant& tenant);
+  [[nodiscard]] Result<> put_to_sleep(Snapshots& store, const budget::Tenant& tenant);
   [[nodiscard]] Result<std::shared_ptr<const Checkpoint>> make_checkpoint() const;
   void measure() {
     resident_bytes =
@@ -218,9 +220,9 @@ struct Instance::Native {
     forget_snapshot();
   }
   // Loop thread.
-  [[nodiscard]] io::Task<Result<>> hold_code() {
+  [[nodiscard]] io::Task<Result<>> hold_code(budget::Consumer whose) {
     if (code != nullptr) co_return Result<>();
-    code = HANGAR_CO_TRY(co_await module->native().acquire_code());
+    code = HANGAR_CO_TRY(co_await module->native().acquire_code(std::move(whose)));
     module->native().on_code_held();
     co_return Result<>();
   }
@@ -305,7 +307,7 @@ Result<std::vector<std::byte>> encode(const SleepableModule& module, const Resid
 //
 // The guest stays in memory until the store has the snapshot, so a failure at any point leaves it
 // resident and unchanged.
-Result<> Instance::Native::put_to_sleep(SnapshotStore& store, const budget::Tenant& tenant) {
+Result<> Instance::Native::put_to_sleep(Snapshots& store, const budget::Tenant& tenant) {
   SleepableModule::Native& shared = module->native();
   const PageRanges written = engine.native().written_pages.find(resident->memory_bytes());
   Draft draft{.image = shared.initial, .pages = difference(*resident, written, *shared.initial)};
@@ -323,7 +325,7 @@ Result<> Instance::Native::put_to_sleep(SnapshotStore& store, const budget::Tena
     shared.settle(resident->memory_bytes(), united(shared.initial->data_pages(), draft.pages));
     if (try_settled()) bytes = HANGAR_TRY(encode(*module, *resident, draft));
   }
-  Result<SnapshotStore::Extent> extent = store.write(bytes, tenant);
+  Result<Snapshots::Extent> extent = store.write(bytes, tenant);
   if (!extent) return fail(ErrorKind::Unavailable, extent.error().message());
   keep_snapshot({.store = &store,
                  .extent = *extent,
@@ -345,8 +347,7 @@ bool Instance::Native::go_back() {
   if (resident_bytes > *kept_bytes_max) return false;
   for (const PageRange& range : written) {
     for (std::uint32_t page = range.first; page < range.end(); ++page) {
-      std::memcpy(memory.data() + std::size_t{page} * kPageBytes, begun.image->page(page),
-                  kPageBytes);
+      std::memcpy(memory.data() + std::size_t{page} * kPageBytes, begun.page(page), kPageBytes);
     }
   }
   return set_globals(*resident, begun.globals).has_value();
@@ -358,6 +359,17 @@ Result<std::shared_ptr<const Checkpoint>> Instance::Native::make_checkpoint() co
   made->module = module;
   made->memory_bytes = memory.size();
   made->globals = values_of_globals(*resident);
+  if (!module->native().makes_images()) {
+    made->image = resident->image;
+    made->ranges = engine.native().written_pages.find(memory);
+    made->pages.reserve(kPageBytes * page_count(made->ranges));
+    for (const PageRange& range : made->ranges) {
+      const auto bytes = memory.subspan(std::size_t{range.first} * kPageBytes,
+                                        std::size_t{range.count} * kPageBytes);
+      made->pages.insert(made->pages.end(), bytes.begin(), bytes.end());
+    }
+    return std::make_shared<const Checkpoint>(std::move(made));
+  }
   // Beyond the image from which it was mapped, memory that was not written is zero.
   made->image = HANGAR_TRY(BaseImage::of_memory(
       module->native().image_directory, memory,
@@ -406,6 +418,7 @@ class InstanceTurn final : public Execution {
         if (native_.beginning != nullptr) {
           const Checkpoint::Native& beginning = native_.beginning->native();
           HANGAR_TRY(make_instance(beginning.image, beginning.memory_bytes));
+          beginning.lay_pages_into(native_.resident->memory_bytes());
           HANGAR_TRY(set_globals(*native_.resident, beginning.globals));
           break;
         }
@@ -475,7 +488,8 @@ class InstanceTurn final : public Execution {
   // module has no start function: no guest code runs here, and instantiation finishes at once.
   Result<> make_instance(std::shared_ptr<const BaseImage> image, std::uint64_t memory_bytes) {
     auto resident = std::make_unique<Resident>(native_.memory_bytes_max,
-                                               std::exchange(native_.provided, std::nullopt));
+                                               std::exchange(native_.provided, std::nullopt),
+                                               native_.ask_memory);
     resident->store = HANGAR_TRY(make_store(resident->account));
     if (!resident->account.begin_with(memory_bytes)) {
       return fail(ErrorKind::LimitExceeded, "the guest has more memory than its limit");
@@ -498,7 +512,8 @@ class InstanceTurn final : public Execution {
 
   Result<> begin_ordinary_instance() {
     native_.resident = std::make_unique<Resident>(native_.memory_bytes_max,
-                                                  std::exchange(native_.provided, std::nullopt));
+                                                  std::exchange(native_.provided, std::nullopt),
+                                                  native_.ask_memory);
     native_.resident->store = HANGAR_TRY(make_store(native_.resident->account));
     native_.resident->context = context();
     prepared_ = HANGAR_TRY(internal::prepare(native_.functions, module()));
@@ -665,7 +680,7 @@ io::Task<TurnReport> Instance::run(Turn& turn, TurnLimits limits, std::stop_toke
     co_return TurnReport{.ended = fail(ErrorKind::Unavailable, "the instance has ended before")};
   }
   native.is_busy = true;
-  if (Result<> held = co_await native.hold_code(); !held) {
+  if (Result<> held = co_await native.hold_code(limits.consumer); !held) {
     if (!native.kept_bytes_max) native.lose();
     native.is_busy = false;
     co_return TurnReport{.ended = std::move(held)};
@@ -714,7 +729,11 @@ void Instance::provide(std::optional<budget::Reservation> memory) {
   native_->provided = std::move(memory);
 }
 
-io::Task<Result<>> Instance::sleep(SnapshotStore& store, budget::Tenant tenant) {
+void Instance::ask_for_memory(AskMemory ask) {
+  native_->ask_memory = std::move(ask);
+}
+
+io::Task<Result<>> Instance::sleep(Snapshots& store, budget::Tenant tenant) {
   Native& native = *native_;
   HANGAR_ASSERT(!native.is_busy, "an instance sleeps between turns");
   if (const auto& obstacle = native.module->obstacle()) {
@@ -726,6 +745,7 @@ io::Task<Result<>> Instance::sleep(SnapshotStore& store, budget::Tenant tenant) 
   }
   native.is_busy = true;
   Result<> result = co_await native.engine.workers().run(
+      {.tenant = tenant, .name = "sleep"},
       [&native, &store, &tenant] { return native.put_to_sleep(store, tenant); });
   native.is_busy = false;
   native.forget_code();
@@ -740,15 +760,15 @@ std::optional<SleepingInstance> Instance::take_asleep() {
   return SleepingInstance(native.module, native.memory_bytes_max, *native.take_snapshot());
 }
 
-io::Task<Result<std::shared_ptr<const Checkpoint>>> Instance::checkpoint() {
+io::Task<Result<std::shared_ptr<const Checkpoint>>> Instance::checkpoint(budget::Consumer whose) {
   Native& native = *native_;
   HANGAR_ASSERT(!native.is_busy && native.resident != nullptr, "it rests, in memory");
   if (const auto& obstacle = native.module->obstacle()) {
     co_return fail(ErrorKind::InvalidInput, "the module cannot sleep: it " + *obstacle);
   }
   native.is_busy = true;
-  Result<std::shared_ptr<const Checkpoint>> made =
-      co_await native.engine.workers().run([&native] { return native.make_checkpoint(); });
+  Result<std::shared_ptr<const Checkpoint>> made = co_await native.engine.workers().run(
+      std::move(whose), [&native] { return native.make_checkpoint(); });
   native.is_busy = false;
   co_return made;
 }

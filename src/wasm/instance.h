@@ -17,7 +17,7 @@
 #include "wasm/snapshot/checkpoint.h"
 #include "wasm/snapshot/sleepable_module.h"
 #include "wasm/snapshot/sleeping_instance.h"
-#include "wasm/snapshot/snapshot_store.h"
+#include "wasm/snapshot/snapshots.h"
 
 #include <cstdint>
 #include <memory>
@@ -106,11 +106,13 @@ class Instance {
   // The reservation for that (Engine::reserve), to be passed before the turn. Without it the turn
   // waits for one.
   void provide(std::optional<budget::Reservation> memory);
+  // As in RunLimits: asked from now on instead of the engine's accounts.
+  void ask_for_memory(AskMemory ask);
 
   // Suspends it to disk. Unavailable when the store has no room for it or its tenant, or
   // the disk fails: it then stays resident, unchanged. InvalidInput: the module cannot
   // sleep (SleepableModule::obstacle).
-  [[nodiscard]] io::Task<Result<>> sleep(SnapshotStore& store,
+  [[nodiscard]] io::Task<Result<>> sleep(Snapshots& store,
                                          budget::Tenant tenant = budget::unnamed_consumer().tenant);
   // Takes out the state of a suspended instance; after that this object can only be destroyed.
   // std::nullopt when it is not asleep.
@@ -119,7 +121,8 @@ class Instance {
   // A copy of its present state, from which others can start; this instance continues. After a
   // turn, while it is awake. Unavailable when the disk has no room. InvalidInput: the module
   // cannot sleep.
-  [[nodiscard]] io::Task<Result<std::shared_ptr<const Checkpoint>>> checkpoint();
+  [[nodiscard]] io::Task<Result<std::shared_ptr<const Checkpoint>>> checkpoint(
+      budget::Consumer whose);
 
   [[nodiscard]] bool is_asleep() const;
   // resident_bytes(): its private memory as far as it is known; exact after a turn that was

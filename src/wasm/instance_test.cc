@@ -561,6 +561,7 @@ TEST_F(InstanceTest, TurnsOfManyInstancesShareTheWorkers) {
     for (const auto& each : calls)
       EXPECT_EQ(each->results(), calls.front()->results());
     std::vector<io::Task<Result<>>> sleeps;
+    sleeps.reserve(instances.size());
     for (const auto& instance : instances)
       sleeps.push_back(instance->sleep(*store));
     for (const Result<>& slept : rig_.await(io::all(rig_.loop(), std::move(sleeps))))

@@ -9,6 +9,13 @@
 
 namespace hangar::limits {
 
+// Uncompressed module. The largest published flight (Helm-embedding PostgreSQL) has 81.8 MB.
+inline constexpr std::uint64_t kModuleBytesMax = 256 * kMiB;
+
+// A flight's stdout: what one module may ask us to apply. The largest published flight (the ArgoCD
+// chart) prints 635 kB.
+inline constexpr std::uint64_t kFlightOutputBytesMax = 16 * kMiB;
+
 // A flight's stderr ends up in an error message; the rest is dropped with a note.
 inline constexpr std::uint64_t kFlightErrorBytesMax = 64 * kKiB;
 
@@ -77,6 +84,10 @@ inline constexpr std::uint64_t kCompiledBytesMax = 2048 * kMiB;
 
 // The cache of native code on disk: 100 flights of 16 MB.
 inline constexpr std::uint64_t kCodeCacheBytesMax = 4096 * kMiB;
+
+// Modules whose code was larger than a namespace may have on disk, so that it is not compiled again
+// at each further try; an entry has some 80 bytes.
+inline constexpr std::size_t kRefusedCodeMax = 1024;
 
 // Guests that have started and not ended. As many as there are workers run; the others wait for an
 // answer of the host, each with its memory (10 MB for a Go flight).

@@ -1,10 +1,10 @@
 // What a WebAssembly module declares, read before anything is compiled.
 //
-// Modules come from strangers. This walk over the sections is the first code that reads their
-// bytes, in the host and in hangar-compile alike. It refuses bytes that are not a core module, are
-// truncated or contradict themselves, and names what a user can fix ("is a component, not a core
-// module"). It is not a validator; the compiler is. Every read is checked; its work and memory are
-// bounded by the module's size.
+// Modules come from strangers. This is the first that reads their bytes, in the host and in
+// hangar-compile alike: wasmparser does (third_party/wasmparser), in Rust without unsafe code.
+// Bytes are refused that are not a core module, are truncated or contradict themselves, with what a
+// user can fix ("is a component, not a core module"). It is not a validator; the compiler is. Its
+// work and memory are bounded by the module's size.
 #pragma once
 
 #include "base/result.h"

@@ -83,7 +83,7 @@ TEST(ModuleHeader, RefusesWhatIsNoModuleAndSaysWhy) {
       {"imports before types", module_of("\2\1\0\1\1\0"sv), "twice or out of order"},
       {"code before data count", module_of("\x0a\1\0\x0c\1\0"sv), "twice or out of order"},
       {"struct type", module_of("\1\3\1\x5f\0"sv), "garbage collected"},
-      {"reference type", module_of("\1\5\1\x60\1\x64\0"sv), "garbage collected"},
+      {"reference type", module_of("\1\6\1\x60\1\x64\0\0"sv), "garbage collected"},
       {"count past the end", module_of("\1\2\x7f\x60"sv), "ends early"},
       {"function of no type", module_of("\3\2\1\0"sv), "there are 0 types"},
       {"import of no kind", module_of("\2\4\1\0\0\x09"sv), "unknown kind 9"},
@@ -93,6 +93,8 @@ TEST(ModuleHeader, RefusesWhatIsNoModuleAndSaysWhy) {
       {"memory of 5 GiB", module_of("\5\5\1\0\x80\x80\5"sv), "more than 4 GiB"},
       {"custom section without name", module_of("\0\0"sv), "ends early"},
       {"name past its section", module_of("\0\2\x7f\0"sv), "ends early"},
+      {"name in another encoding", module_of("\2\5\1\1\xff\1m"sv), "malformed UTF-8"},
+      {"small pages", module_of("\5\4\1\x08\1\0"sv), "pages of another size"},
   };
   for (const Case& each : cases) {
     SCOPED_TRACE(each.name);

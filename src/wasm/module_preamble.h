@@ -12,4 +12,7 @@ namespace hangar::wasm {
 // Any thread.
 [[nodiscard]] Result<> check_preamble(std::span<const std::byte> module);
 
+// LimitExceeded for a module that is larger than any may be; else as above.
+[[nodiscard]] Result<> check_size_and_preamble(std::span<const std::byte> module);
+
 }  // namespace hangar::wasm

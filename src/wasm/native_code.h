@@ -16,7 +16,8 @@ namespace hangar::wasm {
 
 // Loads a descriptor from open_native_code() of another process of this host; its bytes are trusted
 // completely. Takes ownership of the descriptor. Unavailable when it cannot be mapped. Any thread.
-[[nodiscard]] Result<std::shared_ptr<const Module>> load_native_code(const Engine& engine,
-                                                                     int descriptor);
+[[nodiscard]] Result<std::shared_ptr<const Module>> load_native_code(
+    const Engine& engine, int descriptor,
+    Module::Allocation allocation = Module::Allocation::Pooled);
 
 }  // namespace hangar::wasm

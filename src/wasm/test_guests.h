@@ -1,7 +1,6 @@
 // For tests that run guests: everything from a loop to a cache of native code, and tests/guests.
 #pragma once
 
-#include "base/limits.h"
 #include "base/result.h"
 #include "io/file.h"
 #include "io/loop.h"
@@ -13,6 +12,7 @@
 #include "wasm/engine.h"
 #include "wasm/guest_memory.h"
 #include "wasm/instance.h"
+#include "wasm/limits.h"
 #include "wasm/module.h"
 
 #include <gtest/gtest.h>

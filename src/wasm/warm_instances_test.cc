@@ -56,7 +56,7 @@ class WarmInstancesTest : public ::testing::Test {
     Instance instance(rig_.engine(), *module, functions_, state_, kMemoryMax);
     Calls turn(std::move(calls));
     EXPECT_TRUE(rig_.await(instance.run(turn, {}, {})).ended.has_value());
-    auto checkpoint = rig_.await(instance.checkpoint());
+    auto checkpoint = rig_.await(instance.checkpoint(budget::unnamed_consumer()));
     EXPECT_TRUE(checkpoint.has_value()) << checkpoint.error().message();
     return checkpoint ? *std::move(checkpoint) : nullptr;
   }
@@ -233,7 +233,7 @@ TEST_F(WarmInstancesTest, AModuleThatWritesToItsTablesHasNoCheckpoint) {
   Instance instance(rig_.engine(), *module, functions_, state_, kMemoryMax);
   Calls swap({{.function = "swap"}});
   ASSERT_TRUE(rig_.await(instance.run(swap, {}, {})).ended.has_value());
-  const auto checkpoint = rig_.await(instance.checkpoint());
+  const auto checkpoint = rig_.await(instance.checkpoint(budget::unnamed_consumer()));
   ASSERT_FALSE(checkpoint.has_value());
   EXPECT_EQ(checkpoint.error().kind(), ErrorKind::InvalidInput);
 }

@@ -305,6 +305,7 @@ std::optional<ActionKind> kind_of(std::string_view type) {
 
 std::vector<std::string_view> action_types() {
   std::vector<std::string_view> types;
+  types.reserve(kCatalogue.size());
   for (const Entry& entry : kCatalogue)
     types.push_back(entry.type);
   return types;

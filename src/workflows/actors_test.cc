@@ -2,11 +2,11 @@
 // over hosts that come and go.
 #include "abi/statemachine/machine.h"
 #include "abi/statemachine/runtime.h"
-#include "base/limits.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "io/file.h"
 #include "json/value.h"
+#include "wasm/limits.h"
 #include "wasm/test_guests.h"
 #include "workflows/decision.h"
 #include "workflows/ledger.h"

@@ -105,6 +105,7 @@ std::optional<WallTime> Decision::next_due(WallTime now) const {
 // The machine --------------------------------------------------------------------------------
 
 Result<> Decision::on_started(const Step& step, Revision revision, std::string run, WallTime now) {
+  HANGAR_ASSERT(!ledger_.has_begun(), "a workflow begins once");
   HANGAR_TRY(check_step(step, ledger_));
   HANGAR_TRY(check_resources(step));
   ledger_.sha256 = std::move(revision.sha256);
@@ -446,6 +447,7 @@ void Decision::refuse_signal(std::string id) {
 }
 
 void Decision::on_change(std::size_t resource, std::string seen, json::Value event) {
+  HANGAR_ASSERT(resource < ledger_.resources.size(), "it is one of the ledger's resources");
   if (ledger_.is_finished() || !has_room_for(event)) return;
   // The end of the deletion action tells the machine.
   if (seen == kSeenDeleted && is_being_deleted(ledger_.resources[resource])) return;

@@ -15,6 +15,7 @@
 
 #include "abi/statemachine/delays.h"
 #include "abi/statemachine/machine.h"
+#include "base/assert.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "workflows/actions.h"
@@ -64,7 +65,10 @@ class Decision {
   [[nodiscard]] const Ledger& ledger() const { return ledger_; }
   [[nodiscard]] Owner owner() const;
   // The event to decide about, while the next step is Ask.
-  [[nodiscard]] const QueuedEvent& event() const { return ledger_.inbox.front(); }
+  [[nodiscard]] const QueuedEvent& event() const {
+    HANGAR_ASSERT(!ledger_.inbox.empty(), "a machine is asked about an event");
+    return ledger_.inbox.front();
+  }
 
   struct Revision {
     std::string sha256;

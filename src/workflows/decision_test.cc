@@ -841,6 +841,8 @@ TEST(Ledger, SaysWhatIsWrongWithAStatus) {
        Case{R"({"state":"{}","outbox":[{"id":3,"type":"A","requestedAt":"2026-04-08T12:00:00Z"}]})",
             "status.outbox[0].id"},
        Case{R"({"state":"{}","inbox":[{"event":{}}]})", "status.inbox[0].event"},
+       Case{R"({"state":"{}","inbox":[{"origin":"Later","event":{"type":"A"}}]})",
+            "status.inbox[0].origin"},
        Case{R"({"state":"{}","timers":[{"id":"t","due":"soon","event":{"type":"A"}}]})",
             "status.timers[0].due"},
        Case{R"({"state":"{}","history":[{"origin":"Nobody"}]})", "status.history[0]"},
@@ -857,6 +859,18 @@ TEST(Ledger, SaysWhatIsWrongWithAStatus) {
     EXPECT_EQ(ledger.error().kind(), ErrorKind::InvalidInput);
     EXPECT_THAT(ledger.error().message(), HasSubstr(one.message));
   }
+}
+
+TEST(Ledger, LeavesMembersOfTheStatusThatItDoesNotKnow) {
+  json::Value status = json::Object();
+  put_ledger(status, begun(step_to("a")).ledger());
+  status.as_object()["later"] = json::Object{{"a", 1}};
+
+  const Result<Ledger> ledger = parse_ledger(&status);
+  ASSERT_TRUE(ledger) << ledger.error().message();
+  put_ledger(status, *ledger);
+
+  EXPECT_EQ(json::int_at(status, {"later", "a"}), 1);
 }
 
 TEST(Ledger, NoticesAStateThatSomebodyElseWrote) {

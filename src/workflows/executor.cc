@@ -4,6 +4,7 @@
 #include "reconcile/readiness.h"
 #include "workflows/crash_points.h"
 #include "workflows/limits.h"
+#include "workflows/live_object.h"
 #include "workflows/workflow.h"
 
 #include <fmt/format.h>
@@ -25,25 +26,8 @@ Failure final_failure(std::string reason, std::string message) {
   return {.reason = std::move(reason), .message = std::move(message), .is_final = true};
 }
 
-bool is_owned(const json::Value& object, const Owner& owner) {
-  return kube::label_of(object, kUidLabel) == owner.uid;
-}
-
 bool is_being_deleted(const json::Value& object) {
   return !json::string_at(object, {"metadata", "deletionTimestamp"}).empty();
-}
-
-// A Job that an earlier action created: applying it again does not run it again.
-bool is_earlier_job(const Assignment& task, const json::Value& live) {
-  return task.plan.kind == ActionKind::RunJob && is_owned(live, task.owner) &&
-         !has_been_done(live, task.owner, task.action.id);
-}
-
-// An object that belongs to an action that has not ended.
-bool is_needed(const Assignment& task, const json::Value& live) {
-  const std::string_view mark = kube::annotation_of(live, action_annotation(task.owner));
-  return std::ranges::any_of(
-      task.others, [&](std::int64_t other) { return mark == action_mark(task.owner, other); });
 }
 
 void add_owner_reference(json::Value& manifest, const Owner& owner) {
@@ -103,32 +87,6 @@ Executor::Waits waits_for_kind(const Error& not_served) {
           .look_again = kLookAgain,
           .problem = fmt::format("{}: it is looked for every {}", not_served.message(),
                                  to_go_duration(kLookAgain))};
-}
-
-// The unmet part of the wish; empty when all is met.
-std::string unmet(const Wish& wish, const json::Value& live) {
-  if (!wish.condition.empty()) {
-    if (wish.condition_status == "True") {
-      if (!reconcile::meets_condition(live, wish.condition)) {
-        return fmt::format("the condition {} is not True", wish.condition);
-      }
-    } else {
-      const json::Value* const status = json::find(live, {"status"});
-      const json::Value* const condition =
-          status == nullptr ? nullptr : reconcile::find_condition(*status, wish.condition);
-      if (condition == nullptr ||
-          json::string_at(*condition, {"status"}) != wish.condition_status) {
-        return fmt::format("the condition {} is not {}", wish.condition, wish.condition_status);
-      }
-    }
-  }
-  if (!wish.path) return "";
-  const std::vector<const json::Value*> found = wish.path->find(live);
-  if (found.empty()) return "jsonPath matches nothing";
-  const bool is_met = !wish.value || std::ranges::any_of(found, [&](const json::Value* value) {
-    return text_of(*value) == *wish.value;
-  });
-  return is_met ? "" : fmt::format("jsonPath matches {}", text_of(*found.front()));
 }
 
 // Whether the workflow's ledger has the object as one that it made.
@@ -223,15 +181,17 @@ io::Task<Result<Executor::Clearing>> Executor::clear(const Assignment* task, Pla
   const Asking asking = acting_for(*task);
   const auto is_in_the_way = [task](const std::optional<json::Value>& live) {
     return live && !has_been_done(*live, task->owner, task->action.id) &&
-           (is_being_deleted(*live) || is_earlier_job(*task, *live));
+           (is_being_deleted(*live) ||
+            is_earlier_job(*live, task->plan.kind, task->owner, task->action.id));
   };
   std::optional<json::Value> live = HANGAR_CO_TRY(co_await look(asking, place, stop));
   if (!is_in_the_way(live)) co_return Clearing{.live = std::move(live)};
 
   const std::optional<Error> unwatched = HANGAR_CO_TRY(co_await watch(task, place, stop));
   live = HANGAR_CO_TRY(co_await look(asking, place, stop));
-  if (live && !is_being_deleted(*live) && is_earlier_job(*task, *live)) {
-    if (is_needed(*task, *live)) {
+  if (live && !is_being_deleted(*live) &&
+      is_earlier_job(*live, task->plan.kind, task->owner, task->action.id)) {
+    if (belongs_to_any(*live, task->owner, task->others)) {
       co_return Clearing{
           .waits = waits(place, "an earlier action of that name has not ended", unwatched)};
     }

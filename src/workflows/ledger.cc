@@ -410,6 +410,19 @@ void put_ledger(json::Value& status, const Ledger& ledger) {
   }
 }
 
+bool is_kept_in(const json::Value& manifest, const Ledger& ledger) {
+  if (json::string_at(manifest, {"status", "run"}) != ledger.run) return false;
+  // A schema from before actors: the result of an action would go to another actor.
+  const json::Array* const outbox = json::array_at(manifest, {"status", "outbox"});
+  return std::ranges::all_of(ledger.outbox, [outbox](const PendingAction& action) {
+    const auto is_kept = [&action](const json::Value& kept) {
+      return json::int_at(kept, {"id"}) == action.id &&
+             json::string_at(kept, {"actor"}) == action.actor;
+    };
+    return action.actor.empty() || (outbox != nullptr && std::ranges::any_of(*outbox, is_kept));
+  });
+}
+
 std::string readable_value(std::string_view value_json) {
   const Result<json::Value> value = json::parse(value_json);
   return value && value->is_string() ? std::string(value->get_string()) : std::string(value_json);

@@ -141,6 +141,10 @@ struct Ledger {
 // Writes the ledger into `status`, whose other members (conditions) stay.
 void put_ledger(json::Value& status, const Ledger& ledger);
 
+// Whether `manifest`, the API server's answer to a write of the ledger, has everything that must
+// not get lost: it drops the fields that its schema does not have.
+[[nodiscard]] bool is_kept_in(const json::Value& manifest, const Ledger& ledger);
+
 // A state value (compact JSON) in readable form: idle for "idle".
 [[nodiscard]] std::string readable_value(std::string_view value_json);
 // The inverse; empty for an empty one.

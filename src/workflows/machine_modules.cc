@@ -2,9 +2,12 @@
 
 #include "abi/statemachine/machine.h"
 #include "abi/statemachine/runtime.h"
+#include "archive/copy_format.h"
+#include "archive/limits.h"
 #include "archive/module_archive.h"
 #include "base/result.h"
 #include "budget/beneficiaries.h"
+#include "budget/consumer.h"
 #include "io/task.h"
 #include "modules/requester.h"
 #include "modules/supply.h"
@@ -34,7 +37,9 @@ std::span<const std::byte> bytes_of(const std::string& text) {
 archive::CopyFormat machine_copies() {
   return {.label = "workflows.example.com/machine",
           .name_prefix = "machine-",
-          .field_manager = "hangar-workflows"};
+          .field_manager = "hangar-workflows",
+          .parts_max = limits::kCopyPartsMax,
+          .objects_max = limits::kCopyObjectsMax};
 }
 
 MachineModules::MachineModules(Parts parts)
@@ -91,6 +96,12 @@ io::Task<Result<modules::Product>> MachineModules::make(std::string sha256,
   by_sha256_[sha256] = machine;
   keep(sha256, machine);
   co_return modules::Product(std::move(machine));
+}
+
+io::Task<Result<std::shared_ptr<const void>>> MachineModules::charge(modules::Product product,
+                                                                     budget::Consumer consumer) {
+  co_return co_await parts_.runtime.charge(std::static_pointer_cast<const Machine>(product),
+                                           std::move(consumer));
 }
 
 std::optional<std::string> MachineModules::missing_plugin(const std::string& bytes) const {

@@ -80,6 +80,8 @@ class MachineModules final : public modules::Maker {
                                                         std::shared_ptr<const std::string> bytes,
                                                         budget::Beneficiaries beneficiaries,
                                                         std::stop_token stop) override;
+  [[nodiscard]] io::Task<Result<std::shared_ptr<const void>>> charge(
+      modules::Product product, budget::Consumer consumer) override;
   [[nodiscard]] std::string_view doing() const override { return "loading"; }
   [[nodiscard]] std::optional<std::string> missing_plugin(const std::string& bytes) const override;
   [[nodiscard]] Result<std::string> join(const std::string& bytes,

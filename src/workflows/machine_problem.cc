@@ -1,5 +1,6 @@
 #include "workflows/machine_problem.h"
 
+#include "budget/cache_charges.h"
 #include "kube/client.h"
 
 #include <fmt/format.h>
@@ -52,6 +53,10 @@ Problem pinned_problem(const Workflow& workflow, const Ledger& ledger, const Err
 }  // namespace
 
 Problem module_problem(const Workflow& workflow, const Ledger& ledger, const Error& error) {
+  if (budget::is_too_little_disk(error)) {
+    return {.reason = error.reason(),
+            .message = fmt::format("{}. It is tried again from time to time", error.message())};
+  }
   const bool is_source_closed =
       error.kind() == ErrorKind::Unavailable || error.kind() == ErrorKind::Denied;
   if (!ledger.sha256.empty()) return pinned_problem(workflow, ledger, error, is_source_closed);
@@ -79,6 +84,11 @@ Problem module_problem(const Workflow& workflow, const Ledger& ledger, const Err
 
 Problem machine_problem(const Workflow& workflow, const Ledger& ledger, const Error& error,
                         std::string_view doing) {
+  if (error.kind() == ErrorKind::Unavailable) {
+    return {.reason = "MachineUnavailable",
+            .message = fmt::format("{}: it gave no answer: {}. It is asked again", doing,
+                                   error.message())};
+  }
   std::string_view reason = "MachineFailed";
   std::string_view what = "it failed";
   if (error.kind() == ErrorKind::LimitExceeded) {
@@ -95,6 +105,12 @@ Problem machine_problem(const Workflow& workflow, const Ledger& ledger, const Er
 
 bool may_be_mended_unseen(const Workflow& workflow, const Ledger& ledger) {
   return !ledger.has_begun() && !workflow.is_in_config_maps;
+}
+
+Error machine_retry(const Workflow& workflow, const Ledger& ledger, const Error& error) {
+  const bool is_tried_again =
+      error.kind() == ErrorKind::Unavailable || may_be_mended_unseen(workflow, ledger);
+  return {is_tried_again ? ErrorKind::Unavailable : ErrorKind::InvalidInput, error.message()};
 }
 
 }  // namespace hangar::workflows

@@ -24,4 +24,8 @@ namespace hangar::workflows {
 // then. A workflow that has begun keeps its machine, and ConfigMaps are watched.
 [[nodiscard]] bool may_be_mended_unseen(const Workflow& workflow, const Ledger& ledger);
 
+// The reason to retry the question, or not to (InvalidInput).
+[[nodiscard]] Error machine_retry(const Workflow& workflow, const Ledger& ledger,
+                                  const Error& error);
+
 }  // namespace hangar::workflows

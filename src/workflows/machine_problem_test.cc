@@ -1,6 +1,8 @@
 #include "workflows/machine_problem.h"
 
 #include "base/result.h"
+#include "budget/accounts.h"
+#include "budget/cache_charges.h"
 #include "workflows/ledger.h"
 #include "workflows/verdict.h"
 #include "workflows/workflow.h"
@@ -54,6 +56,17 @@ TEST(ModuleProblem, WaitsForTheConfigMapsThatNobodyMadeYet) {
               HasSubstr("make the ConfigMap machine and the ConfigMap javy in namespace team"));
 }
 
+TEST(ModuleProblem, NamesThePolicyThatLeavesNoDiskForIt) {
+  const Error refused = budget::too_little_disk(
+      {.level = budget::Shortage::Level::Tenant, .limited_by = "TenantPolicy small"});
+  for (const Ledger& ledger : {Ledger(), begun()}) {
+    const Problem problem = module_problem(in_config_map(), ledger, refused);
+
+    EXPECT_EQ(problem.reason, "RefusedByPolicy");
+    EXPECT_THAT(problem.message, AllOf(HasSubstr("TenantPolicy small"), HasSubstr("tried again")));
+  }
+}
+
 TEST(ModuleProblem, TellsWhatIsMissingInAConfigMapFromOneThatIsMissing) {
   const Problem problem = module_problem(in_config_map(), Ledger(),
                                          Error(ErrorKind::NotFound, "it has no key machine.js"));
@@ -99,8 +112,7 @@ TEST(MachineProblem, HasAReasonForEachWayToFail) {
   for (const Case& one :
        {Case{ErrorKind::GuestFault, "MachineFailed", "it failed: no luck"},
         Case{ErrorKind::LimitExceeded, "LimitExceeded", "a loop that does not end"},
-        Case{ErrorKind::InvalidInput, "AnswerInvalid", "its answer is not valid: no luck"},
-        Case{ErrorKind::Unavailable, "MachineFailed", "it failed: no luck"}}) {
+        Case{ErrorKind::InvalidInput, "AnswerInvalid", "its answer is not valid: no luck"}}) {
     SCOPED_TRACE(one.reason);
 
     const Problem problem =
@@ -110,6 +122,15 @@ TEST(MachineProblem, HasAReasonForEachWayToFail) {
     EXPECT_THAT(problem.message, AllOf(testing::StartsWith("asked about GO: "),
                                        HasSubstr(one.words), HasSubstr(kMigrate)));
   }
+}
+
+TEST(MachineProblem, BlamesNoMachineThatCouldNotBeAsked) {
+  const Problem problem = machine_problem(
+      in_config_map(), begun(), Error(ErrorKind::Unavailable, "no luck"), "asked about GO");
+
+  EXPECT_EQ(problem.reason, "MachineUnavailable");
+  EXPECT_THAT(problem.message, AllOf(HasSubstr("asked about GO: it gave no answer: no luck"),
+                                     HasSubstr("asked again"), Not(HasSubstr(kMigrate))));
 }
 
 TEST(MachineProblem, SaysHowAWorkflowThatHasNotBegunBegins) {
@@ -125,6 +146,18 @@ TEST(MachineProblem, IsTriedAgainOnlyWhereNobodyWouldTell) {
   EXPECT_TRUE(may_be_mended_unseen(from_a_url(), Ledger()));
   EXPECT_FALSE(may_be_mended_unseen(in_config_map(), Ledger())) << "it is watched";
   EXPECT_FALSE(may_be_mended_unseen(from_a_url(), begun())) << "it keeps its machine";
+}
+
+TEST(MachineRetry, IsOfAMachineThatCouldNotBeAskedOrMayBeMendedUnseen) {
+  const Error lost(ErrorKind::Unavailable, "no answer");
+  const Error wrong(ErrorKind::GuestFault, "it trapped");
+
+  EXPECT_EQ(machine_retry(in_config_map(), begun(), lost).kind(), ErrorKind::Unavailable);
+  EXPECT_EQ(machine_retry(from_a_url(), Ledger(), wrong).kind(), ErrorKind::Unavailable);
+  // A workflow that has begun keeps its machine, and a ConfigMap is watched.
+  EXPECT_EQ(machine_retry(from_a_url(), begun(), wrong).kind(), ErrorKind::InvalidInput);
+  EXPECT_EQ(machine_retry(in_config_map(), Ledger(), wrong).kind(), ErrorKind::InvalidInput);
+  EXPECT_EQ(machine_retry(in_config_map(), Ledger(), wrong).message(), "it trapped");
 }
 
 }  // namespace

@@ -1,12 +1,17 @@
 #include "workflows/reconciliation.h"
 
+#include "base/assert.h"
 #include "base/seconds.h"
 #include "base/time.h"
 #include "io/loop.h"
 #include "reconcile/predicates.h"
 #include "workflows/actions.h"
+#include "workflows/announcement.h"
 #include "workflows/crash_points.h"
 #include "workflows/ledger.h"
+#include "workflows/pause.h"
+#include "workflows/reading.h"
+#include "workflows/sighting.h"
 #include "workflows/signals.h"
 
 #include <fmt/format.h>
@@ -27,25 +32,11 @@ namespace {
 // Signals of one reconcile: the others come in the next one, once these are off the object.
 constexpr std::size_t kSignalsPerReconcile = 64;
 
-Rules rules_of(const Workflow& workflow) {
-  return {.key = workflow.key,
-          .uid = workflow.uid,
-          .history_max = workflow.history_max,
-          .timeout = workflow.timeout,
-          .state_timeouts = workflow.state_timeouts};
-}
-
 }  // namespace
 
-std::string advice_for_status(const kube::ObjectKey& key) {
-  return fmt::format(
-      "put back what was there, or begin anew: kubectl patch statefulworkflow {} -n {} "
-      "--subresource=status --type=json -p '[{{\"op\":\"remove\",\"path\":\"/status\"}}]'",
-      key.name, key.namespace_);
-}
-
 Reconciliation::Reconciliation(Parts parts, json::Value manifest, std::stop_token stop)
-    : Reconciliation(std::move(parts), read(manifest), std::move(manifest), std::move(stop)) {}
+    : Reconciliation(std::move(parts), read_workflow(manifest), std::move(manifest),
+                     std::move(stop)) {}
 
 Reconciliation::Reconciliation(Parts parts, Reading reading, json::Value&& manifest,
                                std::stop_token stop)
@@ -60,23 +51,6 @@ Reconciliation::Reconciliation(Parts parts, Reading reading, json::Value&& manif
                  kube::service_account(key_.namespace_, workflow_.service_account).user),
       signals_version_(reconcile::version_of(manifest_)),
       problem_(std::move(reading.problem)) {}
-
-Reconciliation::Reading Reconciliation::read(const json::Value& manifest) {
-  Reading reading;
-  if (Result<Workflow> workflow = parse_workflow(manifest)) {
-    reading.workflow = *std::move(workflow);
-  } else {
-    reading.problem = {.reason = "SpecInvalid", .message = workflow.error().message()};
-  }
-  if (Result<Ledger> ledger = parse_ledger(json::find(manifest, {"status"}))) {
-    reading.ledger = *std::move(ledger);
-  } else if (!reading.problem) {
-    reading.problem = {.reason = std::string(kStatusInvalid),
-                       .message = fmt::format("{}: {}", ledger.error().message(),
-                                              advice_for_status(kube::key_of(manifest)))};
-  }
-  return reading;
-}
 
 io::Task<Result<reconcile::Outcome>> Reconciliation::run() {
   if (problem_) {
@@ -139,16 +113,10 @@ io::Task<Result<reconcile::Outcome>> Reconciliation::go_on() {
         HANGAR_CO_TRY(co_await write());
         HANGAR_CO_TRY(co_await remove_signals());
       }
-      std::optional<WallTime> until = std::get<Decision::Wait>(next).until;
-      if (look_again_) until = until ? std::min(*until, *look_again_) : *look_again_;
-      // Deadlines are kept although the machine cannot decide.
-      const bool is_terminal = retry_ && retry_->kind() == ErrorKind::InvalidInput;
-      if (retry_ && !(is_terminal && until)) co_return std::unexpected(*retry_);
-      if (!until) co_return Outcome{};
-      // A millisecond too late rather than a moment too early; never at once, because that would
-      // mean the back-off.
-      const Duration delay = std::max<Duration>(*until - now, Duration::zero());
-      co_return Outcome{.requeue_after = delay + std::chrono::milliseconds(1)};
+      co_return outcome_of({.until = std::get<Decision::Wait>(next).until,
+                            .look_again = look_again_,
+                            .retry = retry_},
+                           now);
     }
   }
 }
@@ -168,6 +136,7 @@ io::Task<Result<>> Reconciliation::say_only() {
 io::Task<Result<>> Reconciliation::carry_out(Decision::Execute next) {
   const Ledger& ledger = decision_.ledger();
   const auto found = std::ranges::find(ledger.outbox, next.id, &PendingAction::id);
+  HANGAR_ASSERT(found != ledger.outbox.end(), "what is carried out is in the outbox");
   const PendingAction action = *found;
   if (!kind_of(action.type)) {
     decision_.on_unknown(action.id);
@@ -310,7 +279,7 @@ io::Task<Result<>> Reconciliation::take_changes() {
   const std::vector<OwnedResource> resources = decision_.ledger().resources;
   for (std::size_t i = 0; i < resources.size(); ++i) {
     const OwnedResource& resource = resources[i];
-    if (resource.seen.empty() || resource.seen == kSeenDeleted) continue;
+    if (!is_followed(resource)) continue;
     const Result<Executor::Place> place = co_await parts_.executor.find(
         kube::make_gvk(resource.api_version, resource.kind),
         {.namespace_ = resource.namespace_, .name = resource.name}, stop_);
@@ -318,17 +287,10 @@ io::Task<Result<>> Reconciliation::take_changes() {
     const kube::Cache::Subscription& made = parts_.watches.children(place->resource);
     if (!made.is_synced()) continue;  // It enqueues the workflow once it is.
     const kube::ObjectPtr live = made.get(place->key);
-    json::Value event = json::Object{{"type", "K8S_RESOURCE_CHANGED"},
-                                     {"resourceName", resource.name},
-                                     {"apiVersion", resource.api_version},
-                                     {"kind", resource.kind}};
-    if (live) {
-      if (!reconcile::is_older(resource.seen, live->resource_version())) continue;
-      decision_.on_change(i, std::string(live->resource_version()), std::move(event));
-    } else if (reconcile::is_older(resource.seen, made.resource_version())) {
-      event.as_object()["type"] = "K8S_RESOURCE_DELETED";
-      decision_.on_change(i, std::string(kSeenDeleted), std::move(event));
-    }
+    Sighting sighting{.watch = made.resource_version()};
+    if (live) sighting.live = live->resource_version();
+    std::optional<ResourceChange> change = change_of(resource, sighting);
+    if (change) decision_.on_change(i, std::move(change->seen), std::move(change->event));
   }
   co_return Result<>();
 }
@@ -347,11 +309,11 @@ io::Task<Result<>> Reconciliation::write() {
   if (!parts_.keeps_ledgers && decision_.ledger().has_begun()) {
     const json::Value tried = HANGAR_CO_TRY(
         co_await recorded_status(IsDryRun::Yes, parts_.shell.try_status(manifest_, status, stop_)));
-    if (!has_kept(tried)) co_return co_await refuse_schema(before);
+    if (!is_kept_in(tried, decision_.ledger())) co_return co_await refuse_schema(before);
     parts_.keeps_ledgers = true;
   }
   HANGAR_CO_TRY(co_await send_status(std::move(status)));
-  if (!has_kept(manifest_)) {
+  if (!is_kept_in(manifest_, decision_.ledger())) {
     parts_.keeps_ledgers = false;
     co_return co_await refuse_schema(before);
   }
@@ -359,19 +321,6 @@ io::Task<Result<>> Reconciliation::write() {
   if (!unpinned_.empty()) parts_.on_unpinned(std::exchange(unpinned_, {}));
   announce();
   co_return Result<>();
-}
-
-bool Reconciliation::has_kept(const json::Value& answer) const {
-  if (json::string_at(answer, {"status", "run"}) != decision_.ledger().run) return false;
-  // A schema from before actors: the result of an action would go to another actor.
-  const json::Array* const outbox = json::array_at(answer, {"status", "outbox"});
-  return std::ranges::all_of(decision_.ledger().outbox, [outbox](const PendingAction& action) {
-    const auto is_kept = [&action](const json::Value& kept) {
-      return json::int_at(kept, {"id"}) == action.id &&
-             json::string_at(kept, {"actor"}) == action.actor;
-    };
-    return action.actor.empty() || (outbox != nullptr && std::ranges::any_of(*outbox, is_kept));
-  });
 }
 
 // The API server drops the fields that its schema does not have. No action of this ledger was
@@ -416,25 +365,13 @@ kube::Client::ValueTask Reconciliation::recorded_status(IsDryRun dry_run,
 
 // Announces what the write has made true.
 void Reconciliation::announce() {
-  for (const Decision::Transition& transition : decision_.take_transitions()) {
+  const std::vector<Decision::Transition> transitions = decision_.take_transitions();
+  for (const Decision::Transition& transition : transitions) {
     if (transition.stayed) parts_.instruments.state_seconds.observe(in_seconds(*transition.stayed));
-    const std::string message =
-        transition.from.empty()
-            ? fmt::format("began in {}", transition.to)
-            : fmt::format("{} -> {} on {}", transition.from, transition.to, transition.event);
-    parts_.platform.events.record(manifest_, {.reason = "Transition", .message = message});
   }
-  for (const std::string& type : decision_.take_ignored()) {
-    parts_.platform.events.record(
-        manifest_,
-        {.type = reconcile::EventType::Warning,
-         .reason = "EventIgnored",
-         .message = fmt::format("{} means nothing in state {}", type, decision_.ledger().value)});
-  }
-  if (problem_ && !problem_->is_waiting) {
-    parts_.platform.events.record(manifest_, {.type = reconcile::EventType::Warning,
-                                              .reason = problem_->reason,
-                                              .message = problem_->message});
+  for (reconcile::EventText& text : announcements_of(transitions, decision_.take_ignored(),
+                                                     decision_.ledger().value, problem_)) {
+    parts_.platform.events.record(manifest_, std::move(text));
   }
 }
 

@@ -25,6 +25,7 @@
 #include "workflows/instruments.h"
 #include "workflows/ledger.h"
 #include "workflows/machine_modules.h"
+#include "workflows/reading.h"
 #include "workflows/recording.h"
 #include "workflows/verdict.h"
 #include "workflows/workflow.h"
@@ -79,13 +80,6 @@ class Reconciliation {
   using Outcome = reconcile::Outcome;
   using Step = abi::statemachine::Step;
 
-  // The content of the object, as far as it can be read.
-  struct Reading {
-    Workflow workflow;
-    Ledger ledger;
-    std::optional<Problem> problem;
-  };
-  [[nodiscard]] static Reading read(const json::Value& manifest);
   Reconciliation(Parts parts, Reading reading, json::Value&& manifest, std::stop_token stop);
 
   [[nodiscard]] Result<> check_policies() const;
@@ -108,6 +102,7 @@ class Reconciliation {
   void on_module_awaited(const std::string& doing);
   // `doing`: the question to the machine; begins the message.
   [[nodiscard]] Result<> on_machine_error(const Error& error, std::string_view doing);
+  [[nodiscard]] Result<> on_unfit_machine(const Error& error);
   // `step`: null when the machine gave none, or it was refused.
   void record_step(const StepRecording::Woken& woken, Instant began,
                    const abi::statemachine::Cost& cost, const Step* step,
@@ -129,8 +124,6 @@ class Reconciliation {
   [[nodiscard]] io::Task<Result<>> remove_signals();
   [[nodiscard]] io::Task<Result<>> take_changes();
   [[nodiscard]] io::Task<Result<>> write();
-  // Whether the API server's answer to a write contains everything that was written.
-  [[nodiscard]] bool has_kept(const json::Value& answer) const;
   [[nodiscard]] io::Task<Result<>> refuse_schema(json::Value before);
   [[nodiscard]] io::Task<Result<>> send_status(json::Value status);
   enum class IsDryRun : std::uint8_t { No, Yes };
@@ -161,8 +154,5 @@ class Reconciliation {
   // in the ledger: looking costs no write.
   std::optional<WallTime> look_again_;
 };
-
-// How to repair a status that was edited into an invalid one.
-[[nodiscard]] std::string advice_for_status(const kube::ObjectKey& key);
 
 }  // namespace hangar::workflows

@@ -14,6 +14,8 @@
 #include "workflows/crash_points.h"
 #include "workflows/ledger.h"
 #include "workflows/machine_problem.h"
+#include "workflows/migration.h"
+#include "workflows/reading.h"
 #include "workflows/reconciliation.h"
 
 #include <fmt/format.h>
@@ -34,18 +36,27 @@ namespace {
 // An event that machines ignore: whether a machine answers it shows whether it knows the state.
 constexpr std::string_view kProbe = R"({"type":"hangar.probe"})";
 
+// The machine could not be asked, or what it said is lost: nothing follows about the machine.
+template <class Answer>
+bool is_lost(const Result<Answer>& answer) {
+  return !answer && answer.error().kind() == ErrorKind::Unavailable;
+}
+
 // The delays of a machine and its actors in their present states. None if they cannot be known,
 // because the machine does not describe its states.
-io::Task<std::optional<std::vector<abi::statemachine::Delay>>> delays_in(
+// Unavailable: it may be asked again.
+io::Task<Result<std::optional<std::vector<abi::statemachine::Delay>>>> delays_in(
     std::shared_ptr<abi::statemachine::Machine> machine, std::string state, std::string value,
     std::stop_token stop, abi::statemachine::Asker asker) {
   const Result<std::string> definition = co_await machine->definition(stop, asker);
+  if (is_lost(definition)) co_return std::unexpected(definition.error());
   if (!definition) co_return std::nullopt;
   Result<std::vector<abi::statemachine::Delay>> delays =
       abi::statemachine::delays_of(*definition, value);
   if (!delays) co_return std::nullopt;
   const Result<std::vector<abi::statemachine::Actor>> actors =
       co_await machine->actors(std::move(state), std::move(stop), std::move(asker));
+  if (is_lost(actors)) co_return std::unexpected(actors.error());
   if (!actors) co_return std::nullopt;
   for (const abi::statemachine::Actor& actor : *actors) {
     if (actor.definition.empty() || !actor.status.empty()) continue;
@@ -138,17 +149,14 @@ io::Task<Result<>> Reconciliation::keep_module(std::string sha256) {
   if (kept) co_return kept;
   const ErrorKind kind = kept.error().kind();
   if (kind == ErrorKind::Cancelled || kind == ErrorKind::Unavailable) co_return kept;
-  // A workflow that depends on this host's cache, and its source, is better than none. The docs
-  // already say this of modules that are too large for an object (docs/operating/workflows.md).
-  if (kind != ErrorKind::LimitExceeded) {
-    parts_.platform.events.record(
-        manifest_, {.type = reconcile::EventType::Warning,
-                    .reason = "ModuleNotKept",
-                    .message = fmt::format("no copy of the module sha256:{} in this namespace: {}. "
-                                           "The workflow goes on for as long as a host has it in "
-                                           "its cache or its source has it",
-                                           module.sha256, kept.error().message())});
-  }
+  // A workflow that depends on this host's cache, and its source, is better than none.
+  parts_.platform.events.record(
+      manifest_, {.type = reconcile::EventType::Warning,
+                  .reason = "ModuleNotKept",
+                  .message = fmt::format("no copy of the module sha256:{} in this namespace: {}. "
+                                         "The workflow goes on for as long as a host has it in "
+                                         "its cache or its source has it",
+                                         module.sha256, kept.error().message())});
   co_return Result<>();
 }
 
@@ -175,9 +183,17 @@ Result<> Reconciliation::on_machine_error(const Error& error, std::string_view d
   if (error.kind() == ErrorKind::Cancelled) return std::unexpected(error);
   decision_.on_stuck();
   problem_ = machine_problem(workflow_, decision_.ledger(), error, doing);
-  const bool is_tried_again = may_be_mended_unseen(workflow_, decision_.ledger());
-  retry_ =
-      Error(is_tried_again ? ErrorKind::Unavailable : ErrorKind::InvalidInput, error.message());
+  retry_ = machine_retry(workflow_, decision_.ledger(), error);
+  return {};
+}
+
+// A machine that loads, and cannot begin.
+Result<> Reconciliation::on_unfit_machine(const Error& error) {
+  HANGAR_TRY(on_machine_error(error, "the machine, before it was asked for its first state"));
+  watch_config_maps();
+  if (error.kind() != ErrorKind::Unavailable) {
+    problem_ = module_problem(workflow_, decision_.ledger(), error);
+  }
   return {};
 }
 
@@ -185,6 +201,9 @@ io::Task<Result<>> Reconciliation::begin() {
   const Result<Need> loaded = co_await need_machine();
   if (!loaded) co_return on_module_error(loaded.error());
   if (*loaded == Need::Awaited) co_return Result<>();
+  if (const Result<> fit = co_await machine_->try_out(living_.token(), asker(nullptr)); !fit) {
+    co_return on_unfit_machine(fit.error());
+  }
   const Instant began = io::Loop::now();
   const StepRecording::Woken woken = recording_.by_beginning();
   abi::statemachine::Cost cost;
@@ -297,8 +316,10 @@ io::Task<Result<>> Reconciliation::check_foreign_state() {
   const Result<Need> loaded = co_await need_machine();
   if (!loaded) co_return on_module_error(loaded.error());
   if (*loaded == Need::Awaited) co_return Result<>();
+  constexpr std::string_view kDoing = "the machine, asked whether it knows the state";
   const Result<Step> step = co_await probe(machine_, revision_.sha256);
   if (!step && step.error().kind() == ErrorKind::Cancelled) co_return std::unexpected(step.error());
+  if (is_lost(step)) co_return on_machine_error(step.error(), kDoing);
   if (!step) {
     decision_.on_stuck();
     problem_ = Problem{
@@ -308,24 +329,22 @@ io::Task<Result<>> Reconciliation::check_foreign_state() {
     retry_ = Error(ErrorKind::InvalidInput, step.error().message());
     co_return Result<>();
   }
+  const std::string value = step->is_handled ? std::string() : step->value;
+  const auto delays = co_await delays_in(
+      machine_, decision_.ledger().state,
+      value.empty() ? value_json(decision_.ledger().value) : value, stop_, asker(nullptr));
+  if (!delays) co_return on_machine_error(delays.error(), kDoing);
   if (decision_.ledger().sha256.empty()) HANGAR_CO_TRY(co_await keep_module(revision_.sha256));
   const WallTime now = io::Loop::wall_now();
-  decision_.adopt(revision_, step->is_handled ? std::string() : step->value, step->actors,
-                  run_of(now), now);
-  if (const auto delays =
-          co_await delays_in(machine_, decision_.ledger().state,
-                             value_json(decision_.ledger().value), stop_, asker(nullptr))) {
-    decision_.take_delays(*delays, now);
-  }
+  decision_.adopt(revision_, value, step->actors, run_of(now), now);
+  if (*delays) decision_.take_delays(**delays, now);
   co_return Result<>();
 }
 
 io::Task<Result<>> Reconciliation::migrate() {
-  const std::string request(kube::annotation_of(manifest_, kMigrateAnnotation));
   const Ledger& ledger = decision_.ledger();
-  const bool is_new = !request.empty() && ledger.has_begun() &&
-                      (!ledger.migration || ledger.migration->request != request);
-  if (!is_new) co_return Result<>();
+  const std::string request = open_request(manifest_, ledger);
+  if (request.empty()) co_return Result<>();
 
   const auto refuse = [&](const std::string& why) {
     const std::string message =
@@ -343,23 +362,24 @@ io::Task<Result<>> Reconciliation::migrate() {
   // Meanwhile the workflow goes on with its old machine.
   if (!answer.supplied) co_return Result<>();
   const MachineModule module = MachineModules::module_of(*answer.supplied);
+  constexpr std::string_view kDoing = "the machine that the workflow is to migrate to";
   const Result<Step> step = co_await probe(module.machine, module.sha256);
   if (!step && step.error().kind() == ErrorKind::Cancelled) co_return std::unexpected(step.error());
+  if (is_lost(step)) co_return on_machine_error(step.error(), kDoing);
   if (!step) {
     refuse(fmt::format("the machine of sha256:{} does not know the state {}: {}", module.sha256,
                        ledger.value, step.error().message()));
     co_return Result<>();
   }
-  const auto delays = co_await delays_in(module.machine, ledger.state, value_json(ledger.value),
-                                         stop_, asker(nullptr));
+  const auto answer_about_delays = co_await delays_in(
+      module.machine, ledger.state, value_json(ledger.value), stop_, asker(nullptr));
+  if (!answer_about_delays) co_return on_machine_error(answer_about_delays.error(), kDoing);
+  const auto& delays = *answer_about_delays;
   if (delays) {
-    for (const abi::statemachine::Delay& delay : decision_.missing_delays(*delays)) {
-      if (delay.duration) continue;
-      refuse(
-          fmt::format("{} has the delay {} in the machine of sha256:{}, which only entering the "
-                      "state can start: migrate in another state",
-                      delay.actor.empty() ? "the state " + ledger.value : delay.actor, delay.event,
-                      module.sha256));
+    const std::optional<std::string> obstacle =
+        obstacle_of(decision_.missing_delays(*delays), ledger, module.sha256);
+    if (obstacle) {
+      refuse(*obstacle);
       co_return Result<>();
     }
   }

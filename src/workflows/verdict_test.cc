@@ -77,6 +77,7 @@ TEST_F(VerdictTest, AWorkflowThatWaitsForAnEventIsProgressing) {
   EXPECT_EQ(said("Progressing").status, "True");
   EXPECT_EQ(said("Progressing").reason, "Waiting");
   EXPECT_EQ(said("Stalled").status, "False");
+  EXPECT_EQ(said("Stalled").reason, "NotStalled");
 }
 
 TEST_F(VerdictTest, ActionsThatAreCarriedOutAreNamed) {

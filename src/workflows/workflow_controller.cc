@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,10 +16,6 @@
 namespace hangar::workflows {
 
 namespace {
-
-// How often to look for copies of modules that no workflow needs, besides those of workflows that
-// are seen to disappear.
-constexpr std::chrono::hours kTidying{1};
 
 // The digest of the module that the workflow is pinned to; empty before it has begun.
 std::string digest_of(const kube::Object& workflow) {
@@ -58,11 +53,14 @@ WorkflowController::WorkflowController(const Parts& parts)
                     }}),
       executor_(platform_.client, platform_.discovery, watches_),
       random_(std::random_device()()),
-      archive_({.loop = platform_.loop,
-                .workers = platform_.workers,
-                .client = platform_.client,
-                .store = parts.store,
-                .format = machine_copies()}),
+      copies_({.platform = platform_,
+               .store = parts.store,
+               .format = machine_copies(),
+               .log = log_,
+               .name = "statefulworkflow-modules",
+               .is_synced = [this] { return is_synced(); },
+               .is_needed = [this](const archive::ArchivedModule& copy) { return is_pinned(copy); },
+               .namespaces = [this] { return workflows_.namespaces(); }}),
       workflows_(platform_,
                  {.kind = workflow_resource(),
                   .name = "statefulworkflow",
@@ -77,24 +75,20 @@ WorkflowController::WorkflowController(const Parts& parts)
                   // Signals are annotations.
                   .predicate = [](const kube::Delta&) { return true; },
                   .on_change = [this](const kube::Delta& delta) { on_change(delta); },
-                  .on_synced = [this] { tidier_.enqueue({}); }}),
-      tidier_(platform_.loop, platform_.metrics, log_, {.name = "statefulworkflow-modules"},
-              [this](kube::ObjectKey copy, std::stop_token stop) {
-                return tidy(std::move(copy), std::move(stop));
-              }) {}
+                  .on_synced = [this] { copies_.look_at_all(); }}) {}
 
 WorkflowController::~WorkflowController() = default;
 
 void WorkflowController::start() {
-  parts_.modules.use_archive(&archive_);
-  tidier_.start();
+  parts_.modules.use_archive(&copies_.archive());
+  copies_.start();
   parts_.policies.listen([this](const std::string& namespace_name) { look_again(namespace_name); });
   workflows_.start();
 }
 
 io::Task<void> WorkflowController::stop() {
   co_await workflows_.stop();
-  co_await tidier_.stop();
+  co_await copies_.stop();
   // Work under way in the supply may still read the archive.
   co_await parts_.modules.supply().stop();
   parts_.modules.use_archive(nullptr);
@@ -120,19 +114,11 @@ void WorkflowController::look_at(const kube::ObjectKey& workflow) {
 
 void WorkflowController::on_change(const kube::Delta& delta) {
   const kube::ObjectKey& key = delta.object->key();
-  look_for_copies(key.namespace_);
+  copies_.look_in(key.namespace_);
   if (delta.type == kube::Delta::Type::Deleted) {
-    if (std::string sha256 = digest_of(*delta.object); !sha256.empty()) {
-      tidier_.enqueue({.namespace_ = key.namespace_, .name = std::move(sha256)});
-    }
+    copies_.look_at({.namespace_ = key.namespace_, .sha256 = digest_of(*delta.object)});
   }
   if (reconcile::generation_changed(delta)) asking_.erase(key);
-}
-
-void WorkflowController::look_for_copies(const std::string& namespace_) {
-  if (looked_in_ && looked_in_->insert(namespace_).second) {
-    tidier_.enqueue({.namespace_ = namespace_});
-  }
 }
 
 io::Task<Result<reconcile::Outcome>> WorkflowController::reconcile(kube::ObjectPtr workflow,
@@ -147,7 +133,7 @@ io::Task<Result<reconcile::Outcome>> WorkflowController::reconcile(kube::ObjectP
       {.platform = platform_,
        .shell = workflows_,
        .modules = parts_.modules,
-       .archive = archive_,
+       .archive = copies_.archive(),
        .tenant = parts_.policies.rules_of(key.namespace_),
        .watches = watches_,
        .executor = executor_,
@@ -160,7 +146,7 @@ io::Task<Result<reconcile::Outcome>> WorkflowController::reconcile(kube::ObjectP
        .on_module = [this, key] { workflows_.enqueue(key); },
        .on_unpinned =
            [this, &key](const std::string& sha256) {
-             tidier_.enqueue({.namespace_ = key.namespace_, .name = sha256});
+             copies_.look_at({.namespace_ = key.namespace_, .sha256 = sha256});
            }},
       workflow->to_value(), std::move(stop));
   Result<Outcome> outcome = co_await reconciliation.run();
@@ -187,35 +173,6 @@ bool WorkflowController::is_pinned(const archive::ArchivedModule& module) const 
   return std::ranges::any_of(
       workflows_.list(module.namespace_),
       [&](const kube::ObjectPtr& workflow) { return digest_of(*workflow) == module.sha256; });
-}
-
-io::Task<Result<reconcile::Outcome>> WorkflowController::tidy(kube::ObjectKey copy,
-                                                              std::stop_token stop) {
-  if (!is_synced()) co_return Outcome{};  // All copies are looked at once it is.
-  if (!copy.name.empty()) {
-    const archive::ArchivedModule module{.namespace_ = copy.namespace_, .sha256 = copy.name};
-    HANGAR_CO_TRY(co_await archive_.remove_unless(
-        module, [this, &module] { return !is_synced() || is_pinned(module); }, std::move(stop)));
-    co_return Outcome{};
-  }
-  Result<std::vector<archive::ArchivedModule>> copies =
-      co_await archive_.list(copy.namespace_, std::move(stop));
-  if (!copies && copies.error().kind() == ErrorKind::Denied) {
-    // A host with rights in some namespaces only looks in those that have workflows. Without the
-    // right there, too, no copies exist: a workflow that needs one says so.
-    if (!copy.namespace_.empty()) co_return Outcome{};
-    looked_in_.emplace();
-    for (const kube::ObjectPtr& workflow : workflows_.list())
-      look_for_copies(workflow->key().namespace_);
-    co_return Outcome{.requeue_after = kTidying};
-  }
-  if (!copies) co_return std::unexpected(std::move(copies).error());
-  for (archive::ArchivedModule& module : *copies) {
-    tidier_.enqueue({.namespace_ = std::move(module.namespace_), .name = std::move(module.sha256)});
-  }
-  // The look at all namespaces repeats; the one at a single namespace does not.
-  if (!copy.namespace_.empty()) co_return Outcome{};
-  co_return Outcome{.requeue_after = kTidying};
 }
 
 }  // namespace hangar::workflows

@@ -10,6 +10,7 @@
 // Assumptions: one host leads. Loop thread only.
 #pragma once
 
+#include "archive/copies.h"
 #include "archive/module_archive.h"
 #include "base/log.h"
 #include "base/result.h"
@@ -30,9 +31,7 @@
 
 #include <cstddef>
 #include <map>
-#include <optional>
 #include <random>
-#include <set>
 #include <stop_token>
 #include <string>
 
@@ -68,10 +67,6 @@ class WorkflowController {
   void on_change(const kube::Delta& delta);
   [[nodiscard]] io::Task<Result<Outcome>> reconcile(kube::ObjectPtr workflow, std::stop_token stop);
   [[nodiscard]] io::Task<void> forget(kube::ObjectKey key);
-  void look_for_copies(const std::string& namespace_);
-  // Deletes a copy of a module that no workflow needs; without a name: looks for such copies in
-  // that namespace, or in all of them.
-  [[nodiscard]] io::Task<Result<Outcome>> tidy(kube::ObjectKey copy, std::stop_token stop);
   [[nodiscard]] bool is_pinned(const archive::ArchivedModule& module) const;
 
   const Parts parts_;
@@ -85,11 +80,8 @@ class WorkflowController {
   Executor executor_;
   std::mt19937_64 random_;
   bool keeps_ledgers_ = false;  // As Reconciliation::Parts has it.
-  archive::ModuleArchive archive_;
+  archive::Copies copies_;
   reconcile::CustomResource workflows_;
-  // Where copies were looked for since the last look at all; none: one look sees the whole cluster.
-  std::optional<std::set<std::string>> looked_in_;
-  reconcile::Controller tidier_;  // For archive_: by namespace and digest.
 };
 
 }  // namespace hangar::workflows

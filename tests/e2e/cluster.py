@@ -27,6 +27,7 @@ KINDS = {
     ("v1", "Pod"): ("/api/v1", "pods", True),
     ("v1", "Event"): ("/api/v1", "events", True),
     ("v1", "Namespace"): ("/api/v1", "namespaces", False),
+    ("v1", "Node"): ("/api/v1", "nodes", False),
     ("v1", "ServiceAccount"): ("/api/v1", "serviceaccounts", True),
     ("apps/v1", "Deployment"): ("/apis/apps/v1", "deployments", True),
     ("apps/v1", "DaemonSet"): ("/apis/apps/v1", "daemonsets", True),

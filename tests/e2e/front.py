@@ -16,12 +16,14 @@ class Front:
     """HTTP/1.1 over TLS on a port of its own. `kubeconfig` is that of a client that goes through it.
 
     `fault(method, path)` is called for every request, on many threads: None, or (status, headers, body) to answer with.
-    `requests` are (seconds, method, path, status) of all of them, in the order of their answers.
+    `requests` are (seconds, method, path, status) of all of them, in the order of their answers; `traceparents` are (method,
+    path, header) of those that are part of a trace.
     """
 
     def __init__(self, cluster, directory):
         self.fault = lambda method, path: None
         self.requests = []
+        self.traceparents = []
         self._streams = set()
         self._lock = threading.Lock()
         upstream = ssl.create_default_context(cafile=cluster.env["HANGAR_CP_CA"])
@@ -35,6 +37,8 @@ class Front:
             def handle_one(self):
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 began = time.monotonic()
+                if traceparent := self.headers.get("traceparent"):
+                    front.traceparents.append((self.command, self.path, traceparent))
                 answer = front.fault(self.command, self.path)
                 if answer is not None:
                     front._note(began, self, answer[0])

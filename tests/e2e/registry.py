@@ -1,4 +1,4 @@
-"""The control plane's OCI registry, with pushes as `yoke stow` and `oras push` make them, and signatures as `cosign sign --key` does."""
+"""The control plane's OCI registry, with pushes as `yoke stow` and `oras push` make them, and signatures as `cosign sign` makes them."""
 import base64
 import gzip
 import hashlib
@@ -6,6 +6,7 @@ import http.client
 import json
 import pathlib
 
+from keyless import Identity
 from signing import sign_bytes
 
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
@@ -86,22 +87,28 @@ class Registry:
             "schemaVersion": 2, "mediaType": INDEX, "manifests": [{**signature, "artifactType": artifact_type}]}, INDEX)
 
     def sign(self, repository, digest, key, place="tag", of=None):
-        """Signs a manifest with the private key in that file. `place`: behind cosign's tag, as a referrer, or as a bundle (cosign 3). `of`: what the
-        signature says instead of the digest."""
+        """Signs a manifest with the private key in that file, or as a keyless.Identity. `place`: behind cosign's tag, as a referrer, or as a bundle
+        (cosign 3). `of`: what the signature says instead of the digest."""
         of = of or digest
+
+        def signed_by(data, envelope_payload=None):
+            return key.sign(data, envelope_payload) if isinstance(key, Identity) else (sign_bytes(data, key), {}, {"publicKey": {"hint": ""}})
+
         if place == "bundle":
             statement = json.dumps({"_type": "https://in-toto.io/Statement/v1", "predicateType": "https://sigstore.dev/cosign/sign/v1", "predicate": {},
                                     "subject": [{"digest": {"sha256": of.removeprefix("sha256:")}}]}).encode()
             signed = b"DSSEv1 %d %s %d %s" % (len(IN_TOTO), IN_TOTO.encode(), len(statement), statement)
-            bundle = json.dumps({"mediaType": BUNDLE, "verificationMaterial": {"publicKey": {"hint": ""}}, "dsseEnvelope": {
+            signature, _, material = signed_by(signed, statement)
+            bundle = json.dumps({"mediaType": BUNDLE, "verificationMaterial": material, "dsseEnvelope": {
                 "payload": base64.b64encode(statement).decode(), "payloadType": IN_TOTO,
-                "signatures": [{"sig": base64.b64encode(sign_bytes(signed, key)).decode()}]}}).encode()
+                "signatures": [{"sig": base64.b64encode(signature).decode()}]}}).encode()
             self._refer(repository, digest, self._signature(repository, {"mediaType": BUNDLE, **self._push_blob(repository, bundle)}), BUNDLE)
             return
         payload = json.dumps({"critical": {"identity": {"docker-reference": f"{self.address}/{repository}"}, "image": {"docker-manifest-digest": of},
                                            "type": "cosign container image signature"}, "optional": None}).encode()
+        signature, annotations, _ = signed_by(payload)
         layer = {"mediaType": SIMPLE_SIGNING, **self._push_blob(repository, payload),
-                 "annotations": {"dev.cosignproject.cosign/signature": base64.b64encode(sign_bytes(payload, key)).decode()}}
+                 "annotations": {"dev.cosignproject.cosign/signature": base64.b64encode(signature).decode(), **annotations}}
         if place == "tag":
             self._signature(repository, layer, digest.replace(":", "-") + ".sig")
         else:

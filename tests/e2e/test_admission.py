@@ -1,5 +1,6 @@
 """Webhooks of a host that the API server reaches by URL: objects that they refuse and accept."""
 import base64
+import contextlib
 import http.client
 import json
 import pathlib
@@ -16,6 +17,7 @@ from cluster import ApiError, eventually, is_ready, never
 from conftest import COMPILED, control_plane
 from host import Host, free_port
 from module_server import Modules
+from test_flight_changes import variant
 from webhooks import (CONFIGURATION, GROUP, ask, authorities_of, configurations, create, host_with_webhooks, looking_up, refused, refused_airway, review,
                       wait_registered, warnings_of, webhook_flags)
 
@@ -289,6 +291,31 @@ def test_many_admissions_and_reconciles_at_once_all_end(cluster, webhook_host, k
     eventually(lambda: sum(is_ready(one) for one in cluster.list(f"{GROUP}/v1", name, namespace)) == 60, "all are ready", 60)
 
 
+def test_a_burst_of_admissions_and_the_reconciles_of_others_do_not_keep_each_other_from_ending(cluster, webhook_host, kind, namespace, unique):
+    """Of a namespace beside the burst's: its instance is changed, reviewed and carried out again and again meanwhile."""
+    name, other = kind(), f"beside-{unique}"
+    cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": other}})
+    refused(cluster, name, "probe", "panic", namespace)
+    create(cluster, name, "one", "basic", other, data={"step": "0"})
+
+    def is_at(step):
+        return ((cluster.get("v1", "ConfigMap", "one", other) or {}).get("data") or {}).get("step") == str(step)
+    eventually(lambda: is_at(0), "the instance beside it is carried out", 60)
+    steps = 0
+    with ThreadPoolExecutor(32) as pool:
+        burst = [pool.submit(create, cluster, name, f"i{index}", "basic", namespace) for index in range(500)]
+        while not all(one.done() for one in burst):
+            steps += 1
+            cluster.patch(f"{GROUP}/v1", name, "one", {"spec": {"data": {"step": str(steps)}}}, other)
+            eventually(lambda: is_at(steps), f"change {steps} is carried out beside the burst", 60)
+    for one in burst:
+        one.result()
+
+    assert steps >= 2, "the burst ended before anything could wait for it"
+    eventually(lambda: sum(is_ready(one) for one in cluster.list(f"{GROUP}/v1", name, namespace)) == 500, "all of the burst are ready", 300)
+    cluster.delete("v1", "Namespace", other)
+
+
 # Forged reviews ----------------------------------------------------------------------------------
 
 
@@ -348,30 +375,55 @@ def test_forged_overrides_leave_few_approvals(cluster, webhook_host, kind, names
 # Replicas ----------------------------------------------------------------------------------------
 
 
-def test_a_host_that_does_not_lead_answers_too(cluster, webhook_host, kind, namespace, tmp_path):
-    name = kind()
-    cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "standby"}})
-    cluster.create({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "hangar", "namespace": "standby"}, "spec": {
+@contextlib.contextmanager
+def standby(cluster, namespace, directory):
+    """A host of that namespace, with an empty cache, that does not lead: somebody else has the Lease."""
+    lease = ("coordination.k8s.io/v1", "Lease", "hangar", namespace)
+    cluster.create({"apiVersion": lease[0], "kind": lease[1], "metadata": {"name": lease[2], "namespace": namespace}, "spec": {
         "holderIdentity": "somebody", "leaseDurationSeconds": 3600, "leaseTransitions": 0, "acquireTime": "2026-01-01T00:00:00.000000Z",
         "renewTime": time.strftime("%Y-%m-%dT%H:%M:%S.000000Z", time.gmtime())}})
     port = free_port()
-    other = Host(cluster.kubeconfig, tmp_path / "standby", *webhook_flags(port, "standby", "--leader-elect"), wait=False)
+    other = Host(cluster.kubeconfig, directory / "standby", *webhook_flags(port, namespace, "--leader-elect"), wait=False)
     try:
         other.wait_ready()
         other.webhook_port = port
-        body = review(kind={"group": GROUP, "version": "v1", "kind": name}, namespace=namespace, name="one", object={
-            **instance(name, "one", {"behaviour": "basic", "stderr": "from the standby", "exitCode": 1}, namespace, group=GROUP, uid="u")})
-
-        def answered():
-            """Its cache is empty: while it compiles the module, a review says that it was not done in time."""
-            status, text = ask(other, f"/validations/{name.lower()}s.{GROUP}?timeout=10s", body)
-            assert status == 200
-            return "from the standby" in json.loads(text)["response"]["status"]["message"]
-        eventually(answered, "it evaluates the flight", COMPILED)
-        assert not configurations(cluster, "standby"), "it does not lead, and registers nothing"
+        yield other
     finally:
         other.stop()
-        cluster.delete("v1", "Namespace", "standby")
+        cluster.delete(*lease)
+
+
+def evaluates(host, name, namespace):
+    """The host answers a review with what the flight says. While it compiles the module, a review says that it was not done in time."""
+    body = review(kind={"group": GROUP, "version": "v1", "kind": name}, namespace=namespace, name="one", object={
+        **instance(name, "one", {"behaviour": "basic", "stderr": "from the standby", "exitCode": 1}, namespace, group=GROUP, uid="u")})
+
+    def answered():
+        status, text = ask(host, f"/validations/{name.lower()}s.{GROUP}?timeout=10s", body)
+        assert status == 200
+        return "from the standby" in json.loads(text)["response"]["status"]["message"]
+    eventually(answered, "it evaluates the flight", COMPILED)
+
+
+def test_a_host_that_does_not_lead_answers_too(cluster, webhook_host, kind, namespace, tmp_path):
+    name = kind()
+    cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "standby"}})
+    with standby(cluster, "standby", tmp_path) as other:
+        evaluates(other, name, namespace)
+        assert not configurations(cluster, "standby"), "it does not lead, and registers nothing"
+    cluster.delete("v1", "Namespace", "standby")
+
+
+def test_a_host_that_does_not_lead_finds_the_copy_of_a_pinned_module(cluster, webhook_host, airway, modules, unique, namespace, tmp_path):
+    """Reviews and conversions come to any replica."""
+    modules.files["/flight.wasm"] = variant(1, of="behave")
+    name = f"A{unique}"
+    made = airway(airways.airway(f"{name.lower()}s", name, modules.url("/flight.wasm"), group=GROUP))
+    assert cluster.get(*AIRWAY, made["metadata"]["name"], None)["status"]["flight"]["definition"], "it is pinned"
+    modules.files.clear()
+
+    with standby(cluster, webhook_host.namespace, tmp_path) as other:
+        evaluates(other, name, namespace)
 
 
 def test_configurations_of_airways_that_went_meanwhile_go_at_the_start(cluster, webhook_host, kind):

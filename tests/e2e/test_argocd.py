@@ -272,7 +272,7 @@ def test_matchers_limit_what_a_flight_looks_up(cluster, namespace, server, modul
 
 
 @pytest.mark.parametrize("changed, status, says", [
-    ({"Args": "a"}, 400, "Args is not a list of strings"), ({"Source": "?"}, 400, "Source is not in base64"),
+    ({"Args": "a"}, 400, "Args: must be a list of strings"), ({"Source": "?"}, 400, "Source: must be in base64"),
     ({"Path": "main.wasm"}, 403, "not allowed"), ({"Path": "configmap://default/flight"}, 403, "not allowed"), ({"Path": ""}, 400, ""),
     ({"Path": "http://127.0.0.1:1/none.wasm"}, 500, "none.wasm"), ({"Checksum": "0" * 64}, 500, "checksum"),
     ({"Source": base64.b64encode(b"no module").decode()}, 500, ""),

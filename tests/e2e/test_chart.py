@@ -1,6 +1,7 @@
 """The chart: its manifests, and that it gives exactly the rights that the host uses."""
 import base64
 import collections
+import itertools
 import json
 import pathlib
 import subprocess
@@ -20,7 +21,6 @@ from conftest import COMPILED
 from host import BINARY, Host, free_port
 from module_server import Modules
 
-KINDS[("v1", "Node")] = ("/api/v1", "nodes", False)
 KINDS[("hangar.dev/v1alpha1", "TenantUsage")] = ("/apis/hangar.dev/v1alpha1", "tenantusages", True)
 KINDS[("node.k8s.io/v1", "RuntimeClass")] = ("/apis/node.k8s.io/v1", "runtimeclasses", False)
 
@@ -66,12 +66,16 @@ def argument(manifests, name):
     {"rbac": {"clusterAdmin": True}}, {"kwasmOperator": {"autoProvision": False}, "nodes": {"maxUnavailable": "10%", "runtimeClasses": ["a=b"]}},
     {"rbac": {"create": False}, "serviceAccount": {"create": False}}, {"modules": {"verificationKeysSecret": "flight-keys"}},
     {"modulePolicy": {"rules": [{"prefix": "oci://", "require": "yoke", "keys": ["/keys"]}], "default": {"require": "deny"}}},
+    {"modulePolicy": {"rules": [{"prefix": "oci://r.example", "require": "cosign", "keyless": {
+        "trustRoot": {"mediaType": "application/vnd.dev.sigstore.trustedroot+json;version=0.1"},
+        "identities": [{"issuer": "https://login.example.com", "subjectRegExp": "^.*$"}]}}], "default": {"require": "deny"}}},
     {"settings": {"logLevel": "debug", "moduleAllowList": ["oci://a/*"]}, "registrySecret": "pull",
      "serviceMonitor": {"enabled": True}, "cache": {"existingClaim": "modules"}, "extraArgs": ["--guest-threads=2"],
      "extraVolumes": [{"name": "ca", "configMap": {"name": "ca"}}], "extraVolumeMounts": [{"name": "ca", "mountPath": "/ca"}],
      "networkPolicy": {"enabled": True, "from": [{"podSelector": {}}]}, "topologySpreadConstraints": [
          {"maxSkew": 2, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]},
-], ids=["defaults", "kwasm", "no airways", "no flights", "no operators", "no nodes", "no workflows", "admin", "nodes", "no rights", "signatures", "module policy", "everything else"])
+], ids=["defaults", "kwasm", "no airways", "no flights", "no operators", "no nodes", "no workflows", "admin", "nodes", "no rights", "signatures", "module policy", "keyless",
+        "everything else"])
 def test_helm_finds_nothing_wrong_with_it(values):
     assert "0 chart(s) failed" in helm("lint", "--strict", str(CHART), "--values", "-", stdin=yaml.safe_dump(with_repository(values)))
     assert render(values)
@@ -118,6 +122,8 @@ def test_the_published_values_mean_what_they_meant():
     ({"modulePolicy": {"rules": [{"prefix": "r.example/team", "require": "none"}], "default": {"require": "none"}}}, "rules/0/prefix"),
     ({"modulePolicy": {"rules": [], "default": {"require": "sigstore"}}}, "default/require"),
     ({"modulePolicy": {"rules": [], "default": {"require": "none", "key": "x"}}}, "key"),
+    ({"modulePolicy": {"rules": [{"prefix": "oci://r.example", "require": "cosign", "keyless": {"trustRoot": "root.json", "identities": []}}],
+                       "default": {"require": "none"}}}, "keyless/identities"),
     ({"settings": {"leaderElect": False}}, "settings.leaderElect"),
     ({"settings": {"webhookUrl": "https://x"}}, "settings.webhookUrl"),
     ({"webhooks": {"injectCaFrom": "name"}}, "injectCaFrom"),
@@ -186,6 +192,15 @@ def test_pods_are_unprivileged_and_disrupted_one_at_a_time():
     budget = manifests[("PodDisruptionBudget", "hangar")]["spec"]
     assert budget["maxUnavailable"] == 1
     assert budget["selector"]["matchLabels"].items() <= pod_of(manifests)["metadata"]["labels"].items()
+
+
+@pytest.mark.parametrize("values, replicas", [({}, 1), ({"webhooks": {"enabled": True}}, 2), ({"webhooks": {"enabled": True}, "replicaCount": 1}, 1),
+                                              ({"replicaCount": 0}, 0), ({"replicaCount": 3}, 3)])
+def test_hosts_that_the_api_server_asks_are_two(values, replicas):
+    manifests = render(values)
+
+    assert manifests[("Deployment", "hangar")]["spec"]["replicas"] == replicas
+    assert manifests[("PodDisruptionBudget", "hangar")]["spec"]["maxUnavailable"] == 1
 
 
 def test_an_image_may_be_pinned_by_its_digest():
@@ -269,7 +284,34 @@ def test_webhooks_are_served_and_have_what_they_need_only_where_they_are_on():
     assert {"--webhook-certificate-dir=/etc/hangar-webhooks", "--webhook-ca-from=hangar-system/ours"} <= set(pod_of(others)["spec"]["containers"][0]["args"])
     assert not {rule for rule in rules(others) if rule[2] == "secrets"}
     assert [one for one in render({"webhooks": {"enabled": True}, "features": {"airways": False}}) if "webhooks" in one[1]]
-    assert not [one for one in render({"webhooks": {"enabled": True}, "features": {"airways": False, "flights": False}}) if "webhooks" in one[1]]
+    none = {"airways": False, "flights": False, "operators": False}
+    assert not [one for one in render({"webhooks": {"enabled": True}, "features": none}) if "webhooks" in one[1]]
+
+
+def test_webhooks_of_operators_have_a_service_whose_endpoint_is_the_leader():
+    on = render({"webhooks": {"enabled": True}})
+    container = pod_of(on)["spec"]["containers"][0]
+    service = on[("Service", "hangar-operators")]["spec"]
+
+    assert "selector" not in service and service["ports"] == [{"name": "webhooks", "port": 443}]
+    assert "--webhook-leader-service=hangar-system/hangar-operators" in container["args"]
+    assert {"name": "HANGAR_WEBHOOK_LEADER_ADDRESS", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}} in container["env"]
+    assert (NAMESPACE, "discovery.k8s.io", "endpointslices", "patch") in rules(on)
+    # The host's own identity only watches what operators answer.
+    alone = rules(render({"webhooks": {"enabled": True}, "features": {"airways": False, "flights": False}}))
+    assert {verb for _, _, resource, verb in alone if resource in ("mutatingwebhookconfigurations", "customresourcedefinitions")} == {"list", "watch"}
+
+    off = render({"webhooks": {"enabled": True}, "features": {"operators": False}})
+    assert ("Service", "hangar-operators") not in off
+    assert not {rule for rule in rules(off) if rule[2] in ("endpointslices", "mutatingwebhookconfigurations") and rule[0] == NAMESPACE}
+
+
+def test_traces_go_to_a_collector_only_where_there_is_one():
+    def traces(**values):
+        return [one for one in pod_of(render(values))["spec"]["containers"][0]["args"] if one.startswith("--traces")]
+    assert traces() == [] and traces(traces={"ratio": 1}) == []
+    assert traces(traces={"url": "http://collector:4318"}) == ["--traces-url=http://collector:4318", "--traces-ratio=0.05"]
+    assert traces(traces={"url": "https://collector", "ratio": 0.5}) == ["--traces-url=https://collector", "--traces-ratio=0.5"]
 
 
 def test_records_are_shown_and_have_what_they_need_only_where_they_are_on():
@@ -442,6 +484,7 @@ def account_host(installed, tmp_path):
     host = Host(path, tmp_path / "host", "--leader-elect", f"--namespace={NAMESPACE}", argument(manifests, "features"),
                 argument(manifests, "webhook-secret"), argument(manifests, "webhook-owner"), "--webhook-drain=0s",
                 f"--webhook-bind-address=127.0.0.1:{port}", f"--webhook-url=https://127.0.0.1:{port}", *NODES,
+                argument(manifests, "webhook-leader-service"), "--webhook-leader-address=192.0.2.7",
                 argument(manifests, "records-secret"), f"--records-bind-address=127.0.0.1:{records}", f"--records-url=https://127.0.0.1:{records}")
     yield host
     host.stop()
@@ -616,14 +659,17 @@ def node_flow(cluster):
 # Checked when an owner reference is admitted, which no audit log shows; without any of them the flow fails.
 UNSEEN = {(None, "yoke.cd", "airways/finalizers", "update"), (None, "e2e.hangar.dev", "*/finalizers", "update"),
           (None, "e2e.hangar.dev", "*", "delete"),
-          # Checked when a policy is created whose parameters are Airways.
-          (None, "yoke.cd", "airways", "get"),
+          # Checked when a policy is created whose parameters are these.
+          *((None, "yoke.cd", owners, "get") for owners in ("airways", "flights", "clusterflights")),
           # An apply of an object that did not exist: the request is a patch.
-          (None, "hangar.dev", "tenantusages", "create")}
+          (None, "hangar.dev", "tenantusages", "create"), (NAMESPACE, "discovery.k8s.io", "endpointslices", "create"),
+          # Only where the leader's address becomes one of another family; and an owner reference is set.
+          (NAMESPACE, "discovery.k8s.io", "endpointslices", "delete")}
 
 
-# The host looks for copies of modules in the whole cluster first, and then in namespaces with workflows.
-TRIED = {("", "apps", "controllerrevisions", "list")}
+# The host looks for copies of modules in the whole cluster first, and then in namespaces with Flights or workflows.
+# An operator's ServiceAccount reads webhook configurations; constrained impersonation does not reach beyond its namespace.
+TRIED = {("", "apps", "controllerrevisions", "list"), ("", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", "get")}
 
 
 def lists_before_watching(rule, all_rules):
@@ -637,8 +683,9 @@ def webhook_flow(cluster):
         return cluster.get("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", name, None)
     made = eventually(lambda: configuration("hangar-airways"), "the configuration is there", 60)
     assert [owner["name"] for owner in made["metadata"]["ownerReferences"]] == ["hangar-webhooks"]
-    for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"):
-        eventually(lambda kind=kind: cluster.get("admissionregistration.k8s.io/v1", kind, "hangar-airway-children", None), f"the {kind} is there", 60)
+    for kind, owner in itertools.product(("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"), ("airway", "flight", "clusterflight")):
+        policy = f"hangar-{owner}-children"
+        eventually(lambda kind=kind, policy=policy: cluster.get("admissionregistration.k8s.io/v1", kind, policy, None), f"the {kind} {policy} is there", 60)
     cluster.delete("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "hangar-airways", None)
     eventually(lambda: configuration("hangar-airways"), "the configuration is there again", 60)
     eventually(lambda: configuration("hangar-flights"), "Flights have one, too", 60)
@@ -647,6 +694,19 @@ def webhook_flow(cluster):
     eventually(lambda: configuration(name), "the kind has a configuration", 60)
     cluster.delete("yoke.cd/v1alpha1", "Airway", name)
     eventually(lambda: configuration(name) is None, "the configuration is gone", 60)
+
+
+def operator_webhook_flow(cluster):
+    """The host watches a configuration that an operator answers, and is the endpoint of the Service for that."""
+    cluster.learn("discovery.k8s.io/v1", "EndpointSlice", "endpointslices")
+    (one,) = eventually(lambda: cluster.list("discovery.k8s.io/v1", "EndpointSlice", NAMESPACE, "kubernetes.io/service-name=hangar-operators"),
+                          "the leader has written its endpoint", 60)
+    assert (one["metadata"]["name"], one["endpoints"][0]["addresses"]) == ("hangar-operators-ipv4", ["192.0.2.7"])
+    assert [owner["name"] for owner in one["metadata"]["ownerReferences"]] == ["hangar-webhooks"]
+    cluster.create(operators.manifest("hooked", "team", "wait", webhooks=[{"kind": "MutatingWebhookConfiguration", "name": "nobodys"}]))
+    told = eventually(lambda: condition(cluster.get(*operators.OPERATOR, "hooked", "team"), "WebhooksReady"), "its condition is there", COMPILED)
+    assert told["status"] == "False" and "MutatingWebhookConfiguration nobodys, as ServiceAccount default" in told["message"]
+    cluster.delete(*operators.OPERATOR, "hooked", "team")
 
 
 def records_flow(cluster, directory):
@@ -702,6 +762,7 @@ def test_the_host_may_do_all_that_it_asks_for_and_asks_for_all_that_it_may(insta
     pinned_airway_flow(installed, account_host, modules)
     modules.close()
     operator_flow(installed, account_host)
+    operator_webhook_flow(installed)
     workflow_flow(installed)
     node_flow(installed)
     usage_flow(installed)

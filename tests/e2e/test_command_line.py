@@ -14,7 +14,7 @@ import threading
 import pytest
 
 from airways import flight
-from cluster import eventually
+from cluster import ROOT
 from host import BINARY, Host
 
 
@@ -52,19 +52,31 @@ def test_help_is_exit_code_0_and_names_what_there_is(command):
     assert all(word in done.stdout for word in expected), done.stdout
 
 
+def test_every_command_and_every_setting_of_the_host_is_documented():
+    commands = re.findall(r"^  ([a-z-]+)", hangar("--help").stdout.split("Subcommands:")[1], re.MULTILINE)
+    flags = re.findall(r"^  (?:-\w,)?(--[a-z-]+)", hangar("host", "--help").stdout, re.MULTILINE)
+    pages = "\n".join(path.read_text() for path in (ROOT / "docs").rglob("*.md"))
+    listed = (ROOT / "docs/operating/commands.md").read_text()
+
+    assert len(commands) > 20 and len(flags) > 40
+    assert not [one for one in commands if not re.search(rf"`(hangar )?{one}\b", listed)]
+    assert not [one for one in flags if not re.search(rf"{one}(?![a-z-])", pages)]
+
+
 # The settings in a command's help besides the common ones, as words.
 CLUSTER, MODULES = {"kubeconfig", "context"}, {"module-cache-dir", "code-cache-key-file", "module-allow-list", "docker-config", "compiler"}
 RECORDER = {"recorder-bytes", "recorder-age", "recorder-directory"}
 REQUESTS, PLACE = {"kube-api-qps", "kube-api-burst"}, {"namespace"}
 GUESTS = {"guest-threads", "operator-memory-budget", "guest-memory", "namespace-guest-memory"}
-WALLS = {"guest-isolation", "guest-program"}
+WALLS, POLICY = {"guest-isolation", "guest-program"}, {"module-policy"}
 USES = {
-    "run-flight": CLUSTER | REQUESTS | MODULES | WALLS, "run": CLUSTER | REQUESTS | MODULES | GUESTS | RECORDER | {"bind-address"},
-    "logs": CLUSTER | MODULES | {"pod"}, "timeline": CLUSTER | MODULES | {"recorder-directory"}, "why": CLUSTER | MODULES | {"recorder-directory"}, "nodes": CLUSTER | PLACE, "machine build": MODULES, "machine run": MODULES,
-    **{command: CLUSTER | REQUESTS for command in ("blackbox", "descent", "mayday", "turbulence", "unlatch")},
-    "stow": MODULES, "schematics": MODULES | WALLS, "sign": set(), "verify": set(),
-    "takeoff": CLUSTER | REQUESTS | MODULES | WALLS, "argocd": CLUSTER | REQUESTS | MODULES | WALLS,
-    "workflow show": CLUSTER | MODULES, "workflow signal": CLUSTER, "tenant allow": CLUSTER | {"features"}, "tenant list": CLUSTER | {"features"},
+    "run-flight": CLUSTER | REQUESTS | MODULES | WALLS | POLICY, "run": CLUSTER | REQUESTS | MODULES | GUESTS | WALLS | RECORDER | POLICY | {"bind-address"},
+    "logs": CLUSTER | MODULES | {"pod"}, "timeline": CLUSTER | MODULES | {"recorder-directory"}, "why": CLUSTER | MODULES | {"recorder-directory"}, "console": CLUSTER | MODULES | WALLS | {"recorder-directory"}, "nodes": CLUSTER | PLACE, "machine build": MODULES | WALLS, "machine run": MODULES | WALLS,
+    **{command: CLUSTER | REQUESTS for command in ("blackbox", "mayday", "turbulence", "unlatch")},
+    "descent": CLUSTER | REQUESTS | WALLS,
+    "stow": MODULES, "schematics": MODULES | WALLS | POLICY, "sign": set(), "verify": MODULES | POLICY,
+    "takeoff": CLUSTER | REQUESTS | MODULES | WALLS | POLICY, "argocd": CLUSTER | REQUESTS | MODULES | WALLS | POLICY,
+    "workflow show": CLUSTER | MODULES | WALLS, "workflow signal": CLUSTER, "tenant allow": CLUSTER | {"features"}, "tenant list": CLUSTER | {"features"},
     "tenant remove": CLUSTER | {"features"}, "flight from-chart": None, "ready": None, "completion": None, "version": None}
 
 
@@ -259,6 +271,14 @@ def test_a_flight_that_fails_is_exit_code_1_and_says_why(tmp_path, spec, says):
     assert done.returncode == 1 and says in done.stderr and done.stdout == ""
 
 
+def test_a_flight_has_the_memory_that_its_flag_says(tmp_path):
+    few = hangar("run-flight", flight("behave"), "--max-memory-mib=32", stdin=thing("memory", mib=64), tmp_path=tmp_path)
+    enough = hangar("run-flight", flight("behave"), "--max-memory-mib=256", stdin=thing("memory", mib=64), tmp_path=tmp_path)
+
+    assert few.returncode == 1 and few.stdout == "", few.stdout
+    assert enough.returncode == 0 and "kind: ConfigMap" in enough.stdout, enough.stderr
+
+
 def test_a_flight_may_look_up_what_the_matchers_allow(cluster, namespace, tmp_path):
     cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "one", "namespace": namespace}, "stringData": {"key": "first"}})
     resource = thing("lookup", namespace, lookup={"apiVersion": "v1", "kind": "Secret", "name": "one", "namespace": namespace})
@@ -281,6 +301,9 @@ def test_diff_shows_what_would_change_and_changes_nothing(cluster, namespace, tm
     lines = done.stdout.splitlines()
     assert "-  a: old" in lines and "+  a: new" in lines and "   c: d" in lines
     assert cluster.get("v1", "ConfigMap", "it", namespace)["data"] == {"a": "old", "c": "d"}
+    brief = hangar("run-flight", flight("behave"), "--diff", "--diff-context=0", stdin=thing("basic", namespace, data={"a": "new"}), tmp_path=tmp_path,
+                   kubeconfig=cluster.kubeconfig).stdout.splitlines()
+    assert "-  a: old" in brief and "+  a: new" in brief and "   c: d" not in brief
 
 
 class Proxy(http.server.BaseHTTPRequestHandler):

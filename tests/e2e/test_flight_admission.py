@@ -221,6 +221,96 @@ def test_a_cluster_flight_is_evaluated_as_whom_it_names(cluster, flights, namesp
     made.goes(unique)
 
 
+# Mode static -----------------------------------------------------------------------------------------
+
+
+def as_user(cluster, method, path, body=None, user="alice"):
+    """A user who may do everything, and is not the account that applies the release."""
+    return cluster.request(method, path, body, "application/merge-patch+json", {"Impersonate-User": user, "Impersonate-Group": "system:masters"})
+
+
+def wait_protected(cluster, path):
+    def is_protected():
+        try:
+            as_user(cluster, "PATCH", path + "?dryRun=All", {"data": {"a": "changed"}})
+        except ApiError as error:
+            return "cannot modify" in str(error)
+    eventually(is_protected, "the policy is in force", 60)
+
+
+@pytest.fixture
+def static(cluster, flights, namespace):
+    """The path of a ConfigMap that a static Flight has made."""
+    when_compiled(lambda: flights.create("web", "basic", does={"data": {"a": "b"}}, mode="static"))
+    flights.ready("web")
+    path = cluster.path("v1", "ConfigMap", namespace, "web")
+    wait_protected(cluster, path)
+    return path
+
+
+def test_what_a_static_flight_has_made_is_changed_and_deleted_by_nobody_else(cluster, static):
+    for patch in ({"data": {"a": "changed"}}, {"data": None}, {"metadata": {"ownerReferences": None}}):
+        with pytest.raises(ApiError, match="cannot modify flight sub-resources"):
+            as_user(cluster, "PATCH", static, patch)
+    with pytest.raises(ApiError, match="cannot modify yoke annotations"):
+        as_user(cluster, "PATCH", static, {"metadata": {"annotations": {"instance.atc.yoke.cd/instanceRef": "x/Flight.yoke.cd:other"}}})
+    with pytest.raises(ApiError, match="cannot delete resources managed by Air-Traffic-Controller"):
+        as_user(cluster, "DELETE", static)
+    as_user(cluster, "PATCH", static, {"data": {"more": "x"}, "metadata": {"labels": {"mine": "x"}}})
+
+
+def test_what_a_static_flight_has_made_follows_it_and_goes_with_it(cluster, flights, static):
+    flights.behave("web", "basic", data={"a": "c"})
+    eventually(lambda: flights.data("web") == {"a": "c"}, "the ConfigMap follows")
+
+    flights.delete("web")
+    flights.goes("web")
+    assert flights.data("web") is None
+
+
+def test_a_static_flight_protects_nothing_of_another(cluster, flights, static, namespace):
+    flights.create("other", "basic", does={"data": {"a": "b"}})
+    flights.ready("other")
+    other = cluster.path("v1", "ConfigMap", namespace, "other")
+
+    as_user(cluster, "PATCH", other, {"data": {"a": "changed"}})
+    as_user(cluster, "DELETE", other)
+    # A standard Flight's resources stay in their release, too.
+    flights.patch("other", mode="dynamic")
+    eventually(lambda: flights.data("other") == {"a": "b"}, "it is made again")
+    with pytest.raises(ApiError, match="cannot modify yoke annotations"):
+        as_user(cluster, "PATCH", other, {"metadata": {"annotations": {"instance.atc.yoke.cd/release": "x"}}})
+
+
+def test_a_namespace_with_a_static_flight_goes(cluster, flights, unique):
+    name = f"gone-{unique}"
+    cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    allow(cluster, name)
+    made = Flights(cluster, name)
+    when_compiled(lambda: made.create("web", "basic", does={"data": {"a": "b"}}, mode="static"))
+    made.ready("web")
+    wait_protected(cluster, cluster.path("v1", "ConfigMap", name, "web"))
+
+    cluster.delete("v1", "Namespace", name)
+    eventually(lambda: cluster.get("v1", "Namespace", name, None) is None, "the namespace is gone", 90)
+
+
+def test_what_a_static_cluster_flight_has_made_is_protected_wherever_it_is(cluster, flights, namespace, unique):
+    class ClusterFlights(Flights):
+        kind = CLUSTER_FLIGHT
+    made = ClusterFlights(cluster, None)
+    when_compiled(lambda: made.create(unique, "crossns", account=f"{namespace}/default", does={"namespaces": [namespace], "data": {"a": "b"}}, mode="static"))
+    made.ready(unique)
+    path = cluster.path("v1", "ConfigMap", namespace, unique)
+    wait_protected(cluster, path)
+
+    with pytest.raises(ApiError, match="cannot delete resources managed by Air-Traffic-Controller"):
+        as_user(cluster, "DELETE", path)
+    made.delete(unique)
+    made.goes(unique)
+    assert cluster.get("v1", "ConfigMap", unique, namespace) is None
+
+
 def test_a_host_that_is_away_holds_up_writes_of_flights_and_no_deletion(cluster, flights, webhook_host, namespace):
     when_compiled(lambda: flights.create("web", "basic", does={"data": {"a": "1"}}))
     flights.ready("web")

@@ -27,8 +27,8 @@ NAMES = ("one", "two", "three")
 kubernetes.KINDS[COPY] = ("/apis/apps/v1", "controllerrevisions", True)
 
 
-def variant(number, ballast=0):
-    """The flight greeting, with a custom section that changes its bytes; the ballast cannot be compressed."""
+def variant(number, ballast=0, of="greeting_cpp"):
+    """A flight with a custom section that changes its bytes; the ballast cannot be compressed."""
     content = b"\x07variant" + bytes([number]) + os.urandom(ballast)
     size, length = len(content), b""
     while True:
@@ -36,7 +36,7 @@ def variant(number, ballast=0):
         length += bytes([low | (0x80 if size else 0)])
         if not size:
             break
-    return pathlib.Path(flight("greeting_cpp")).read_bytes() + b"\x00" + length + content
+    return pathlib.Path(flight(of)).read_bytes() + b"\x00" + length + content
 
 
 def sha256(module):

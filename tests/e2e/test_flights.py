@@ -119,6 +119,73 @@ def test_what_others_change_is_put_back_after_the_interval(cluster, flights, nam
     assert one["status"]["inventory"][0]["ready"], "an evaluation that changes nothing leaves the inventory"
 
 
+# Modes ---------------------------------------------------------------------------------------------
+
+
+def test_dynamic_mode_puts_back_at_once_what_is_edited_or_deleted(cluster, flights, namespace):
+    flights.create("web", "basic", does={"data": {"a": "b"}}, mode="dynamic")
+    flights.ready("web")
+
+    cluster.patch("v1", "ConfigMap", "web", {"data": {"a": "edited"}}, namespace)
+    eventually(lambda: flights.data("web") == {"a": "b"}, "the edit is put back")
+    cluster.delete("v1", "ConfigMap", "web", namespace)
+    eventually(lambda: flights.data("web") == {"a": "b"}, "the ConfigMap is made again")
+
+
+@pytest.mark.parametrize("mode", ["dynamic", "subscription"])
+def test_a_change_of_what_was_looked_up_evaluates_again(cluster, flights, namespace, mode):
+    lookup = {"apiVersion": "v1", "kind": "ConfigMap", "name": "settings", "namespace": namespace, "tolerate": True}
+    flights.create("web", "lookup", does={"lookup": lookup}, mode=mode, clusterAccess=True, resourceAccessMatchers=["ConfigMap"])
+    flights.ready("web")
+    assert flights.data("web")["outcome"] == "NotFound"
+
+    cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings", "namespace": namespace}, "data": {"level": "info"}})
+    eventually(lambda: flights.data("web").get("level") == "info", "its appearance evaluates again")
+    cluster.patch("v1", "ConfigMap", "settings", {"data": {"level": "debug"}}, namespace)
+    eventually(lambda: flights.data("web").get("level") == "debug", "its change evaluates again")
+    cluster.delete("v1", "ConfigMap", "settings", namespace)
+    eventually(lambda: flights.data("web")["outcome"] == "NotFound", "its end evaluates again")
+
+
+def test_standard_mode_follows_nothing_else(cluster, flights, namespace):
+    cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings", "namespace": namespace}, "data": {"level": "info"}})
+    lookup = {"apiVersion": "v1", "kind": "ConfigMap", "name": "settings", "namespace": namespace}
+    flights.create("web", "lookup", does={"lookup": lookup}, clusterAccess=True, resourceAccessMatchers=["ConfigMap"])
+    flights.ready("web")
+
+    cluster.patch("v1", "ConfigMap", "settings", {"data": {"level": "debug"}}, namespace)
+    cluster.patch("v1", "ConfigMap", "web", {"data": {"edited": "x"}}, namespace)
+    never(lambda: flights.data("web").get("level") != "info" or "edited" not in flights.data("web"), "nothing evaluates again")
+
+
+def test_a_flight_follows_only_what_its_account_may_get(cluster, flights, namespace):
+    """The matcher allows Secrets, the account does not."""
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "token", "namespace": namespace}, "stringData": {"key": "x"}}
+    lookup = {"apiVersion": "v1", "kind": "Secret", "name": "token", "namespace": namespace, "tolerate": True}
+    flights.create("web", "lookup", does={"lookup": lookup}, mode="dynamic", clusterAccess=True, resourceAccessMatchers=["*"])
+    flights.ready("web")
+
+    before = cluster.get("v1", "ConfigMap", "web", namespace)["metadata"]["resourceVersion"]
+    cluster.create(secret)
+    never(lambda: cluster.get("v1", "ConfigMap", "web", namespace)["metadata"]["resourceVersion"] != before, "it is not told of the Secret")
+    assert flights.data("web")["outcome"] == "Forbidden"
+
+
+def test_how_much_a_flight_follows_is_bounded(flights):
+    names = [f"c-{index}" for index in range(65)]
+    flights.create("web", "children", does={"names": names, "lookups": names}, mode="dynamic", clusterAccess=True, resourceAccessMatchers=["ConfigMap"])
+    flights.says("web", "look up configmap c-64", "looks up at most 64 objects beyond its release; with mode standard it may look up more")
+    flights.patch("web", mode="standard")
+    flights.ready("web")
+
+
+def test_mode_static_needs_webhooks(flights):
+    flights.create("web", "basic", mode="static")
+    flights.says("web", "spec.mode static needs webhooks", reason="Unsupported")
+    flights.patch("web", mode="standard")
+    flights.ready("web")
+
+
 def test_ready_follows_the_resources_without_an_evaluation(cluster, flights, namespace):
     flights.create("web", "basic", does={"data": {"a": "1"}})
     flights.ready("web")

@@ -9,8 +9,8 @@ import pytest
 
 from airways import GUESTS
 from cluster import ROOT, condition, eventually
-from host import BINARY
-from operators import EVERYTHING, OPERATOR, events_of, lines, phase
+from host import BINARY, Host
+from operators import EVERYTHING, OPERATOR, events_of, lines, manifest, phase
 from registry import Registry
 
 MEMO = ("examples.hangar.dev/v1", "Memo")
@@ -83,6 +83,10 @@ def native(tmp_path_factory):
 
 @pytest.fixture
 def rights(cluster, namespace):
+    give_rights(cluster, namespace)
+
+
+def give_rights(cluster, namespace):
     cluster.apply_crds(SOURCE / "config/crd/memos.yaml")
     cluster.learn(*MEMO, "memos")
     prefix = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}"
@@ -131,10 +135,13 @@ def asleep(cluster, namespace, seconds=60):
                       "the operator sleeps", seconds)
 
 
+SPEC = {"wasm": "memo", "env": [{"name": "WATCH_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}],
+        "limits": {"memory": "256Mi"}}
+
+
 @pytest.fixture
 def memo(cluster, namespace, operator, rights, built):
-    operator("memo", "--leader-elect", wasm="memo", env=[{"name": "WATCH_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}],
-             sleep={"after": "200ms"}, limits={"memory": "256Mi"})
+    operator("memo", "--leader-elect", sleep={"after": "200ms"}, **SPEC)
     asleep(cluster, namespace, COMPILED)
 
 
@@ -157,6 +164,49 @@ def test_an_unchanged_main_does_the_same_as_a_module_and_as_a_program(cluster, h
         program.kill()
         program.wait()
     assert as_module == as_program, log.read_text()
+
+
+def test_sleep_after_every_turn_makes_no_difference(cluster, host, namespace, operator, rights, built):
+    resumes = lambda: sum(value for name, value in host.metrics().items()
+                          if name.startswith("hangar_controller_resumes_total") and f'controller="{namespace}/memo"' in name)
+    results, slept = [], []
+    for sleep in ({"after": "0s"}, {"policy": "Never"}):
+        operator("memo", sleep=sleep, **SPEC)
+        eventually(lambda: condition(cluster.get(*OPERATOR, "memo", namespace)).get("status") == "True", "it runs", COMPILED)
+        results.append(scenario(cluster, namespace))
+        assert cluster.get(*OPERATOR, "memo", namespace)["status"].get("restarts", 0) == 0
+        slept.append(resumes())
+        cluster.delete(*OPERATOR, "memo", namespace)
+        eventually(lambda: cluster.get(*OPERATOR, "memo", namespace) is None, "it is gone")
+
+    assert results[0] == results[1]
+    assert slept[0] > slept[1] == 0
+
+
+def test_on_the_host_after_a_killed_one_it_misses_nothing(own_cluster, own_namespace, built, tmp_path):
+    give_rights(own_cluster, own_namespace)
+    host = Host(own_cluster.kubeconfig, tmp_path / "host", "--features=operators")
+    own_cluster.create(manifest("memo", own_namespace, sleep={"after": "200ms"}, **SPEC))
+    for name in ("changed", "deleted", "untouched"):
+        make(own_cluster, own_namespace, name, "before")
+    for name in ("changed", "deleted", "untouched"):
+        eventually(lambda: text_of(own_cluster, own_namespace, name) == "before", f"{name} is kept", COMPILED)
+    asleep(own_cluster, own_namespace)
+
+    host.kill()
+    own_cluster.patch(*MEMO, "changed", {"spec": {"text": "after"}}, own_namespace)
+    own_cluster.delete(*MEMO, "deleted", own_namespace)  # Its finalizer keeps it.
+    own_cluster.delete(*CONFIG_MAP, "untouched", own_namespace)
+    make(own_cluster, own_namespace, "new", "after")
+    host.start()
+
+    eventually(lambda: text_of(own_cluster, own_namespace, "changed") == "after", "the change is seen", 60)
+    eventually(lambda: own_cluster.get(*MEMO, "deleted", own_namespace) is None, "the finalizer lets go", 60)
+    eventually(lambda: text_of(own_cluster, own_namespace, "untouched") == "before", "the child is there again", 60)
+    eventually(lambda: text_of(own_cluster, own_namespace, "new") == "after", "the new one is kept", 60)
+    assert asleep(own_cluster, own_namespace)["status"]["restarts"] == 0
+    own_cluster.delete(*OPERATOR, "memo", own_namespace)
+    assert host.stop() == 0
 
 
 def test_its_own_timers_and_events_wake_it(cluster, host, namespace, memo):

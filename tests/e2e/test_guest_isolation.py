@@ -15,6 +15,7 @@ from charts import CHART
 from cluster import condition, eventually, is_ready
 from conftest import COMPILED
 from host import BINARY, Host, to_its_end
+from processes import children
 from test_command_line import hangar, thing
 
 GROUP = "isolation.hangar.dev"
@@ -31,23 +32,16 @@ def host(own_cluster, tmp_path_factory):
     yield from to_its_end(Host(own_cluster.kubeconfig, tmp_path_factory.mktemp("host"), "--features=airways", "--guest-isolation=namespace"))
 
 
-def children(parent):
-    """Live processes that are children of `parent`."""
-    found = []
-    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
-        try:
-            state, of = path.read_text().rsplit(") ", 1)[1].split()[:2]
-        except (OSError, IndexError):
-            continue
-        if int(of) == parent and state != "Z":
-            found.append(int(path.parent.name))
-    return found
-
-
 def zygote(host):
     found = [pid for pid in children(host.process.pid) if pathlib.Path(f"/proc/{pid}/comm").read_text().strip() == "hangar-guest"]
     assert len(found) == 1, found
     return found[0]
+
+
+def walled_off(pid):
+    """The process's status once its last wall is up: it is seen from the fork on."""
+    path = pathlib.Path(f"/proc/{pid}/status")
+    return eventually(lambda: "Seccomp:\t2" in (now := path.read_text()) and now, "its last wall is up", 60)
 
 
 class Kind:
@@ -106,8 +100,8 @@ def test_flights_of_two_namespaces_run_in_two_processes_that_have_nothing(cluste
     for pid in [zygote(host), *processes]:
         assert pathlib.Path(f"/proc/{pid}/environ").read_bytes() == b""
     for pid in processes:
-        status = pathlib.Path(f"/proc/{pid}/status").read_text()
-        assert "Seccomp:\t2" in status and "NoNewPrivs:\t1" in status
+        status = walled_off(pid)
+        assert "NoNewPrivs:\t1" in status
         opened = {os.readlink(path).split(":")[0] for path in pathlib.Path(f"/proc/{pid}/fd").iterdir()}
         assert not [path for path in opened if path not in ("socket", "anon_inode", "/dev/null")
                     and not path.endswith((".cwasm", "/pagemap", "/statm"))], opened
@@ -163,10 +157,10 @@ def test_guests_end_with_a_host_that_is_killed(own_cluster, host, idle, airway, 
     eventually(lambda: "timeout" in condition(kind.get("endless", namespace)).get("message", ""), "a new host goes on", 60)
 
 
-@pytest.mark.parametrize("isolation", ["shared", "namespace"])
-def test_run_flight_prints_the_same_from_a_process_of_its_own(isolation, tmp_path):
-    here = hangar("run-flight", flight("behave"), stdin=thing(data={"a": "b"}), tmp_path=tmp_path)
-    there = hangar("run-flight", flight("behave"), f"--guest-isolation={isolation}", stdin=thing(data={"a": "b"}), tmp_path=tmp_path)
+@pytest.mark.parametrize("flags", [[], ["--guest-isolation=shared"], ["--guest-isolation=namespace"]], ids=str)
+def test_run_flight_prints_the_same_from_a_process_of_its_own(flags, tmp_path):
+    here = hangar("run-flight", flight("behave"), "--guest-isolation=none", stdin=thing(data={"a": "b"}), tmp_path=tmp_path)
+    there = hangar("run-flight", flight("behave"), *flags, stdin=thing(data={"a": "b"}), tmp_path=tmp_path)
 
     assert (there.returncode, there.stdout) == (0, here.stdout), there.stderr
 
@@ -196,7 +190,7 @@ def test_the_walls_need_no_more_than_the_charts_pod_has(place_for_all):
         shutil.copy(BINARY.parent / name, place_for_all)
     module = shutil.copy(flight("behave"), place_for_all)
     session = subprocess.Popen(
-        [*as_in_the_pod(), str(place_for_all / "hangar"), "run-flight", module, "--guest-isolation=namespace",
+        [*as_in_the_pod(), str(place_for_all / "hangar"), "run-flight", module,
          f"--module-cache-dir={place_for_all / 'cache'}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={"PATH": os.environ["PATH"], "HOME": str(place_for_all)})
     session.stdin.write(thing(behaviour="sleep", milliseconds=1500, data={"a": "b"}))
@@ -205,8 +199,8 @@ def test_the_walls_need_no_more_than_the_charts_pod_has(place_for_all):
     def guest():
         assert session.poll() is None, session.stderr.read()
         forks = [fork for child in children(session.pid) for fork in children(child)]
-        return forks and pathlib.Path(f"/proc/{forks[0]}/status").read_text()
-    status = eventually(guest, "a guest process runs", COMPILED)
+        return forks and forks[0]
+    status = walled_off(eventually(guest, "a guest process runs", COMPILED))
     output, errors = session.stdout.read(), session.stderr.read()
 
     assert session.wait() == 0, errors

@@ -13,8 +13,9 @@ from cluster import eventually, is_ready
 from conftest import COMPILED, control_plane
 from flights import FLIGHT, Flights, allow
 from host import Host, to_its_end
+from keyless import ISSUER, SUBJECT, Identity, Instance
 from registry import Registry
-from signing import keys, section, sign
+from signing import hangar, keys, section, sign
 
 GROUP = "policy.hangar.dev"
 UNSIGNED = "failed to verify module: module is unsigned"
@@ -42,6 +43,22 @@ def trusted(tmp_path_factory):
     return {**{kind: keys(directory, kind) for kind in KINDS}, "stranger": keys(directory / "stranger", "ec")}
 
 
+@pytest.fixture(scope="module")
+def sigstore(tmp_path_factory):
+    """An instance of Sigstore, whose TrustedRoot is in the file `trusted_root`."""
+    instance = Instance(tmp_path_factory.mktemp("sigstore"))
+    instance.trusted_root = instance.directory / "trusted_root.json"
+    instance.trusted_root.write_text(json.dumps(instance.trust_root()))
+    return instance
+
+
+def keyless_rule(prefix, trust_root):
+    """A rule for one workflow and one address."""
+    identities = [{"issuer": ISSUER, "subjectRegExp": r"^https://github\.com/team/[^/]+/\.github/workflows/release\.yml@refs/tags/v[0-9.]+$"},
+                  {"issuer": "https://login.example.com", "subject": "ci@example.com"}]
+    return {"prefix": prefix, "require": "cosign", "keyless": {"trustRoot": trust_root, "identities": identities}}
+
+
 def rule(prefix, require, *trusted_keys):
     return {"prefix": prefix, "require": require, **({"keys": [str(key) for key in trusted_keys]} if trusted_keys else {})}
 
@@ -55,13 +72,13 @@ def flags(rig, directory, rules, default=None):
 
 
 @pytest.fixture(scope="module")
-def policy_host(cluster, rig, trusted, tmp_path_factory):
+def policy_host(cluster, rig, trusted, sigstore, tmp_path_factory):
     directory = tmp_path_factory.mktemp("policy")
     rules = [*(rule(f"oci://{rig.address}/{kind}/", "cosign", trusted[kind][1]) for kind in KINDS),
              # PEM in the file itself, as the chart has it.
              rule(f"oci://{rig.address}/team", "cosign", trusted["ec"][1].read_text(), trusted["rsa"][1]),
              rule(f"oci://{rig.address}/team/open", "none"), rule(f"oci://{rig.address}/yoke", "yoke", trusted["ed25519"][1]),
-             rule(f"oci://{rig.address}/closed", "deny")]
+             rule(f"oci://{rig.address}/closed", "deny"), keyless_rule(f"oci://{rig.address}/keyless", str(sigstore.trusted_root))]
     yield from to_its_end(Host(cluster.kubeconfig, directory / "host", *flags(rig, directory, rules)))
 
 
@@ -81,7 +98,8 @@ def push(rig, unique, tmp_path):
     """Pushes a module that no other test has: what was let through are bytes, wherever they come from. Returns the manifest's digest."""
     def act(repository, tag="v1", module="behave", by=None):
         is_script = module.endswith(".js")
-        data = workflows.built(module).read_bytes() if is_script else pathlib.Path(flight(module)).read_bytes()
+        # A name with its ending is a file of workflows.
+        data = pathlib.Path(workflows.built(module) if "." in module else flight(module)).read_bytes()
         mark = f"{unique} {repository} {tag}"
         data += f"\n// {mark}\n".encode() if is_script else section("test:mark", mark.encode())
         file = tmp_path / "pushed"
@@ -108,6 +126,76 @@ def test_a_signed_module_runs(policy_host, rig, push, trusted, flights, unique, 
     flights.create("signed", "basic", wasm=rig.url(repository, "v1"))
 
     flights.ready("signed")
+
+
+@pytest.mark.parametrize("place", ["tag", "referrers", "bundle"])
+def test_a_module_that_is_signed_without_a_key_runs(policy_host, rig, push, sigstore, flights, unique, place):
+    repository = f"keyless/{unique}"
+    rig.sign(repository, push(repository), Identity(sigstore), place)
+
+    flights.create("signed", "basic", wasm=rig.url(repository, "v1"))
+
+    flights.ready("signed")
+
+
+def test_an_airway_needs_an_identity_of_the_rule(cluster, policy_host, rig, push, sigstore, trusted, tmp_path, unique):
+    """Of six modules that differ in who has signed them, two may run."""
+    other = Instance(tmp_path / "other")
+    none = "none of the rule's identities"
+    signers = {
+        "workflow": (Identity(sigstore), None),
+        "address": (Identity(sigstore, "ci@example.com", "https://login.example.com"), None),
+        "other-subject": (Identity(sigstore, SUBJECT.replace("tags/v1", "heads/main")), none),
+        "other-issuer": (Identity(sigstore, SUBJECT, "https://login.example.com"), none),
+        "other-instance": (Identity(other), "none of the trust root's tlogs"),
+        "key": (trusted["ec"][0], "it was made with a key")}
+    airways_made = {}
+    for at, (name, (signer, _)) in enumerate(signers.items()):
+        repository = f"keyless/{unique}-{name}"
+        rig.sign(repository, push(repository), signer)
+        kind = f"K{at}{unique}"
+        airways_made[name] = airways.airway(f"{kind.lower()}s", kind, rig.url(repository, "v1"), group=GROUP)
+        cluster.create(airways_made[name])
+
+    def found(name):
+        return cluster.get("yoke.cd/v1alpha1", "Airway", airways_made[name]["metadata"]["name"])
+
+    try:
+        for name, (_, refusal) in signers.items():
+            if refusal is None:
+                eventually(lambda name=name: is_ready(found(name)), f"the Airway of {name} is ready", COMPILED)
+            else:
+                refused(cluster, ("yoke.cd/v1alpha1", "Airway"), airways_made[name]["metadata"]["name"], None, "requires a signature by cosign", refusal)
+    finally:
+        for name, manifest in airways_made.items():
+            cluster.delete("yoke.cd/v1alpha1", "Airway", manifest["metadata"]["name"])
+        for name in airways_made:
+            eventually(lambda name=name: found(name) is None, f"the Airway of {name} is gone", 60)
+
+
+def test_commands_take_the_hosts_policy(rig, push, sigstore, tmp_path, unique):
+    repository = f"keyless/{unique}"
+    digest = push(repository)
+    url = rig.url(repository, "v1")
+    strict = flags(rig, tmp_path, [keyless_rule(f"oci://{rig.address}", sigstore.trust_root())], {"require": "deny"})[:2]
+    in_cache = f"--module-cache-dir={tmp_path / 'cache'}"
+
+    def run(*arguments):
+        return hangar(*arguments, in_cache, *strict, stdin=json.dumps({"metadata": {"name": "it"}, "spec": {"behaviour": "basic"}}).encode())
+
+    running = [("verify", url), ("takeoff", "--stdout", "web", url), ("run-flight", url)]
+    before = [run(*command) for command in running]
+    reading = run("schematics", f"--wasm={url}", "ls")
+    rig.sign(repository, digest, Identity(sigstore), "bundle")
+    after = [run(*command) for command in running]
+    denied = run("verify", flight("behave"))
+
+    for done in before:
+        assert done.returncode == 1 and f"no signature found for {digest}".encode() in done.stderr, done
+    assert reading.returncode == 0, "reading what a module says does not run it"
+    for done in after:
+        assert done.returncode == 0, done
+    assert denied.returncode == 1 and b"the default rule denies these modules" in denied.stderr
 
 
 def test_modules_of_every_contract_say_what_is_missing(cluster, policy_host, rig, push, flights, namespace, unique):
@@ -139,6 +227,23 @@ def test_modules_of_every_contract_say_what_is_missing(cluster, policy_host, rig
         cluster.delete(*workflows.WORKFLOW, "unsigned", namespace)
         cluster.delete("yoke.cd/v1alpha1", "Airway", airway["metadata"]["name"])
         eventually(lambda: cluster.get("yoke.cd/v1alpha1", "Airway", airway["metadata"]["name"]) is None, "the Airway is gone", 60)
+
+
+def test_a_machines_plugin_meets_the_rule_for_its_own_url(cluster, policy_host, rig, push, trusted, namespace, unique):
+    """The machine needs no signature where it is, its plugin does."""
+    machine, plugin = f"team/open/{unique}", f"team/{unique}-plugin"
+    push(machine, module="provisioner_dynamic.wasm")
+    digest = push(plugin, module="javy_plugin.wasm")
+    workflows.allow(cluster, namespace)
+    sources = {"module": {"url": rig.url(machine, "v1")}, "plugin": {"url": rig.url(plugin, "v1")}}
+    cluster.create(workflows.workflow("it", namespace, **sources, input={"team": "orders"}))
+    wanted = f"the rule for oci://{rig.address}/team requires a signature by cosign"
+    refused(cluster, workflows.WORKFLOW, "it", namespace, "needs its plugin", wanted, "no signature found for sha256:")
+    assert not workflows.status(cluster, namespace, "it").get("revision")
+
+    rig.sign(plugin, digest, trusted["ec"][0])
+
+    eventually(lambda: workflows.status(cluster, namespace, "it").get("revision"), "the machine has begun", COMPILED)
 
 
 def test_a_signature_that_comes_later_counts(policy_host, rig, push, trusted, flights, unique):
@@ -246,8 +351,10 @@ def test_what_is_in_the_cache_meets_the_rules_of_now(quiet_cluster, trusted, tmp
 
 
 @pytest.mark.parametrize("policy, says", [
-    ("rules: []", "default: is missing"),
+    ("rules: []", "default: is required"),
     ("{rules: [{prefix: 'oci://r.example/team', require: cosign}], default: {require: none}}", "rules[0].keys: must be a list"),
+    ("{rules: [{prefix: 'oci://r.example/team', require: cosign, keyless: {trustRoot: {}}}], default: {require: none}}",
+     "rules[0].keyless.trustRoot: mediaType"),
     ("{rules: [], default: {require: none}, more: 1}", "more: unknown field"),
     ("{rules: [{prefix: 'oci://r.example/team', require: yoke, keys: [none.pem]}], default: {require: none}}", "rules[0].keys[0]: failed to stat"),
     ("rules: [", "module-policy")])

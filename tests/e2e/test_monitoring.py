@@ -10,13 +10,12 @@ import operators
 import workflows
 from airways import flight, instance
 from charts import CHART, render
-from cluster import KINDS, eventually, is_ready
+from cluster import eventually, is_ready
 from conftest import COMPILED, control_plane
 from host import Host, free_port, to_its_end
 from prometheus import Prometheus, promtool
 from webhooks import remove_configurations, wait_registered, webhook_flags
 
-KINDS[("v1", "Node")] = ("/api/v1", "nodes", False)
 NAMESPACE, TEAM = "monitored", "team"
 GROUP = "monitored.hangar.dev"
 RULES = yaml.safe_load((CHART / "alerts.yaml").read_text())

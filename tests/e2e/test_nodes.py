@@ -19,7 +19,6 @@ from cluster import KINDS, condition, eventually, never
 from conftest import control_plane
 from host import BINARY, Host
 
-KINDS[("v1", "Node")] = ("/api/v1", "nodes", False)
 KINDS[("node.k8s.io/v1", "RuntimeClass")] = ("/apis/node.k8s.io/v1", "runtimeclasses", False)
 
 NAMESPACE = "provisioning"

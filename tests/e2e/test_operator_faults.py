@@ -349,6 +349,19 @@ def has_room(host):
     return pathlib.Path(f"/proc/{host.process.pid}/root{host.directory}/cache/snapshots")
 
 
+def test_a_cache_on_a_read_only_disk_is_named_at_the_start(cluster, tmp_path):
+    """As an SD card at the end of its life becomes."""
+    cache = tmp_path / "host/cache"
+    cache.mkdir(parents=True)
+    mount = f'mount -t tmpfs -o ro,mode=0700 cache "{cache}" && exec "$@"'
+    host = Host(cluster.kubeconfig, tmp_path / "host", wait=False, inside=("unshare", "--map-root-user", "--mount", "sh", "-c", mount, "sh"))
+    try:
+        assert host.process.wait(60) != 0
+        assert str(cache) in host.tail() and "Read-only file system" in host.tail()
+    finally:
+        host.stop()
+
+
 class TestFullDisk:
     @pytest.fixture
     def host(self, cluster, tmp_path):
@@ -364,7 +377,7 @@ class TestFullDisk:
         operator("small", f"watch={namespace}", sleep={"after": "0s"})
         eventually(lambda: "listed 0" in lines(host, "small", namespace), "it has listed", 60)
         asleep(get, "small")
-        assert condition(get("small"), "CanSleep")["status"] == "True"
+        assert (condition(get("small"), "CanSleep")["status"], condition(get("small"), "CanSleep")["reason"]) == ("True", "SleepsWhenIdle")
         filler = has_room(host) / "filler"
         assert filler.parent.stat().st_dev != host.directory.stat().st_dev
 

@@ -3,10 +3,12 @@ import gzip
 import hashlib
 import json
 import pathlib
+import re
 import subprocess
 
 import pytest
 
+import terminals
 from airways import flight
 from host import BINARY
 from registry import MANIFEST, YOKE_CONFIG, YOKE_LAYER, Registry
@@ -47,6 +49,18 @@ def test_a_module_is_pushed_under_its_tags_and_taken_off_with(cluster, namespace
     up = hangar(cluster, "takeoff", "-insecure", "-namespace", namespace, "web", registry.url(f"stow/{unique}", "a"),
                 stdin=json.dumps({"metadata": {"name": "it"}, "spec": {"behaviour": "basic"}}))
     assert up.returncode == 0 and len(history(cluster, namespace, "web")) == 1, up.stderr
+
+
+def test_a_terminal_shows_how_much_is_pushed(registry, unique, tmp_path):
+    module = tmp_path / "main.wasm"
+    module.write_bytes(pathlib.Path(flight("behave")).read_bytes())
+    code, _, text = terminals.run([BINARY, "stow", "-insecure", module, registry.url(f"stow/{unique}", "v1")])
+
+    assert code == 0, text
+    size = re.findall(r"\r\x1b\[Kpushing ([0-9.]+) of ([0-9.]+) MB", text)
+    assert size and size[-1][0] == size[-1][1], text
+    # The line is free again for the result.
+    assert re.search(r"MB\r\x1b\[KdigestUrl: oci://", text), text
 
 
 @pytest.mark.parametrize("arguments, says", [

@@ -243,6 +243,28 @@ def test_sleepers_that_do_not_fit_a_policys_disk_stay_in_memory_and_name_it(clus
     cluster.delete("v1", "Namespace", elsewhere)
 
 
+def test_modules_that_do_not_fit_a_policys_disk_are_refused_and_name_it(cluster, host, namespace, policy, operator, unique):
+    elsewhere = f"{unique}-elsewhere"
+    cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": elsewhere}})
+    name = policy("modules", budgets={"moduleDisk": "1Ki"})
+    for where in (namespace, elsewhere):
+        operator("one", where=where)
+
+    said = eventually(lambda: refused(cluster, "one", namespace), "it is refused", 60)
+    assert f"1 KiB of its namespace (TenantPolicy {name}) are free" in said and "moduleDisk" in said, said
+    eventually(lambda: runs(cluster, "one", elsewhere), "the other namespace's runs", 60)
+
+    policy("modules", budgets={"moduleDisk": "200Mi"})
+    eventually(lambda: runs(cluster, "one", namespace), "it runs once there is room", 180)
+
+    def used():
+        told = (cluster.get(*USAGE, "hangar", namespace) or {}).get("status", {}).get("moduleDisk", {})
+        return told if told.get("used", 0) > 0 and told.get("limit") == 200 * MIB else None
+    assert eventually(used, "its use is told", 90)["policy"] == name
+    assert 0 < host.metrics()[f'hangar_module_disk_bytes{{namespace="{namespace}"}}'] < 200 * MIB
+    cluster.delete("v1", "Namespace", elsewhere)
+
+
 def test_what_a_namespace_prints_beyond_a_policys_bound_is_dropped_and_names_it(cluster, host, namespace, policy, unique):
     elsewhere = f"{unique}-elsewhere"
     cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": elsewhere}})
@@ -287,7 +309,7 @@ def test_what_a_namespace_uses_can_be_read_by_who_may_read_that_namespace_only(c
     assert seen["guestMemory"]["limit"] == 40 * MIB and seen["guestMemory"]["policy"] == name
     assert (seen["operators"]["used"], seen["operators"]["limit"], seen["operators"]["awake"]) == (2, 5, 1), seen
     assert seen["feeds"] == {"used": 0, "limit": 7, "policy": name}
-    assert seen["output"] == {"used": 0, "limit": MIB}, "they print nothing, and the bound is the host's own"
+    assert seen["output"]["used"] < len("here\n" * 2) and seen["output"]["limit"] == MIB, "a line each at most, and the host's own bound"
     assert seen["fetches"]["limit"] == 3 and "policy" not in seen["fetches"], "the host's own bound"
 
     member = {"Impersonate-User": "member"}
@@ -379,6 +401,7 @@ def test_a_braked_namespace_goes_on_when_its_policy_allows_more(cluster, host, n
 @pytest.mark.parametrize("spec, complaint", [
     ({"budgets": {"guestMemory": "much"}}, "spec.budgets.guestMemory"),
     ({"budgets": {"guestDisk": "much"}}, "spec.budgets.guestDisk"),
+    ({"budgets": {"moduleDisk": "much"}}, "spec.budgets.moduleDisk"),
     ({"budgets": {"output": "loud"}}, "spec.budgets.output"),
     ({"budgets": {"cpu": "much"}}, "spec.budgets.cpu"),
     ({"budgets": {"cpu": "0"}}, "more than nothing"),
@@ -397,7 +420,7 @@ def test_a_policy_that_makes_no_sense_is_refused_by_the_api_server(cluster, spec
 
 
 def test_kubectl_explains_every_field(cluster):
-    for field in ("spec", "spec.namespaceSelector", "spec.budgets.guestMemory", "spec.budgets.guestDisk", "spec.budgets.cpu", "spec.budgets.output", "spec.budgets.operators", "spec.budgets.feeds", "spec.budgets.ownWatches",
+    for field in ("spec", "spec.namespaceSelector", "spec.budgets.guestMemory", "spec.budgets.guestDisk", "spec.budgets.moduleDisk", "spec.budgets.cpu", "spec.budgets.output", "spec.budgets.operators", "spec.budgets.feeds", "spec.budgets.ownWatches",
                   "spec.budgets.upstreamRequests", "spec.budgets.fetches", "spec.modules.urls", "spec.modules.http", "spec.modules.insecure", "spec.modules.privateAddresses",
                   "spec.serviceAccounts"):
         text = cluster.kubectl("explain", f"tenantpolicies.{field}")

@@ -7,7 +7,7 @@ from cluster import ROOT, eventually, is_ready, when_compiled
 from conftest import control_plane
 from host import Host, free_port
 from operators import OPERATOR, lines, manifest
-from workflows import allow, bundle, module, reaches, workflow
+from workflows import WORKFLOW, allow, bundle, module, reaches, signal, workflow
 
 GROUP = "uninstall.hangar.dev"
 AIRWAY = ("yoke.cd/v1alpha1", "Airway", f"planes.{GROUP}")
@@ -106,15 +106,21 @@ def test_after_a_host_that_went_first_finalizers_are_taken_off_by_hand(rig, name
 
 
 def test_what_is_applied_again_on_another_cluster_works_there(rig, namespace, at_work, tmp_path):
-    """A backup is the objects that people wrote."""
+    """A backup is the objects that people wrote, and the status of workflows that are to continue."""
     kept = [rig.get(*AIRWAY), rig.get(*PLANE, namespace), rig.get(*OPERATOR, "one", namespace)]
-    for one in kept:
+    flow = rig.get(*WORKFLOW, "one", namespace)
+    status = flow["status"]
+    for one in (*kept, flow):
         one["metadata"] = {key: one["metadata"][key] for key in ("name", "namespace") if key in one["metadata"]}
         one.pop("status", None)
     other = control_plane("--with-kcm")
     host = None
     try:
         other.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+        eventually(lambda: other.get("v1", "ServiceAccount", "default", namespace), "the namespace has its service account")
+        allow(other, namespace, ("", "configmaps"))
+        module(other, namespace, "machine", bundle("responder"))
+        other.request("PUT", other.path_of(flow, subresource="status"), {**other.create(flow), "status": status})
         host = Host(other.kubeconfig, tmp_path / "other")
         other.learn(f"{GROUP}/v1", "Plane", "planes")
         other.create(kept[0])
@@ -123,6 +129,9 @@ def test_what_is_applied_again_on_another_cluster_works_there(rig, namespace, at
         other.create(kept[2])
         eventually(lambda: other.get("v1", "ConfigMap", "one", namespace), "the instance has what it had", 60)
         eventually(lambda: lines(host, "one", namespace) == ["began"], "the operator works there", 120)
+        signal(other, namespace, "one", "ask", {"type": "ASK", "number": 7})
+        eventually(lambda: (other.get("v1", "ConfigMap", "answer", namespace) or {}).get("data") == {"number": "7"}, "the workflow goes on", 120)
+        assert reaches(other, namespace, "one", "waiting")["run"] == status["run"], "and did not start again"
         assert host.stop() == 0
     finally:
         if host and host.process.poll() is None:

@@ -5,9 +5,12 @@ import pytest
 
 import airways
 from airways import OPEN_SCHEMA, flight
-from cluster import ApiError
+from cluster import ApiError, condition, eventually
 from conftest import control_plane
-from webhooks import CONVERSIONS, GROUP, Authority, ask, host_with_webhooks, looking_up, refused, refused_airway, review, wait_registered
+from host import Host, free_port, to_its_end
+from operators import OPERATOR, manifest
+from webhooks import (CONVERSIONS, GROUP, Authority, allow_in_cluster, ask, host_with_webhooks, looking_up, refused, refused_airway, review, wait_registered,
+                      webhook_flags)
 
 NAMESPACE = "webhooks"
 REVIEWS = "/validations/airways.yoke.cd"
@@ -38,6 +41,34 @@ def test_a_review_is_taken_from_the_api_server_alone(webhook_host, authority, tm
     # For probes of the API server or a kubelet, which show no certificate.
     assert ask(webhook_host, "/ready", None, "GET")[0] == 200
     assert ask(webhook_host, f"{CONVERSIONS}nobodys", "{}")[0] == 400
+
+
+@pytest.fixture
+def operator_host(cluster, authority, namespace, tmp_path):
+    port = free_port()
+    host = Host(cluster.kubeconfig, tmp_path / "operators", *webhook_flags(
+        port, namespace, f"--webhook-client-ca-file={authority.certificate}", "--webhook-client-names=another", features="operators"))
+    host.webhook_port = port
+    yield from to_its_end(host)
+
+
+def test_an_operators_reviews_are_taken_from_the_api_server_and_conversions_at_their_path_alone(cluster, operator_host, authority, namespace, unique, wat):
+    name = f"notes.{unique}.hangar.dev"
+    cluster.create({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": name}, "spec": {
+        "group": f"{unique}.hangar.dev", "scope": "Namespaced", "names": {"kind": "Note", "plural": "notes"},
+        "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": OPEN_SCHEMA}}],
+        "conversion": {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": {"url": "https://127.0.0.1:1/ok"}}}}})
+    allow_in_cluster(cluster, namespace, ("apiextensions.k8s.io", "customresourcedefinitions", name))
+    cluster.create(manifest("raw", namespace, module={"url": wat("kube_runtime_webhooks")}, webhooks=[{"kind": "CustomResourceDefinition", "name": name}]))
+    eventually(lambda: condition(cluster.get(*OPERATOR, "raw", namespace), "WebhooksReady").get("status") == "True", "it is configured", 120)
+    at = f"/operators/{namespace}/raw"
+
+    eventually(lambda: ask(operator_host, f"{at}/ok", "{}") == (200, "ok"), "a conversion is taken from anyone", 120)
+    status, words = ask(operator_host, f"{at}/other", review())
+    assert status == 401 and "webhook-client-ca-file" in words
+    assert ask(operator_host, f"{at}/other", review(), shown=authority.sign("another")) == (200, "ok")
+    cluster.delete(*OPERATOR, "raw", namespace)
+    cluster.delete("apiextensions.k8s.io/v1", "CustomResourceDefinition", name)
 
 
 def test_the_api_server_is_told_what_a_flight_says_of_what_it_looked_up(cluster, airway, unique, namespace):

@@ -57,6 +57,10 @@ def seen(one):
     return [event for event in state(one)["context"]["seen"] if not event.startswith("change: ")]
 
 
+def reasons(cluster, name, namespace):
+    return {event["reason"] for event in events_of(cluster, name, namespace)}
+
+
 def is_owned_by(manifest, owner):
     return [reference["uid"] for reference in manifest["metadata"].get("ownerReferences", [])] == [owner["metadata"]["uid"]]
 
@@ -256,6 +260,20 @@ def test_two_jobs_of_the_same_name_at_once_run_one_after_the_other(cluster, name
     assert cluster.get(*JOB, "job", namespace)["spec"]["template"]["spec"]["containers"][0]["command"] == ["two"]
 
 
+def test_a_job_that_somebody_deletes_has_failed(cluster, namespace, flow, status):
+    manifest = job("job", "one")
+    manifest["spec"]["suspend"] = True  # It never ends by itself.
+    flow("one", input={"rounds": [[{"type": "RUN_JOB", "params": {"manifest": manifest}}]]})
+    # The workflow knows the uid of its Job.
+    eventually(lambda: any(action.get("target") for action in status("one").get("outbox", [])), "the Job runs", 60)
+
+    cluster.delete(*JOB, "job", namespace)
+
+    one = reaches(cluster, namespace, "one", "failed", 90)
+    assert "somebody deleted the Job before it ended" in seen(one)[-1]
+    assert cluster.get(*JOB, "job", namespace) is None, "it is not created again"
+
+
 def test_an_object_that_is_being_deleted_is_made_anew(cluster, namespace, flow, status):
     target = {"apiVersion": "v1", "kind": "ConfigMap", "name": "held"}
     held = {**config_map("held", made="first"), "metadata": {"name": "held", **HELD}}
@@ -321,9 +339,14 @@ def test_signals_come_in_order_and_once(cluster, host, namespace, flow, status):
         done = hangar(cluster, host, "workflow", "signal", "told", text, "-n", namespace)
         assert done.returncode == 0, done.stderr
     eventually(lambda: "WITH_DATA x" in seen(status("told")), "the command's signals have arrived")
+    for arguments in (["BY_ID", "--id=own", "--data", '{"resourceName": "y"}'], ["BY_ID", "--id=own", "--data", '{"resourceName": "y"}'], ["LAST"]):
+        done = hangar(cluster, host, "workflow", "signal", "told", *arguments, "-n", namespace)
+        assert done.returncode == 0, done.stderr
+        eventually(lambda: not cluster.get(*WORKFLOW, "told", namespace)["metadata"].get("annotations"), "the signal is taken")
+    eventually(lambda: "LAST" in seen(status("told")), "the last signal has arrived")
 
     assert [event for event in seen(status("told")) if event not in ("PROVISION", "K8S_RESOURCE_CREATED first")] == [
-        *(f"S{number}" for number in range(20)), "AGAIN", "BY_HAND", "WITH_DATA x"]
+        *(f"S{number}" for number in range(20)), "AGAIN", "BY_HAND", "WITH_DATA x", "BY_ID y", "LAST"]
 
 
 def test_a_signal_to_a_workflow_that_has_ended_is_refused_and_not_written(cluster, host, namespace, flow, status):
@@ -365,6 +388,18 @@ def test_an_unknown_event_changes_nothing_and_is_named(cluster, namespace, flow,
     assert condition(cluster.get(*WORKFLOW, "rolling", namespace), "Stalled")["status"] == "False"
     eventually(lambda: "NOBODY_KNOWS_THIS came" in condition(cluster.get(*WORKFLOW, "rolling", namespace), "Progressing")["message"],
                "the condition says what to do")
+    eventually(lambda: "EventIgnored" in reasons(cluster, "rolling", namespace), "an Event says so")
+
+
+def test_a_signal_without_a_type_is_refused_and_the_next_is_received(cluster, namespace, flow, status):
+    flow("waiting", input={"rounds": [FOR_EVER]})
+    eventually(lambda: [action["type"] for action in status("waiting").get("outbox", [])] == ["WAIT_FOR"], "it waits", 60)
+
+    signal(cluster, namespace, "waiting", "wrong", '{"number": 7}')
+    eventually(lambda: "SignalRefused" in reasons(cluster, "waiting", namespace), "an Event says so", 60)
+
+    signal(cluster, namespace, "waiting", "right", {"type": "GREETING"})
+    eventually(lambda: "GREETING" in seen(status("waiting")), "the machine has received it", 60)
 
 
 # Machines --------------------------------------------------------------------------------------------------
@@ -484,6 +519,7 @@ def test_a_migration_takes_the_states_and_delays_of_machines_below(cluster, name
     named = migrate(original.replace("after: { rest:", "after: { other:").replace("delays: { rest:", "delays: { other: 5, rest:"), "second")
     assert not named.get("done") and "worker#1 has the delay xstate.after.other.disk.resting" in named["message"], named
     assert status("moved")["timers"][0]["id"] == "worker#1:xstate.after.rest.disk.resting"
+    eventually(lambda: "MigrationRefused" in reasons(cluster, "moved", namespace), "an Event says so")
 
     shorter = original.replace("after: { rest:", "after: { 1:")
     assert shorter != original

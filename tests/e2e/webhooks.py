@@ -33,6 +33,16 @@ def wait_registered(cluster, namespace, name="hangar-airways"):
     return eventually(lambda: configurations(cluster, namespace).get(name), f"the configuration {name} is there", 60)
 
 
+def allow_in_cluster(cluster, namespace, *rules):
+    """Lets the ServiceAccount of the namespace read and change single objects of the cluster: (group, resource, name)."""
+    prefix = "/apis/rbac.authorization.k8s.io/v1"
+    cluster.request("POST", f"{prefix}/clusterroles", {"metadata": {"name": f"hooks-{namespace}"}, "rules": [
+        {"apiGroups": [group], "resources": [resource], "resourceNames": [name], "verbs": ["get", "patch"]} for group, resource, name in rules]})
+    cluster.request("POST", f"{prefix}/clusterrolebindings", {
+        "metadata": {"name": f"hooks-{namespace}"}, "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": namespace}],
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": f"hooks-{namespace}"}})
+
+
 def remove_configurations(cluster, namespace):
     for name in configurations(cluster, namespace):
         cluster.delete(*CONFIGURATION, name)

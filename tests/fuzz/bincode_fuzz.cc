@@ -1,9 +1,9 @@
 // Bytes that a long-running guest passes as an HTTP request, or as an answer to one.
 
+#include "abi/kube_runtime/limits.h"
 #include "abi/kube_runtime/messages.h"
 #include "abi/kube_runtime/test_bincode.h"
 #include "base/assert.h"
-#include "base/limits.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -29,7 +29,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     header_bytes += name.size() + value.size();
     HANGAR_ASSERT((name + value).find_first_of("\r\n") == std::string_view::npos, "one line each");
   }
-  HANGAR_ASSERT(header_bytes <= hangar::limits::kHeaderBytesMax, "bounded");
+  HANGAR_ASSERT(header_bytes <= hangar::limits::kGuestRequestHeaderBytesMax, "bounded");
   HANGAR_ASSERT(request->method.size() + request->uri.size() + request->body.size() <= size,
                 "nothing is made up");
 

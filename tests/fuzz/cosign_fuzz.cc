@@ -26,15 +26,19 @@ void check(const Descriptor& descriptor) {
 class SignsAll final : public Signers {
  public:
   [[nodiscard]] std::string id() const override { return "all"; }
-  [[nodiscard]] bool have_signed(std::string_view, std::string_view) const override { return true; }
+  [[nodiscard]] hangar::Result<std::string> find_signer(const Claim&) const override {
+    return "anybody";
+  }
+  [[nodiscard]] std::string advice() const override { return {}; }
 };
 
 class SignsNothing final : public Signers {
  public:
   [[nodiscard]] std::string id() const override { return "none"; }
-  [[nodiscard]] bool have_signed(std::string_view, std::string_view) const override {
-    return false;
+  [[nodiscard]] hangar::Result<std::string> find_signer(const Claim&) const override {
+    return hangar::fail(hangar::ErrorKind::Denied, "by nobody");
   }
+  [[nodiscard]] std::string advice() const override { return {}; }
 };
 
 }  // namespace
@@ -52,6 +56,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (const ListedSignature& one : *listed) {
       check(one.blob);
       HANGAR_ASSERT(one.blob.size_bytes <= kSignatureBytesMax, "bounded");
+      HANGAR_ASSERT(one.annotations.certificate.size() <= kAnnotationBytesMax &&
+                        one.annotations.log_entry.size() <= kAnnotationBytesMax &&
+                        one.annotations.timestamp.size() <= kAnnotationBytesMax,
+                    "bounded");
     }
   }
 

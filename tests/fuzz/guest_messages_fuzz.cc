@@ -31,7 +31,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const hangar::Instant now = hangar::Instant() + std::chrono::hours(1);
   talk.begin(1, {.memory_bytes_max = hangar::limits::kMiB, .timeout = std::chrono::seconds(1)},
              now);
-  talk.begin(2, {.contract = protocol::Contract::Converter}, now);
+  using Work = protocol::Conversation::Work;
+  talk.begin(2, {.work = Work::Converter}, now);
+  talk.begin(3, {.work = Work::Turn, .memory_bytes_max = hangar::limits::kMiB, .snapshot_bytes = 1},
+             now);
+  talk.begin(4, {.work = Work::Sleep, .snapshot_bytes = hangar::limits::kMiB}, now);
   std::size_t ended = 0;
   while (!rest.empty()) {
     frames.add(rest.substr(0, piece_bytes));
@@ -46,8 +50,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       HANGAR_ASSERT(again.substr(protocol::kFrameHeaderBytes) == (*frame)->payload,
                     "one way to write it");
       if (!talk.hear(*message, now)) return 0;
-      if (std::holds_alternative<protocol::EndRun>(*message)) ++ended;
-      HANGAR_ASSERT(ended + talk.under_way() == 2, "each run ends once");
+      if (std::holds_alternative<protocol::EndRun>(*message) ||
+          std::holds_alternative<protocol::EndTurn>(*message) ||
+          std::holds_alternative<protocol::EndSleep>(*message)) {
+        ++ended;
+      }
+      HANGAR_ASSERT(ended + talk.under_way() == 4, "each run ends once");
+      if (const auto* const kept = std::get_if<protocol::KeepPiece>(&*message)) {
+        talk.answered(kept->run);
+      }
     }
     HANGAR_ASSERT(frames.waiting_bytes() <= size, "nothing is made up");
   }

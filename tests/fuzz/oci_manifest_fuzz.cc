@@ -1,9 +1,9 @@
 // A registry's possible answers: a manifest, and a WWW-Authenticate header.
 
 #include "base/assert.h"
-#include "base/limits.h"
 #include "base/result.h"
 #include "modules/internal/registry_auth.h"
+#include "modules/limits.h"
 #include "modules/oci_manifest.h"
 
 #include <cstddef>
@@ -30,7 +30,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (const auto content = hangar::modules::read_manifest(bytes)) {
     if (const auto* const layer = std::get_if<hangar::modules::ModuleLayer>(&*content)) {
       check(layer->blob.digest);
-      HANGAR_ASSERT(layer->blob.size_bytes <= hangar::limits::kModuleBytesMax, "bounded");
+      HANGAR_ASSERT(layer->blob.size_bytes <= hangar::limits::kFetchedBytesMax, "bounded");
     } else {
       check(std::get<hangar::modules::ModuleManifest>(*content).manifest.digest);
     }

@@ -2,6 +2,7 @@
 // means the same when it is read again, and shows no secret.
 #include "base/assert.h"
 #include "base/dns_name.h"
+#include "http/authority.h"
 #include "modules/reference.h"
 
 #include <algorithm>
@@ -31,7 +32,8 @@ void check(const Reference& reference, const HttpSource& source) {
   HANGAR_ASSERT(url.starts_with("http://") || url.starts_with("https://"), "another protocol");
   const std::string_view rest = url.substr(url.find("://") + 3);
   const std::string_view authority = rest.substr(0, rest.find_first_of("/?"));
-  HANGAR_ASSERT(!authority.contains('@') && !authority.empty(), "a user in the URL");
+  const auto server = hangar::http::parse_authority(authority);
+  HANGAR_ASSERT(server && server->to_string() == authority, "another spelling of a server");
   HANGAR_ASSERT(
       !url.contains('#') &&
           std::ranges::all_of(
@@ -48,7 +50,8 @@ void check(const Reference& reference, const OciSource& source) {
   HANGAR_ASSERT(is_safe_in_path(source.repository) && is_safe_in_path(source.tag) &&
                     !source.tag.contains('/') && !source.digest.contains('/'),
                 "leaves its path");
-  HANGAR_ASSERT(source.registry.find_first_of("/@?# \\") == std::string::npos, "another host");
+  const auto server = hangar::http::parse_authority(source.registry);
+  HANGAR_ASSERT(server && server->to_string() == source.registry, "another spelling of a server");
   HANGAR_ASSERT(!source.tag.empty() || !source.digest.empty(), "names no manifest");
   HANGAR_ASSERT(reference.is_pinned() == !source.digest.empty(), "pinned by digest");
 }

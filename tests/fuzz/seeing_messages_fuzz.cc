@@ -34,5 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check(seeing::parse_found_uses, text);
   check(seeing::parse_top_question, text);
   check(seeing::parse_found_top, text);
+  check(seeing::parse_cost_question, text);
+  check(seeing::parse_found_cost, text);
   return 0;
 }

@@ -10,6 +10,8 @@ WARM_UP = 2
 GROWTH_MOST = 0.05
 # For descriptors, in any case: connections that are being replaced.
 DESCRIPTORS_MOST = 3
+# Of one module in use: its native code, as it is mapped and as guest processes get it, and two images of its memory.
+DESCRIPTORS_OF_A_MODULE = 4
 # How long after its cause a failure still counts as due to that cause: the guest was in its back-off, or waited for
 # an answer.
 AFTERMATH = 60.0

@@ -1,4 +1,5 @@
 """Modules that no compiler would make, written as bytes."""
+import secrets
 
 
 def number(value):
@@ -48,6 +49,11 @@ def salted(salt):
 def padded(size, salt=0):
     """A program that does nothing and has `size` bytes."""
     return HEADER + TYPES + section(3, vector([b"\0"])) + MEMORY + EXPORTS + section(10, vector([EMPTY_BODY])) + section(0, number(3) + b"pad" + bytes(size)) + salted(salt)
+
+
+def incompressible(size):
+    """A program that does nothing and takes `size` bytes compressed, too; another one each time."""
+    return HEADER + TYPES + section(3, vector([b"\0"])) + MEMORY + EXPORTS + section(10, vector([EMPTY_BODY])) + section(0, number(3) + b"pad" + secrets.token_bytes(size))
 
 
 def prints(text, loops=1):

@@ -18,6 +18,7 @@ import yaml
 import charts
 from cluster import Cluster, eventually
 from host import BINARY, Host, free_port
+from webhooks import Authority
 
 NAMESPACE = "hangar-system"
 LEASE = ("coordination.k8s.io/v1", "Lease")
@@ -120,7 +121,15 @@ class Stage:
         self.records_port = free_port() if re.search(r"^ +top ", commands, re.MULTILINE) and "records" in chart_values else None
         if self.records_port:
             self.values["records"] = {"enabled": True}
-        self.cluster = Cluster(f"--with-kcm={CONTROLLERS}", "--with-registry")
+        # The port of the webhooks, which know the API server by its certificate; an older peer has none.
+        host_help = subprocess.run([str(binary), "host", "--help"], check=True, stdout=subprocess.PIPE, text=True).stdout
+        self.webhook_port = free_port() if "--webhook-client-ca-file" in host_help and "webhooks" in chart_values else None
+        shown = []
+        if self.webhook_port:
+            self.values["webhooks"] = {"enabled": True}
+            authority = Authority(directory, "api-servers")
+            shown = [authority.api_server_shows("kube-apiserver")]
+        self.cluster = Cluster(f"--with-kcm={CONTROLLERS}", "--with-registry", *shown)
         charts.helm("install", "hangar", str(charts.CHART), "--namespace", NAMESPACE, "--create-namespace", "--values", "-",
                     stdin=yaml.safe_dump(charts.with_repository(self.values)), env={"KUBECONFIG": self.cluster.kubeconfig})
         self.kubeconfig = charts.kubeconfig_of(self.cluster, NAMESPACE, "hangar", directory / "kubeconfig")
@@ -133,6 +142,10 @@ class Stage:
         if self.records_port:
             address = f"127.0.0.1:{self.records_port}"
             self._flags += [f"--records-bind-address={address}", f"--records-url=https://{address}"]
+        if self.webhook_port:
+            address = f"127.0.0.1:{self.webhook_port}"
+            self._flags += [f"--webhook-bind-address={address}", f"--webhook-url=https://{address}", "--webhook-secret=hangar-webhooks",
+                            "--webhook-owner=hangar-webhooks", f"--webhook-client-ca-file={authority.certificate}", "--webhook-drain=0s"]
         self._hosts = 0
         self.host = self._limit = None
         self.renew()

@@ -1,7 +1,7 @@
 """Each way of harm beside a served victim: `ways.py` lists them, what each attacks, and what holds.
 
-Claims that do not depend on the machine's speed: all of the victim's questions are answered while the attack is shown to go
-on, the host is the same process with the same Lease, within its pod's memory, and nothing of the victim can be read in the
+Claims that do not depend on the machine's speed: all of the victim's questions are answered, its instances reviewed and its
+operators removed while the attack is shown to go on, the host is the same process with the same Lease, within its pod's memory, and nothing of the victim can be read in the
 attacker's namespaces. How long the victim waits is for the benchmark: make bench NAME=tenants.
 """
 import pytest
@@ -16,6 +16,7 @@ ROUNDS = range(5, 60)
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.name)
 def test_the_victim_is_served_beside(way, stage, victim, attacker):
     lease, restarts = stage.lease(), victim.restarts()
+    spare = victim.begins_spare()
     operators_before = stage.host.metrics()["hangar_operators"]
     stage.forget_peak()
     attack = way.begin(attacker)
@@ -30,6 +31,7 @@ def test_the_victim_is_served_beside(way, stage, victim, attacker):
         victim.round()
     if way.stops_newcomers:
         victim.begins_something_new()
+    victim.removes(spare)
 
     assert pressure() >= begun, "the attack was over before the victim had its answers"
     with_conclusion(attack)

@@ -20,6 +20,7 @@ ROUNDS_LEAST = 20
 @pytest.mark.long
 def test_the_victim_is_served_beside_all_ways_together(stage, victim):
     lease, restarts = stage.lease(), victim.restarts()
+    spare = victim.begins_spare()
     operators_before = stage.host.metrics()["hangar_operators"]
     stage.forget_peak()
     together = Together(stage, WAYS, "all")
@@ -34,6 +35,7 @@ def test_the_victim_is_served_beside_all_ways_together(stage, victim):
             victim.round()
             rounds += 1
         victim.begins_something_new()
+        victim.removes(spare)
 
         idle = {attack.way.name: attack.trouble for attack in together.attacks if not attack.is_going_on()}
         assert not idle, f"not all attacks went on: {idle}"

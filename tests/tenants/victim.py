@@ -2,7 +2,7 @@
 
 A question is a number. The operator is asked by a change of ConfigMap `question`, the workflow by a signal, the instance by
 its spec; each answers with a ConfigMap. A round asks all three and waits for all three answers, so a lost answer is a round
-that never ends.
+that never ends. It also has the host review a further instance, as a dry run.
 """
 import gzip
 import itertools
@@ -14,7 +14,7 @@ import time
 import operators
 import workflows
 from airways import OPEN_SCHEMA, flight
-from cluster import KINDS, condition, eventually, is_ready
+from cluster import KINDS, ApiError, condition, eventually, is_ready
 from stage import NAMESPACE, config_map, make_namespace
 
 GREETING = ("tenants.hangar.dev/v1", "Greeting")
@@ -67,6 +67,8 @@ class Victim:
         self.mark = f"mark-{secrets.token_hex(8)}"
         self._numbers = itertools.count(1)
         self._operators = itertools.count(1)
+        # Words of the API server about reviews that it did not get. The victim tries again, as a user would.
+        self.unanswered_reviews = []
         cluster, namespace = self.cluster, self.namespace
         stage.add_tenant(namespace)
         operators.allow(cluster, namespace, *operators.EVERYTHING)
@@ -126,6 +128,8 @@ class Victim:
                    "the other operator looks", PATIENCE)
         eventually(lambda: workflows.status(self.cluster, self.namespace, "answers").get("value") == "waiting", "the workflow waits", PATIENCE)
         eventually(lambda: self.cluster.get(*CONFIG_MAP, "airway-answer", self.namespace), "the instance is evaluated", PATIENCE)
+        if self.stage.webhook_port:
+            eventually(self._is_reviewed, "the host reviews instances", PATIENCE)
         for _ in range(2):
             self.round()
 
@@ -145,7 +149,62 @@ class Victim:
             assert self.stage.is_alive(), f"the host ended while the {part} was asked:\n{self.stage.host.tail()}"
             assert answered, f"question {number} to the {part} was not answered within {self.patience} s"
             took[part] = answered - asked[part]
+        if self.stage.webhook_port:
+            took["review"] = self.review()
         return took
+
+    def review(self):
+        """Asks the API server whether it would accept another instance; it asks the host. Returns how long that took, in seconds."""
+        began = time.monotonic()
+        while True:
+            try:
+                self.cluster.request("POST", f"{self.cluster.path(*GREETING, self.namespace)}?dryRun=All", {
+                    "apiVersion": GREETING[0], "kind": GREETING[1], "metadata": {"name": "proposed", "namespace": self.namespace},
+                    "spec": {"text": "would it be accepted?"}})
+                return time.monotonic() - began
+            except ApiError as error:
+                # A refusal has another status: an accepted object of these fields is the victim's right.
+                assert error.status >= 500 or error.status == 429, f"a review refused the victim's instance: {error}"
+                self.unanswered_reviews.append(str(error))
+                assert self.stage.is_alive(), f"the host ended while it was asked for a review:\n{self.stage.host.tail()}"
+                assert time.monotonic() - began < self.patience, f"no review of the victim's instance within {self.patience} s: {error}"
+                time.sleep(0.1)
+
+    def _is_reviewed(self):
+        """The API server does ask the host: otherwise every review would be answered at once."""
+        def answered():
+            return sum(value for name, value in self.stage.host.metrics().items() if name.startswith("hangar_admission_reviews_total"))
+        before = answered()
+        self.review()
+        return answered() > before
+
+    def begins_spare(self):
+        """An operator that sleeps for a day, for removes(); one that waits for nothing would be completed. Returns its name."""
+        name = f"spare-{next(self._operators)}"
+        self.cluster.create(self.operator_manifest(name, "sleep=86400000"))
+        eventually(lambda: operators.phase(self.cluster.get(*operators.OPERATOR, name, self.namespace)) in ("Running", "Asleep"),
+                   f"operator {name} of the victim runs", PATIENCE)
+        assert not self._is_unknown(name), f"the host says that it does not run {name}"
+        return name
+
+    def removes(self, name):
+        """Deletes an operator. Returns the seconds until the host has it no more."""
+        began = time.monotonic()
+        self.cluster.delete(*operators.OPERATOR, name, self.namespace)
+        while not self._is_unknown(name):
+            assert self.stage.is_alive(), f"the host ended while an operator was deleted:\n{self.stage.host.tail()}"
+            assert time.monotonic() - began < self.patience, f"operator {name} of the victim was not removed within {self.patience} s"
+            time.sleep(0.01)
+        return time.monotonic() - began
+
+    def sees_removals(self):
+        """An older host does not tell which operators it runs."""
+        return self._is_unknown("nobody")
+
+    def _is_unknown(self, name):
+        """The host runs no operator of that name."""
+        status, text = self.stage.host.get(f"/metrics/operators/{self.namespace}/{name}")
+        return status == 404 and "no such operator" in text
 
     def begins_something_new(self, binary=None):
         """An operator of a module that was never run before is fetched, compiled, begins, prints and goes. `binary`: a module

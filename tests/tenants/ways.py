@@ -518,6 +518,24 @@ def printers_with_a_budget(attacker):
     assert told["limit"] == 16 * KIB and told["used"] <= 2 * 16 * KIB, told
 
 
+@way("the caches on disk", "names sixty modules of a megabyte that nobody has had before, in a namespace whose modules may take eight megabytes",
+     "what it has not used for longest goes, and nothing of the victim", "guard", enough=60)
+def modules_with_a_budget(attacker):
+    attacker.bounded(moduleDisk="8Mi")
+    stored = attacker.stage.host.directory / "cache/modules" / f"{hashlib.sha256(gzip.decompress(attacker.victim.module)).hexdigest()}.wasm.gz"
+    assert stored.exists(), "the victim's module is cached"
+
+    def charged(namespace):
+        return attacker.stage.host.metrics().get(f'hangar_module_disk_bytes{{namespace="{namespace}"}}', 0)
+    names = [f"large-{index}" for index in range(60)]
+    for name in names:
+        attacker.operator(name, module=attacker.module(name, packed=gzip.compress(hostile.incompressible(900 * KIB), compresslevel=1)))
+    yield noticed(attacker, *names)
+    eventually(lambda: charged(attacker.namespace) > 4096 * KIB, "the attacker's modules are charged", 120)
+    assert charged(attacker.namespace) <= 8192 * KIB
+    assert stored.exists() and charged("victim") > 0
+
+
 @way("compilation", "wants the victim's next module, too, behind thirty that nobody has had before",
      "the module waits in the line of each namespace that wants it", "guard")
 def shared_module_behind_many(attacker):
@@ -829,7 +847,7 @@ def documents_that_break_parsers(attacker):
             attacker.cluster.create({"apiVersion": "tenants.hangar.dev/v1", "kind": "Greeting", "metadata": {"name": f"breaks-{index}", "namespace": attacker.namespace},
                                      "spec": {"text": "x" * 1000 * index, "from": "\u0000", "deep": deep}})
         except ApiError as error:
-            assert error.status in (400, 422)
+            assert error.status in (400, 403, 422)
     yield lambda: made
 
 
@@ -873,6 +891,45 @@ def asks_for_records(attacker):
     yield lambda: statuses[200] + statuses[429]
     eventually(lambda: statuses[429] > 0, "one user has asked too much", 120)
     assert not told, f"the attacker is told: {told[0]}"
+
+
+@way("the webhooks", "shakes hands without end on many connections, and sends large reviews and conversions as nobody in particular",
+     "reviews of others are refused unread; handshakes and bodies cost only the thread of the webhooks", "guard", enough=200)
+def floods_the_webhooks(attacker):
+    port = attacker.stage.webhook_port
+    # As a pod has an address of its own.
+    own = ("127.0.0.2", 0)
+    context = ssl._create_unverified_context()
+    statuses = collections.Counter()
+    large = json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+        "uid": "u", "operation": "CREATE", "object": {"metadata": {"name": "x"}, "spec": {"text": "x" * (6 << 20)}}}})
+    deep = json.dumps({"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": {
+        "uid": "u", "desiredAPIVersion": "tenants.hangar.dev/v1", "objects": [{"numbers": [1] * (1 << 20)}]}})
+
+    def send(path, body):
+        connection = http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=30, source_address=own)
+        try:
+            connection.request("POST", path, body, {"Content-Type": "application/json"})
+            statuses[path.split("/")[1], connection.getresponse().status] += 1
+        finally:
+            connection.close()
+
+    def shake_hands():
+        # A new context resumes no session.
+        connection = http.client.HTTPSConnection("127.0.0.1", port, context=ssl._create_unverified_context(), timeout=30, source_address=own)
+        try:
+            connection.connect()
+            statuses["hands"] += 1
+        finally:
+            connection.close()
+    for act in [shake_hands] * 8:
+        attacker.meanwhile(act)
+    for _ in range(2):
+        attacker.meanwhile(lambda: send("/validations/greetings.tenants.hangar.dev", large))
+        attacker.meanwhile(lambda: send("/crdconvert/greetings.tenants.hangar.dev", deep))
+    yield lambda: statuses["hands"]
+    eventually(lambda: statuses["validations", 401] > 0, "somebody without a certificate is refused", 120)
+    assert statuses["validations", 200] == 0, f"somebody without a certificate was answered: {statuses}"
 
 
 @way("instances of Airways", "hundreds of instances that change all the time", "evaluations are fair by namespace", "guard", enough=200)

@@ -96,9 +96,14 @@ subjects:
 {{- toYaml (merge (deepCopy .Values.settings) $defaults) }}
 {{- end }}
 
-{{- /* Whether webhooks are served: for Airways and Flights. */}}
+{{- /* Whether webhooks are served: for Airways and Flights, and for operators. */}}
 {{- define "hangar.webhooks" -}}
-{{- if and .Values.webhooks.enabled (or .Values.features.airways .Values.features.flights) }}true{{ end }}
+{{- if and .Values.webhooks.enabled (or .Values.features.airways .Values.features.flights .Values.features.operators) }}true{{ end }}
+{{- end }}
+
+{{- /* Whether those of operators are, which only the replica that leads runs. */}}
+{{- define "hangar.operatorWebhooks" -}}
+{{- if and .Values.webhooks.enabled .Values.features.operators }}true{{ end }}
 {{- end }}
 
 {{- /* Whether records are shown: of operators' turns. */}}

@@ -70,8 +70,8 @@
   resources: [secrets]
   verbs: [get]
 {{- end }}
-{{- if $features.workflows }}
-# Copies of the modules that workflows began with.
+{{- if or $features.flights $features.workflows }}
+# Copies of the modules that Flights and workflows are pinned to.
 - apiGroups: [apps]
   resources: [controllerrevisions]
   verbs: [get, list, create, delete]

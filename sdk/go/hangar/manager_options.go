@@ -30,8 +30,7 @@ func hangarOptions(options manager.Options) manager.Options {
 	return options
 }
 
-// hangarTurnOff turns off features that keep a program awake and returns the ones that were on. It cannot know yet
-// whether there are webhooks: hangarWebhooks logs each one when it is registered.
+// hangarTurnOff turns off features that keep a program awake and returns the ones that were on.
 func hangarTurnOff(options *manager.Options) (changed []string) {
 	off := func(name string, isOn bool) {
 		if isOn {
@@ -59,17 +58,17 @@ func hangarTurnOff(options *manager.Options) (changed []string) {
 	return changed
 }
 
-// hangarWebhooks accepts the webhooks of a program and serves none of them: it needs no certificate, and does not
-// keep a manager from starting.
+// hangarWebhooks is a program's webhook server whose requests the host hands over. The host has the connections and
+// their certificate; the program needs none.
 type hangarWebhooks struct{ webhook.Server }
 
-func (w hangarWebhooks) Register(path string, hook http.Handler) {
-	log.Log.WithName("hangar").Info("a webhook is not served: the API server cannot reach a guest", "path", path)
-	w.Server.Register(path, hook)
-}
-
-func (hangarWebhooks) Start(ctx context.Context) error {
-	<-ctx.Done()
+func (w hangarWebhooks) Start(ctx context.Context) error {
+	var handler http.Handler = http.NotFoundHandler()
+	// Nil before the first webhook is registered.
+	if mux := w.Server.WebhookMux(); mux != nil {
+		handler = mux
+	}
+	guest.ServeWebhooks(handler, ctx.Done())
 	return nil
 }
 

@@ -42,7 +42,7 @@ func TestOptionsThatAreQuietAreLeftAlone(t *testing.T) {
 	}
 }
 
-func TestWebhooksAreTakenAndNotServed(t *testing.T) {
+func TestWebhooksNeedNoCertificate(t *testing.T) {
 	options := ctrl.Options{WebhookServer: webhook.NewServer(webhook.Options{CertDir: "/not-there"})}
 	hangarTurnOff(&options)
 	hangarTurnOff(&options) // As by Options and by a copy of controller-runtime in one program.

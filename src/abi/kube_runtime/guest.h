@@ -3,62 +3,32 @@
 // describes it in full.
 //
 // This code does not know where requests go or when a guest sleeps: a turn ends with the calls that
-// the guest made, and the next turn begins with the answers.
+// the guest made, and the next turn begins with the answers. Nor does its user know where the guest
+// lives: local_guest.h has those of this process.
 #pragma once
 
+#include "abi/kube_runtime/limits.h"
 #include "abi/kube_runtime/messages.h"
 #include "abi/kube_runtime/output_lines.h"
-#include "abi/kube_runtime/pending_calls.h"
 #include "base/in_slot.h"
-#include "base/limits.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "budget/accounts.h"
 #include "budget/consumer.h"
 #include "io/task.h"
-#include "wasm/engine.h"
-#include "wasm/host_call.h"
-#include "wasm/instance.h"
 #include "wasm/limits.h"
-#include "wasm/module.h"
 #include "wasm/snapshot/sleepable_module.h"
-#include "wasm/snapshot/sleeping_instance.h"
-#include "wasm/snapshot/snapshot_store.h"
-#include "wasm/wasi/preview1.h"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
-#include <variant>
 #include <vector>
 
 namespace hangar::abi::kube_runtime {
-
-// The host functions for guests of this contract, made once per engine.
-class Runtime {
- public:
-  explicit Runtime(wasm::Engine& engine);
-
-  // InvalidInput, with the reason, when `module` cannot be such a guest. It imports functions that
-  // these do not get; it exports no _start (a reactor's _initialize will do if the guest can be
-  // woken); it exports only one of allocate and wakeup, or one with another type; or it has only
-  // one half of what a guest needs that runs until it is idle. Any thread.
-  [[nodiscard]] Result<> check(const wasm::Module& module) const;
-  // InvalidInput, with what the module seems to be, when it can neither call the host nor be woken.
-  // The contract lets such a program run once; one that uses the network by itself would wait for
-  // an answer that never comes, until its time is up. Any thread.
-  [[nodiscard]] static Result<> check_can_live_on(const wasm::Module& module);
-
-  [[nodiscard]] wasm::Engine& engine() const { return engine_; }
-  [[nodiscard]] const wasm::HostFunctions& functions() const { return functions_; }
-
- private:
-  wasm::Engine& engine_;
-  wasm::HostFunctions functions_;
-};
 
 struct Surroundings {
   std::vector<std::string> environment;  // "NAME=value".
@@ -74,6 +44,11 @@ struct GuestOptions {
   Surroundings in_pod;
   std::uint64_t memory_bytes_max = limits::kGuestMemoryBytesMax;
   Duration cpu_time_max = limits::kGuestCallMax;  // For one turn.
+  // False: sleep() will not be called.
+  bool may_sleep = true;
+  // It shares its place with no other guest: the name of the guest in its namespace, by which its
+  // place is told from others. Empty: it shares.
+  std::string alone = {};
   // The output that is kept from one turn; the rest is dropped and counted.
   std::uint64_t output_bytes_max = limits::kOperatorOutputBytesMax;
 };
@@ -106,26 +81,35 @@ struct TurnOutcome {
 // One guest, from _start until it is gone. Loop thread; one turn or sleep() at a time.
 class Guest : public slots::InSlot {
  public:
-  // `runtime` outlives it.
-  Guest(const Runtime& runtime, std::shared_ptr<const wasm::SleepableModule> module,
-        GuestOptions options);
+  Guest() = default;
   Guest(const Guest&) = delete;
   Guest& operator=(const Guest&) = delete;
-  ~Guest();
+  virtual ~Guest() = default;
 
   // Calls _initialize if it exists, _start, and run_until_idle if it exists. Once, before all other
   // turns. `consumer`: on whose behalf it runs; it uses this consumer's share of the workers.
-  [[nodiscard]] io::Task<TurnOutcome> start(std::stop_token stop,
-                                            budget::Consumer consumer = budget::unnamed_consumer());
+  [[nodiscard]] virtual io::Task<TurnOutcome> start(
+      std::stop_token stop, budget::Consumer consumer = budget::unnamed_consumer()) = 0;
   // For each wakeup in order: allocate, copy, wakeup; then run_until_idle if it exists. Ids that
   // the guest does not wait for (never asked for, or finished) are skipped: they would make it
   // trap. If none remains, the guest is not woken at all. An empty body that is not null still
   // needs allocate(0).
-  [[nodiscard]] io::Task<TurnOutcome> wake(std::vector<Wakeup> wakeups, std::stop_token stop,
-                                           budget::Consumer consumer = budget::unnamed_consumer());
+  [[nodiscard]] virtual io::Task<TurnOutcome> wake(
+      std::vector<Wakeup> wakeups, std::stop_token stop,
+      budget::Consumer consumer = budget::unnamed_consumer()) = 0;
+
+  // Between turns: brings a guest that sleeps into memory without a turn, so that its next one
+  // finds it there. Nothing happens to one that is in memory. Errors as in wasm::TurnReport; the
+  // guest is then gone.
+  struct Loaded {
+    Duration resume_time{};  // Zero: it was in memory.
+    Duration cpu_time{};
+  };
+  [[nodiscard]] virtual io::Task<Result<Loaded>> load(
+      std::stop_token stop, budget::Consumer consumer = budget::unnamed_consumer()) = 0;
 
   // Between turns: whether the guest takes requests of this kind.
-  [[nodiscard]] bool listens(Listener listener) const;
+  [[nodiscard]] virtual bool listens(Listener listener) const = 0;
   // Between turns: makes a wakeup of a request into the guest. `id` is that of the answer in some
   // later outcome; a guest may never answer. NotFound when it takes no such requests, Unavailable
   // when it has too many to answer already.
@@ -133,54 +117,47 @@ class Guest : public slots::InSlot {
     std::uint64_t id = 0;
     Wakeup wakeup;
   };
-  [[nodiscard]] Result<Inbound> hand_in(Listener listener, const HttpRequest& request);
+  [[nodiscard]] virtual Result<Inbound> hand_in(Listener listener, const HttpRequest& request) = 0;
+  // Between turns: nobody waits for the answer to this request any more. A late one is ignored, and
+  // the guest may get another request in its place.
+  virtual void forget(std::uint64_t id) = 0;
 
-  // As in wasm::Instance; to be called before start() or wake().
-  [[nodiscard]] std::uint64_t memory_bytes_needed() const;
-  void provide(std::optional<budget::Reservation> memory);
+  // How much memory a turn needs to bring the guest into memory; zero while it is there.
+  [[nodiscard]] virtual std::uint64_t memory_bytes_needed() const = 0;
+  // The reservation for that (wasm::Engine::reserve), to be passed before start() or wake().
+  virtual void provide(std::optional<budget::Reservation> memory) = 0;
 
-  // True when a wakeup for `id` would be delivered.
-  [[nodiscard]] bool waits_for(std::uint64_t id) const;
+  // Between turns: suspends the guest to disk; the next turn resumes it. Does nothing when it has
+  // not started, or is gone. Unavailable when the disk has no room for it or for `tenant`: the
+  // guest then stays in memory, unchanged. InvalidInput: its module cannot sleep.
+  [[nodiscard]] virtual io::Task<Result<>> sleep(
+      budget::Tenant tenant = budget::unnamed_consumer().tenant) = 0;
 
-  // Between turns. As wasm::Instance::sleep; does nothing when the guest has not started, or
-  // is gone.
-  [[nodiscard]] io::Task<Result<>> sleep(wasm::SnapshotStore& store,
-                                         budget::Tenant tenant = budget::unnamed_consumer().tenant);
-
-  [[nodiscard]] bool is_asleep() const;
   // As in wasm::Instance.
-  [[nodiscard]] std::uint64_t resident_bytes() const;
-  [[nodiscard]] std::uint64_t disk_bytes() const;
+  [[nodiscard]] virtual std::uint64_t resident_bytes() const = 0;
+  [[nodiscard]] virtual std::uint64_t disk_bytes() const = 0;
+};
 
- private:
-  struct New;
-  struct Awake;
-  struct Asleep {
-    wasm::SleepingInstance instance;
-    wasm::wasi::ProcessState process;
+// A place where guests live.
+class Guests {
+ public:
+  struct Events {
+    // The guest is gone, though it had no turn: what it lived in has ended. The call may destroy
+    // the guest, unless it is in sleep().
+    std::function<void(Error)> on_lost;
+    // Others wait for the place that it has in memory: it should sleep as soon as it may. The call
+    // must not destroy it.
+    std::function<void()> on_notice;
   };
-  struct Gone {};
+  [[nodiscard]] virtual std::unique_ptr<Guest> make(
+      std::shared_ptr<const wasm::SleepableModule> module, GuestOptions options, Events events) = 0;
+  // Whether Guest::load() is of use here. It is Unavailable otherwise.
+  [[nodiscard]] virtual bool loads_ahead() const = 0;
+  // Whether a guest may have a place that it shares with nobody (GuestOptions::alone).
+  [[nodiscard]] virtual bool has_places_alone() const = 0;
 
-  // Runs a turn of a guest that is not gone.
-  [[nodiscard]] io::Task<TurnOutcome> run(wasm::Turn& turn, std::stop_token stop,
-                                          budget::Consumer consumer);
-  void end();
-  // Sets the timer of a guest that runs until it is idle to the time until which its last poll
-  // would have blocked. It is a delay of the host's own: the guest does not know its id.
-  [[nodiscard]] Result<> set_timer(std::optional<Instant> due);
-
-  const Runtime& runtime_;
-  const Duration cpu_time_max_;
-  const std::uint64_t output_bytes_max_;
-  PendingCalls pending_;
-  struct Timer {
-    std::uint64_t id = 0;
-    Instant due;
-  };
-  std::optional<Timer> timer_;
-  bool runs_until_idle_ = false;  // According to its module.
-  // Asleep for most of the thousands of guests, which then have no other state.
-  std::variant<std::unique_ptr<New>, std::unique_ptr<Awake>, Asleep, Gone> state_;
+ protected:
+  ~Guests() = default;
 };
 
 }  // namespace hangar::abi::kube_runtime

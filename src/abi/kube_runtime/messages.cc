@@ -1,6 +1,6 @@
 #include "abi/kube_runtime/messages.h"
 
-#include "base/limits.h"
+#include "abi/kube_runtime/limits.h"
 #include "base/result.h"
 #include "base/text.h"
 
@@ -156,9 +156,9 @@ Result<Headers> read_headers(Reader& reader) {
       if (!is_header_value(value)) return reader.refuse("a header has control characters");
       // Checked before anything is copied: each value is stored with its own copy of the name.
       total += name.size() + value.size() + kHeaderOverheadBytes;
-      if (total > limits::kHeaderBytesMax) {
-        return reader.refuse(
-            fmt::format("its headers take more than {} bytes", limits::kHeaderBytesMax));
+      if (total > limits::kGuestRequestHeaderBytesMax) {
+        return reader.refuse(fmt::format("its headers take more than {} bytes",
+                                         limits::kGuestRequestHeaderBytesMax));
       }
       headers.emplace_back(to_lower(name), value);
     }
@@ -192,6 +192,23 @@ Result<InboundAnswer> decode_inbound_answer(std::string_view bytes) {
   Headers headers = HANGAR_TRY(read_headers(reader));
   const std::string_view body = HANGAR_TRY(reader.text("the body"));
   return InboundAnswer{.status = status, .headers = std::move(headers), .body = std::string(body)};
+}
+
+std::string to_bytes(const HttpRequest& request) {
+  Writer writer;
+  writer.text(request.method);
+  writer.text(request.uri);
+  writer.headers(request.headers);
+  writer.text(request.body);
+  return std::move(writer).take();
+}
+
+std::string to_bytes(const InboundAnswer& answer) {
+  Writer writer;
+  writer.number(static_cast<std::uint16_t>(answer.status));
+  writer.headers(answer.headers);
+  writer.text(answer.body);
+  return std::move(writer).take();
 }
 
 std::string encode_inbound_request(std::uint64_t id, const HttpRequest& request) {

@@ -44,7 +44,7 @@ struct Wakeup {
 };
 
 // The kinds of requests into a guest, as the guest names them in its call of serve().
-enum class Listener : std::uint8_t { Metrics = 0 };
+enum class Listener : std::uint8_t { Metrics = 0, Webhooks = 1 };
 
 // A guest's answer to a request that the host has handed to it.
 struct InboundAnswer {
@@ -62,8 +62,13 @@ struct InboundAnswer {
 // host does.
 [[nodiscard]] Result<HttpRequest> decode_request(std::string_view bytes);
 
+// The bytes that decode_request reads as `request`; its headers are sorted by their names.
+[[nodiscard]] std::string to_bytes(const HttpRequest& request);
+
 // The same for an answer of a guest; its id is not part of the bytes. The status is 200 to 599.
 [[nodiscard]] Result<InboundAnswer> decode_inbound_answer(std::string_view bytes);
+
+[[nodiscard]] std::string to_bytes(const InboundAnswer& answer);
 
 // The bytes with which a listener is woken. Invalid headers are left out.
 [[nodiscard]] std::string encode_inbound_request(std::uint64_t id, const HttpRequest& request);

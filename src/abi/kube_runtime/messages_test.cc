@@ -240,5 +240,15 @@ TEST(Messages, ARequestIntoAGuestBeginsWithItsId) {
   EXPECT_EQ(read->uri, "/metrics");
 }
 
+TEST(Messages, AreReadAsTheyWereWritten) {
+  const HttpRequest request{.method = "PATCH",
+                            .uri = "/api/v1/pods?limit=1",
+                            .headers = {{"accept", "a"}, {"accept", "b"}, {"x", ""}},
+                            .body = std::string("a\0b", 3)};
+  EXPECT_EQ(decode_request(to_bytes(request)).value(), request);
+  InboundAnswer answer{.id = 0, .status = 503, .headers = {{"x", "y"}}, .body = "text"};
+  EXPECT_EQ(decode_inbound_answer(to_bytes(answer)).value(), answer);
+}
+
 }  // namespace
 }  // namespace hangar::abi::kube_runtime

@@ -1,6 +1,6 @@
 #include "abi/kube_runtime/output_lines.h"
 
-#include "base/limits.h"
+#include "abi/kube_runtime/limits.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -2,7 +2,6 @@
 
 #include "abi/kube_runtime/limits.h"
 #include "abi/kube_runtime/messages.h"
-#include "base/limits.h"
 #include "base/result.h"
 
 #include <fmt/format.h>
@@ -21,8 +20,8 @@ namespace hangar::abi::kube_runtime {
 
 namespace {
 
-// As good as for ever, and far from an overflow in any unit.
-constexpr std::chrono::milliseconds kDelayMax = std::chrono::hours(24 * 365);
+// The status of HTTP for an answer that does not fit.
+constexpr int kInsufficientStorage = 507;
 
 // The size of the request as sent.
 std::uint64_t bytes_of(const HttpRequest& request) {
@@ -63,7 +62,7 @@ Result<std::uint64_t> PendingCalls::add_delay(std::uint64_t milliseconds) {
   ++delays_;
   const std::uint64_t id = next_id_++;
   calls_.push_back({.id = id, .kind = Kind::Delay});
-  const std::uint64_t most = static_cast<std::uint64_t>(kDelayMax.count());
+  const std::uint64_t most = static_cast<std::uint64_t>(limits::kGuestDelayMax.count());
   untaken().delays.push_back(
       {.id = id, .duration = std::chrono::milliseconds(std::min(milliseconds, most))});
   return id;
@@ -73,6 +72,8 @@ constexpr PendingCalls::Kind PendingCalls::kind_of(Listener listener) {
   switch (listener) {
     case Listener::Metrics:
       return Kind::MetricsListener;
+    case Listener::Webhooks:
+      return Kind::WebhooksListener;
   }
   return Kind::Finished;
 }
@@ -95,6 +96,8 @@ Result<std::uint64_t> PendingCalls::add_inbound() {
         ErrorKind::Unavailable,
         fmt::format("the guest has not answered {} earlier requests", limits::kGuestInboundMax));
   }
+  // A guest that waits for nothing else finishes no calls, and may never sleep.
+  if (calls_.size() > 2 * (open_count() + limits::kGuestInboundMax)) forget_finished();
   const std::uint64_t id = next_id_++;
   calls_.push_back({.id = id, .kind = Kind::Inbound});
   return id;
@@ -104,13 +107,28 @@ void PendingCalls::answer_inbound(InboundAnswer answer) {
   const std::size_t index = index_of(answer.id);
   if (index == calls_.size() || calls_[index].kind != Kind::Inbound) return;
   calls_[index].kind = Kind::Finished;
-  untaken().answers.push_back(std::move(answer));
+  Untaken& waiting = untaken();
+  if (waiting.answers_bytes + answer.body.size() > limits::kGuestInboundAnswersBytesMax) {
+    answer = {.id = answer.id,
+              .status = kInsufficientStorage,
+              .body = fmt::format("the answers of one turn have more than {} bytes",
+                                  limits::kGuestInboundAnswersBytesMax)};
+  }
+  waiting.answers_bytes += answer.body.size();
+  waiting.answers.push_back(std::move(answer));
+}
+
+void PendingCalls::forget_inbound(std::uint64_t id) {
+  const std::size_t index = index_of(id);
+  if (index < calls_.size() && calls_[index].kind == Kind::Inbound) {
+    calls_[index].kind = Kind::Finished;
+  }
 }
 
 void PendingCalls::cancel(std::uint64_t id) {
   const std::size_t index = index_of(id);
   if (index == calls_.size()) return;
-  if (calls_[index].kind == Kind::MetricsListener) {
+  if (calls_[index].kind == Kind::MetricsListener || calls_[index].kind == Kind::WebhooksListener) {
     // At once: nothing bounds how often a guest announces a listener and cancels it.
     calls_.erase(calls_.begin() + static_cast<std::ptrdiff_t>(index));
     return;
@@ -166,6 +184,7 @@ std::vector<std::uint64_t> PendingCalls::take_cancelled() {
 std::vector<InboundAnswer> PendingCalls::take_answers() {
   if (untaken_ == nullptr) return {};
   std::vector<InboundAnswer> taken = std::exchange(untaken_->answers, {});
+  untaken_->answers_bytes = 0;
   forget_untaken();
   return taken;
 }
@@ -185,6 +204,31 @@ void PendingCalls::finish(std::uint64_t id) {
   --(kind == Kind::Request ? requests_ : delays_);
   kind = Kind::Finished;
   if (calls_.size() > 2 * open_count()) forget_finished();
+}
+
+void PendingCalls::pack(Packer& into) const {
+  into(next_id_);
+  into.each(calls_, [&into](const Call& call) { into(call.id, call.kind); });
+  static const std::list<HttpCall> none;
+  into.each(untaken_ == nullptr ? none : untaken_->requests, [&into](const HttpCall& call) {
+    into(call.id, call.is_stream, call.request.method, call.request.uri, call.request.body);
+    into.each(call.request.headers,
+              [&into](const auto& header) { into(header.first, header.second); });
+  });
+}
+
+void PendingCalls::unpack(Unpacker& from) {
+  from(next_id_);
+  from.each(calls_, [&from](Call& call) { from(call.id, call.kind); });
+  requests_ = static_cast<std::uint32_t>(std::ranges::count(calls_, Kind::Request, &Call::kind));
+  delays_ = static_cast<std::uint32_t>(std::ranges::count(calls_, Kind::Delay, &Call::kind));
+  Untaken& waiting = untaken();
+  from.each(waiting.requests, [&](HttpCall& call) {
+    from(call.id, call.is_stream, call.request.method, call.request.uri, call.request.body);
+    from.each(call.request.headers, [&from](auto& header) { from(header.first, header.second); });
+    waiting.requests_bytes += bytes_of(call.request);
+  });
+  forget_untaken();
 }
 
 void PendingCalls::shrink() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "abi/kube_runtime/messages.h"
+#include "base/packing.h"
 #include "base/result.h"
 #include "base/slots.h"
 
@@ -22,14 +23,18 @@ class PendingCalls {
   [[nodiscard]] Result<std::uint64_t> add_request(HttpRequest request, bool is_stream);
   [[nodiscard]] Result<std::uint64_t> add_delay(std::uint64_t milliseconds);
   // The guest takes requests of this kind. Returns the id under which it gets them, the same for
-  // each call. A listener alone does not keep a guest alive: is_empty() does not count it.
+  // each call. A listener for webhooks keeps a guest alive, which may do nothing else; one for
+  // metrics does not: is_empty() does not count it.
   [[nodiscard]] std::uint64_t listen(Listener listener);
   [[nodiscard]] std::optional<std::uint64_t> find(Listener listener) const;
   // Returns the id under which the guest answers one more request. Unavailable when it has not
   // answered kGuestInboundMax earlier ones.
   [[nodiscard]] Result<std::uint64_t> add_inbound();
-  // The guest's answer. Ignored when it has no such request, or has answered it.
+  // The guest's answer. Ignored when it has no such request, or has answered it. Where the answers
+  // of one turn have more than kGuestInboundAnswersBytesMax, one with status 507 takes its place.
   void answer_inbound(InboundAnswer answer);
+  // Nobody waits for the answer any more: it will be ignored.
+  void forget_inbound(std::uint64_t id);
   // The guest no longer waits for the call. Ids that it does not wait for are ignored.
   void cancel(std::uint64_t id);
 
@@ -44,15 +49,33 @@ class PendingCalls {
   // True when the guest waits for `id`: it made the call, and the call has not finished; or it is
   // the id of a listener.
   [[nodiscard]] bool has(std::uint64_t id) const;
-  [[nodiscard]] bool is_empty() const { return open_count() == 0; }
+  // Ids from here on were not given yet.
+  [[nodiscard]] std::uint64_t next_id() const { return next_id_; }
+  [[nodiscard]] bool is_empty() const {
+    return open_count() == 0 && !find(Listener::Webhooks).has_value();
+  }
   void finish(std::uint64_t id);
+
+  // Of a guest that is to continue in another process: after a turn, when calls, delays and answers
+  // were taken.
+  void pack(Packer& into) const;
+  // Takes over what pack() has packed.
+  void unpack(Unpacker& from);
 
   // Releases unused memory, before a time in which the guest makes no calls.
   void shrink();
 
  private:
   // Inbound: a request into the guest, which it has not answered.
-  enum class Kind : std::uint8_t { Waiting, Request, Delay, Finished, MetricsListener, Inbound };
+  enum class Kind : std::uint8_t {
+    Waiting,
+    Request,
+    Delay,
+    Finished,
+    MetricsListener,
+    WebhooksListener,
+    Inbound
+  };
   struct Call {
     std::uint64_t id = 0;
     Kind kind = Kind::Waiting;
@@ -65,6 +88,7 @@ class PendingCalls {
     std::vector<kube_runtime::Delay> delays;
     std::vector<std::uint64_t> cancelled;
     std::vector<InboundAnswer> answers;
+    std::uint64_t answers_bytes = 0;
   };
 
   [[nodiscard]] static constexpr Kind kind_of(Listener listener);

@@ -2,7 +2,6 @@
 
 #include "abi/kube_runtime/limits.h"
 #include "abi/kube_runtime/messages.h"
-#include "base/limits.h"
 #include "base/result.h"
 
 #include <gmock/gmock.h>
@@ -259,6 +258,56 @@ TEST(PendingCalls, RequestsIntoTheGuestAreBoundedUntilItAnswers) {
 
   pending.answer_inbound({.id = first, .status = 200});
   EXPECT_TRUE(pending.add_inbound().has_value());
+}
+
+TEST(PendingCalls, AListenerForWebhooksKeepsAGuestAlive) {
+  PendingCalls pending;
+  const std::uint64_t metrics = pending.listen(Listener::Metrics);
+  const std::uint64_t webhooks = pending.listen(Listener::Webhooks);
+
+  EXPECT_NE(metrics, webhooks);
+  EXPECT_FALSE(pending.is_empty());
+  pending.cancel(webhooks);
+  EXPECT_TRUE(pending.is_empty());
+  EXPECT_EQ(pending.find(Listener::Webhooks), std::nullopt);
+  EXPECT_EQ(pending.find(Listener::Metrics), metrics);
+}
+
+TEST(PendingCalls, ARequestThatNobodyWaitsForMakesRoomForAnother) {
+  PendingCalls pending;
+  const std::uint64_t first = *pending.add_inbound();
+  for (std::uint32_t index = 1; index < limits::kGuestInboundMax; ++index)
+    ASSERT_TRUE(pending.add_inbound().has_value());
+
+  pending.forget_inbound(first);
+
+  const Result<std::uint64_t> next = pending.add_inbound();
+  ASSERT_TRUE(next.has_value());
+  pending.answer_inbound({.id = first, .status = 200});
+  pending.answer_inbound({.id = *next, .status = 201});
+  const std::vector<InboundAnswer> answers = pending.take_answers();
+  ASSERT_EQ(answers.size(), 1U);
+  EXPECT_EQ(answers[0].status, 201);
+}
+
+TEST(PendingCalls, TheAnswersOfOneTurnAreBoundedTogether) {
+  PendingCalls pending;
+  const std::uint64_t first = *pending.add_inbound();
+  const std::uint64_t second = *pending.add_inbound();
+  const std::uint64_t third = *pending.add_inbound();
+  const std::string half(limits::kGuestInboundAnswersBytesMax / 2, 'x');
+
+  pending.answer_inbound({.id = first, .status = 200, .body = half});
+  pending.answer_inbound({.id = second, .status = 200, .body = half});
+  pending.answer_inbound({.id = third, .status = 200, .body = "x"});
+
+  const std::vector<InboundAnswer> answers = pending.take_answers();
+  ASSERT_EQ(answers.size(), 3U);
+  EXPECT_EQ(answers[1].status, 200);
+  EXPECT_EQ(answers[2].status, 507);
+  const std::uint64_t later = *pending.add_inbound();
+  pending.answer_inbound({.id = later, .status = 200, .body = half});
+  EXPECT_EQ(pending.take_answers()[0].status, 200) << "each turn has the whole bound";
 }
 
 TEST(PendingCalls, DelaysOfAnyLengthFitTheClock) {

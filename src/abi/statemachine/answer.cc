@@ -4,6 +4,7 @@
 #include "abi/statemachine/machine.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "base/utf8.h"
 #include "json/value.h"
 
 #include <fmt/format.h>
@@ -27,10 +28,7 @@ constexpr std::size_t kErrorBytesMax = 2048;
 
 std::string bounded(std::string_view text) {
   if (text.size() <= kErrorBytesMax) return std::string(text);
-  std::size_t end = kErrorBytesMax;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U)
-    --end;  // Does not cut within a character.
-  return std::string(text.substr(0, end)) + "...";
+  return std::string(utf8_beginning(text, kErrorBytesMax)) + "...";
 }
 
 std::unexpected<Error> no_answer(std::string message) {

@@ -13,6 +13,7 @@
 #include "base/time.h"
 #include "budget/consumer.h"
 #include "io/task.h"
+#include "wasm/digest.h"
 
 #include <cstdint>
 #include <memory>
@@ -107,7 +108,8 @@ struct MachineLimits {
 // thread; calls may overlap, and must end before it is destroyed. Errors of all calls: InvalidInput
 // when the answer is not valid (not JSON, no newState, an `error` of its own), GuestFault when the
 // machine threw or trapped (with its message, bounded), LimitExceeded for time, memory, and an
-// answer or state that is too large, Cancelled.
+// answer or state that is too large, Cancelled, Unavailable when it could not be asked or what it
+// said is lost: it may be asked again.
 class Machine {
  public:
   Machine() = default;
@@ -116,6 +118,20 @@ class Machine {
   virtual ~Machine() = default;
 
   [[nodiscard]] virtual Shape shape() const = 0;
+
+  // What it takes on disk: the digest of its compiled code, and the bytes of its images. None for a
+  // bundle, which runs in the host's own module.
+  struct OnDisk {
+    wasm::Digest code;
+    std::uint64_t image_bytes = 0;
+  };
+  [[nodiscard]] virtual std::optional<OnDisk> on_disk() const { return std::nullopt; }
+
+  // Where machines are asked elsewhere (program.h): what loading it would have found wrong with it,
+  // InvalidInput, GuestFault or LimitExceeded.
+  [[nodiscard]] virtual io::Task<Result<>> try_out(std::stop_token /*stop*/, Asker /*asker*/) {
+    co_return Result<>();
+  }
 
   // The initial state with `input` (a JSON object) as the machine's context or input, and the
   // actions for entering it. No event has been sent yet.

@@ -1,22 +1,21 @@
 #include "abi/statemachine/runtime.h"
 
 #include "abi/module_kind/module_kind.h"
-#include "abi/statemachine/internal/runtime_native.h"
+#include "abi/statemachine/answer.h"
+#include "abi/statemachine/internal/programs_native.h"
 #include "abi/statemachine/limits.h"
 #include "abi/statemachine/machine.h"
+#include "abi/statemachine/program.h"
 #include "base/result.h"
 #include "base/utf8.h"
 #include "budget/beneficiaries.h"
-#include "budget/fair_slots.h"
-#include "budget/rates.h"
+#include "budget/consumer.h"
 #include "io/event.h"
 #include "io/task.h"
 #include "io/workers.h"
 #include "wasm/code_cache.h"
 #include "wasm/digest.h"
-#include "wasm/guest_memory.h"
-#include "wasm/instance.h"
-#include "wasm/limits.h"
+#include "wasm/module.h"
 #include "wasm/module_header.h"
 #include "wasm/plugin.h"
 #include "wasm/snapshot/sleepable_module.h"
@@ -24,7 +23,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -39,8 +37,8 @@
 
 // Defined by cmake/QuickJs.cmake.
 extern "C" {
-extern const char hangar_machine_runtime_begin[];  // NOLINT(*-avoid-c-arrays)
-extern const char hangar_machine_runtime_end[];    // NOLINT(*-avoid-c-arrays)
+extern const char hangar_machine_runtime_begin[];
+extern const char hangar_machine_runtime_end[];
 }
 
 namespace hangar::abi::statemachine {
@@ -48,17 +46,6 @@ namespace hangar::abi::statemachine {
 namespace {
 
 constexpr std::string_view kWasmMagic("\0asm", 4);
-
-// Starts the runtime itself, whose only result is a number.
-class StartTurn final : public CallTurn {
- public:
-  StartTurn() : CallTurn("alloc", {{.function = "_initialize"}, {.function = "start_runtime"}}) {}
-
- private:
-  Result<std::string> read_result(wasm::GuestMemory /*memory*/, std::uint64_t /*result*/) override {
-    return std::string();
-  }
-};
 
 // "cabi_realloc, invoke, memory": the names that a module imports from `module`.
 std::string names_from(std::span<const wasm::Import> imports, std::string_view module) {
@@ -116,123 +103,178 @@ std::optional<std::string> missing_plugin(std::string_view bytes) {
   return header ? wasm::missing_plugin(*header) : std::nullopt;
 }
 
-Runtime::Native::Native(wasm::CodeCache& cache_in, std::filesystem::path image_directory_in)
-    : cache(cache_in),
-      image_directory(std::move(image_directory_in)),
-      functions(cache.engine()),
-      instances(cache.engine(), functions),
-      turns(cache.engine().loop(), {.slots = 2 * std::size_t{limits::kGuestRunsMax}}),
-      starting_(cache.engine().loop(), 1) {
-  wasm::wasi::add_preview1(functions);
-  if (budget::Rates* const rates = cache.engine().rates()) turns.brake(*rates);
-}
+struct Runtime::Native {
+  Native(wasm::CodeCache& cache_in, std::filesystem::path image_directory_in,
+         ProgramRunner* elsewhere_in)
+      : cache(cache_in),
+        image_directory(std::move(image_directory_in)),
+        elsewhere(elsewhere_in),
+        programs(cache.engine()),
+        starting_(cache.engine().loop(), 1) {}
 
-io::Task<Result<std::shared_ptr<const wasm::Checkpoint>>> Runtime::Native::script_beginning(
+  // The state machine runtime, in which bundles run.
+  [[nodiscard]] io::Task<Result<std::shared_ptr<const wasm::SleepableModule>>> script_module(
+      std::stop_token stop) {
+    const io::Semaphore::Slot slot = HANGAR_CO_TRY(co_await starting_.acquire(stop));
+    if (script_module_ != nullptr) co_return script_module_;
+    auto bytes = std::make_shared<const std::string>(
+        hangar_machine_runtime_begin,
+        static_cast<std::size_t>(hangar_machine_runtime_end - hangar_machine_runtime_begin));
+    const wasm::Digest digest = co_await cache.engine().workers().run(
+        budget::Consumer::of_host("machine runtime"), [bytes] { return wasm::Digest::of(*bytes); });
+    script_module_ = HANGAR_CO_TRY(co_await wasm::SleepableModule::load(
+        cache, digest, std::move(bytes), image_directory, std::move(stop)));
+    co_return script_module_;
+  }
+
+  wasm::CodeCache& cache;
+  const std::filesystem::path image_directory;
+  ProgramRunner* const elsewhere;  // Null: machines are asked here.
+  Programs programs;
+
+ private:
+  io::Semaphore starting_;
+  std::shared_ptr<const wasm::SleepableModule> script_module_;
+};
+
+namespace {
+
+// The machine of a program, wherever it is asked.
+class ProgramMachine final : public Machine {
+ public:
+  ProgramMachine(Runtime::Native& runtime, std::shared_ptr<const Program> program)
+      : runtime_(runtime),
+        program_(std::move(program)),
+        beginning_(std::make_shared<Beginning>(runtime.cache.engine().loop())) {}
+
+  // Where machines are asked in this process.
+  [[nodiscard]] io::Task<Result<>> begin(budget::Consumer consumer, std::stop_token stop) {
+    return runtime_.programs.begin(*program_, *beginning_, {.consumer = std::move(consumer)},
+                                   std::move(stop));
+  }
+
+  [[nodiscard]] Shape shape() const override { return program_->shape; }
+
+  [[nodiscard]] std::optional<OnDisk> on_disk() const override {
+    switch (program_->shape) {
+      case Shape::Bundle:
+        return std::nullopt;
+      case Shape::HandleEvent:
+        return OnDisk{.code = program_->sleepable->code_digest(),
+                      .image_bytes = program_->sleepable->image_bytes()};
+      case Shape::Command:
+        return OnDisk{.code = program_->module_digest};
+    }
+    return std::nullopt;
+  }
+
+  [[nodiscard]] io::Task<Result<>> try_out(std::stop_token stop, Asker asker) override {
+    if (runtime_.elsewhere == nullptr || (!is_bundle() && !program_->has_initialize)) {
+      co_return Result<>();
+    }
+    const Answer answer = co_await ask({.request = Request::Begin}, std::move(stop), asker);
+    if (!answer.text) co_return std::unexpected(answer.text.error());
+    co_return Result<>();
+  }
+
+  [[nodiscard]] io::Task<Result<Step>> start(std::string input, std::stop_token stop,
+                                             Asker asker) override {
+    if (!is_bundle()) HANGAR_CO_TRY(check_json(input, "the input"));
+    co_return read_step(co_await ask({.request = Request::Start, .first = std::move(input)},
+                                     std::move(stop), std::move(asker)),
+                        "");
+  }
+
+  [[nodiscard]] io::Task<Result<Step>> step(std::string state, std::string event,
+                                            std::stop_token stop, Asker asker) override {
+    Question question{.request = Request::Step};
+    if (is_bundle()) {
+      question.first = state;
+    } else {
+      HANGAR_CO_TRY(check_json(event, "the event"));
+      question.first = HANGAR_CO_TRY(restorable(state));
+    }
+    question.second = std::move(event);
+    co_return read_step(co_await ask(std::move(question), std::move(stop), std::move(asker)),
+                        state);
+  }
+
+  [[nodiscard]] io::Task<Result<std::string>> definition(std::stop_token stop,
+                                                         Asker asker) override {
+    if (!is_bundle()) {
+      co_return fail(ErrorKind::NotFound,
+                     fmt::format("{} does not tell what its machine is: draw the bundle",
+                                 program_->shape == Shape::Command ? "a command"
+                                                                   : "a module with handle_event"));
+    }
+    const Answer answer =
+        co_await ask({.request = Request::Definition}, std::move(stop), std::move(asker));
+    if (!answer.text) co_return std::unexpected(answer.text.error());
+    co_return read_definition(*answer.text);
+  }
+
+  [[nodiscard]] io::Task<Result<std::vector<Actor>>> actors(std::string state, std::stop_token stop,
+                                                            Asker asker) override {
+    if (!is_bundle()) co_return std::vector<Actor>();
+    const Answer answer = co_await ask({.request = Request::Actors, .first = std::move(state)},
+                                       std::move(stop), std::move(asker));
+    if (!answer.text) co_return std::unexpected(answer.text.error());
+    co_return read_actors(*answer.text);
+  }
+
+ private:
+  [[nodiscard]] bool is_bundle() const { return program_->shape == Shape::Bundle; }
+
+  static Result<Step> read_step(Answer answer, const std::string& before) {
+    if (!answer.text) return std::unexpected(std::move(answer.text).error());
+    Step step = HANGAR_TRY(read_answer(*answer.text, before));
+    step.log = std::move(answer.log);
+    return step;
+  }
+
+  io::Task<Answer> ask(Question question, std::stop_token stop, Asker asker) {
+    Answer answer =
+        runtime_.elsewhere == nullptr
+            ? co_await runtime_.programs.ask(program_, beginning_, std::move(question),
+                                             {.consumer = std::move(asker.consumer)},
+                                             std::move(stop))
+            : co_await runtime_.elsewhere->ask(program_, std::move(question),
+                                               std::move(asker.consumer), std::move(stop));
+    if (asker.cost != nullptr) *asker.cost = answer.cost;
+    co_return answer;
+  }
+
+  Runtime::Native& runtime_;
+  const std::shared_ptr<const Program> program_;
+  const std::shared_ptr<Beginning> beginning_;
+};
+
+// A module before it is compiled.
+struct Described {
+  wasm::Digest digest;
+  wasm::ModuleHeader header;
+};
+
+io::Task<Result<std::shared_ptr<const Program>>> load_bundle(
+    Runtime::Native& runtime, std::shared_ptr<const std::string> text, MachineLimits limits,
     std::stop_token stop) {
-  const io::Semaphore::Slot slot = co_await starting_.acquire();
-  if (script_beginning_ != nullptr) co_return script_beginning_;
-  auto bytes = std::make_shared<const std::string>(
-      hangar_machine_runtime_begin,
-      static_cast<std::size_t>(hangar_machine_runtime_end - hangar_machine_runtime_begin));
-  const wasm::Digest digest =
-      co_await engine().workers().run([bytes] { return wasm::Digest::of(*bytes); });
-  const std::shared_ptr<const wasm::SleepableModule> module = HANGAR_CO_TRY(
-      co_await wasm::SleepableModule::load(cache, digest, std::move(bytes), image_directory, stop));
-  CallState state;
-  wasm::Instance instance(engine(), module, functions, state, limits::kMachineMemoryBytesMax);
-  StartTurn turn;
-  const wasm::TurnReport report =
-      co_await instance.run(turn, {.cpu_time_max = limits::kGuestCallMax}, std::move(stop));
-  if (!report.ended) co_return std::unexpected(report.ended.error());
-  if (turn.result() != 0) {
-    co_return fail(ErrorKind::Unavailable,
-                   "the state machine runtime does not start: " + state.log);
+  if (text->size() > limits::kMachineBundleBytesMax) {
+    co_return fail(ErrorKind::LimitExceeded,
+                   fmt::format("the bundle has {} bytes, the most is {}", text->size(),
+                               limits::kMachineBundleBytesMax));
   }
-  script_beginning_ = HANGAR_CO_TRY(co_await instance.checkpoint());
-  co_return script_beginning_;
+  co_return std::make_shared<const Program>(
+      Program{.shape = Shape::Bundle,
+              .sleepable = HANGAR_CO_TRY(co_await runtime.script_module(std::move(stop))),
+              .bundle = std::move(text),
+              .limits = limits});
 }
 
-Result<> CallState::print(wasm::wasi::OutputStream /*stream*/, std::string_view bytes) {
-  log += bytes.substr(0, limits::kMachineLogBytesMax -
-                             std::min<std::size_t>(log.size(), limits::kMachineLogBytesMax));
-  return {};
-}
-
-CallTurn::CallTurn(std::string allocator, std::vector<Call> calls)
-    : allocator_(std::move(allocator)), calls_(std::move(calls)) {}
-
-Result<std::optional<wasm::Invocation>> CallTurn::next(wasm::GuestMemory memory,
-                                                       std::uint64_t result) {
-  memory_bytes_ = memory.size_bytes();
-  if (phase_ == Phase::Calling) {
-    phase_ = Phase::Preparing;
-    if (++at_ == calls_.size()) {
-      result_ = result;
-      text_ = HANGAR_TRY(read_result(memory, result));
-      return std::nullopt;
-    }
-  }
-  Call& call = calls_[at_];
-  if (phase_ == Phase::Allocating) {
-    const std::string& text = call.texts[texts_at_++];
-    const auto address = static_cast<std::uint32_t>(result);
-    if (address == 0) {
-      return fail(ErrorKind::GuestFault,
-                  fmt::format("{} has no memory for {} bytes", allocator_, text.size()));
-    }
-    if (Result<> written = memory.write(address, text); !written) {
-      return std::unexpected(
-          std::move(written).error().in(fmt::format("the answer of {}", allocator_)));
-    }
-    arguments_.push_back(address);
-    arguments_.push_back(text.size());
-  }
-  if (texts_at_ < call.texts.size()) {
-    phase_ = Phase::Allocating;
-    // Some allocators refuse to allocate zero bytes.
-    return wasm::Invocation{
-        .function = allocator_,
-        .arguments = {std::max<std::uint64_t>(1, call.texts[texts_at_].size())}};
-  }
-  phase_ = Phase::Calling;
-  texts_at_ = 0;
-  std::vector<std::uint64_t> arguments = std::exchange(arguments_, {});
-  arguments.insert(arguments.end(), call.more_arguments.begin(), call.more_arguments.end());
-  return wasm::Invocation{.function = call.function, .arguments = std::move(arguments)};
-}
-
-Result<std::string> read_packed(wasm::GuestMemory memory, std::uint64_t result) {
-  const auto size = static_cast<std::uint32_t>(result);
-  if (size > limits::kMachineAnswerBytesMax) {
-    return fail(ErrorKind::LimitExceeded,
-                fmt::format("the machine's answer has {} bytes, the most is {}", size,
-                            limits::kMachineAnswerBytesMax));
-  }
-  return memory.read_string(static_cast<std::uint32_t>(result >> 32U), size);
-}
-
-std::string initial_event(std::string_view input) {
-  return fmt::format(R"({{"type":"xstate.init","input":{}}})", input);
-}
-
-Runtime::Runtime(wasm::CodeCache& cache, std::filesystem::path image_directory)
-    : native_(std::make_unique<Native>(cache, std::move(image_directory))) {}
-
-Runtime::~Runtime() = default;
-
-io::Task<Result<std::shared_ptr<Machine>>> Runtime::load(std::shared_ptr<const std::string> bytes,
-                                                         MachineLimits limits, std::stop_token stop,
-                                                         budget::Beneficiaries beneficiaries) {
-  if (is_bundle(*bytes)) {
-    co_return co_await load_bundle(*native_, std::move(bytes), limits, std::move(stop),
-                                   beneficiaries.first());
-  }
-  if (!bytes->starts_with(kWasmMagic)) {
-    co_return fail(ErrorKind::InvalidInput,
-                   "is neither a WebAssembly module nor a JavaScript bundle (text in UTF-8)");
-  }
-  Described described =
-      HANGAR_CO_TRY(co_await native_->engine().workers().run([bytes]() -> Result<Described> {
+io::Task<Result<std::shared_ptr<const Program>>> load_module(
+    Runtime::Native& runtime, std::shared_ptr<const std::string> bytes, MachineLimits limits,
+    std::stop_token stop, budget::Beneficiaries beneficiaries) {
+  const Described described = HANGAR_CO_TRY(co_await runtime.cache.engine().workers().run_for_any(
+      beneficiaries.all(), [bytes]() -> Result<Described> {
         const auto view = std::as_bytes(std::span(*bytes));
         return Described{.digest = wasm::Digest::of(view),
                          .header = HANGAR_TRY(wasm::read_module_header(view))};
@@ -240,12 +282,57 @@ io::Task<Result<std::shared_ptr<Machine>>> Runtime::load(std::shared_ptr<const s
   const std::optional<std::span<const std::byte>> plugin = wasm::carried_plugin(described.header);
   HANGAR_CO_TRY(plugin ? check_carried(described.header, *plugin)
                        : check_imports(described.header));
-  const bool has_entry = wasm::find_export(described.header.exports, "handle_event") != nullptr;
-  co_return has_entry
-      ? co_await load_handle_event(*native_, std::move(described), std::move(bytes), limits,
-                                   std::move(stop), std::move(beneficiaries))
-      : co_await load_command(*native_, std::move(described), std::move(bytes), limits,
-                              std::move(stop), std::move(beneficiaries));
+  Program program{.limits = limits};
+  if (wasm::find_export(described.header.exports, "handle_event") != nullptr) {
+    program.shape = Shape::HandleEvent;
+    HANGAR_CO_TRY(find_entries_of_handle_event(described.header.exports, program));
+    program.sleepable = HANGAR_CO_TRY(co_await wasm::SleepableModule::load(
+        runtime.cache, described.digest, std::move(bytes), runtime.image_directory, std::move(stop),
+        std::move(beneficiaries)));
+  } else {
+    program.shape = Shape::Command;
+    HANGAR_CO_TRY(find_entry_of_command(described.header, program));
+    program.module_digest = described.digest;
+    program.module = HANGAR_CO_TRY(
+        co_await runtime.cache.load(described.digest, std::move(bytes), std::move(stop),
+                                    wasm::Module::Allocation::Pooled, std::move(beneficiaries)));
+  }
+  co_return std::make_shared<const Program>(std::move(program));
+}
+
+}  // namespace
+
+Runtime::Runtime(wasm::CodeCache& cache, std::filesystem::path image_directory,
+                 ProgramRunner* elsewhere)
+    : native_(std::make_unique<Native>(cache, std::move(image_directory), elsewhere)) {}
+
+Runtime::~Runtime() = default;
+
+io::Task<Result<std::shared_ptr<Machine>>> Runtime::load(std::shared_ptr<const std::string> bytes,
+                                                         MachineLimits limits, std::stop_token stop,
+                                                         budget::Beneficiaries beneficiaries) {
+  const bool is_script = is_bundle(*bytes);
+  if (!is_script && !bytes->starts_with(kWasmMagic)) {
+    co_return fail(ErrorKind::InvalidInput,
+                   "is neither a WebAssembly module nor a JavaScript bundle (text in UTF-8)");
+  }
+  std::shared_ptr<const Program> program = HANGAR_CO_TRY(
+      is_script ? co_await load_bundle(*native_, std::move(bytes), limits, stop)
+                : co_await load_module(*native_, std::move(bytes), limits, stop, beneficiaries));
+  auto machine = std::make_shared<ProgramMachine>(*native_, std::move(program));
+  // Elsewhere, whoever asks the machine begins with it.
+  if (native_->elsewhere == nullptr) {
+    HANGAR_CO_TRY(co_await machine->begin(beneficiaries.first(), std::move(stop)));
+  }
+  co_return std::shared_ptr<Machine>(std::move(machine));
+}
+
+io::Task<Result<std::shared_ptr<const void>>> Runtime::charge(
+    std::shared_ptr<const Machine> machine, budget::Consumer consumer) {
+  const std::optional<Machine::OnDisk> on_disk = machine->on_disk();
+  if (!on_disk) co_return nullptr;
+  co_return co_await native_->cache.charge(on_disk->code, on_disk->image_bytes,
+                                           std::move(consumer));
 }
 
 }  // namespace hangar::abi::statemachine

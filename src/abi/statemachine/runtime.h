@@ -2,6 +2,7 @@
 #pragma once
 
 #include "abi/statemachine/machine.h"
+#include "abi/statemachine/program.h"
 #include "base/result.h"
 #include "budget/beneficiaries.h"
 #include "budget/consumer.h"
@@ -30,7 +31,10 @@ namespace hangar::abi::statemachine {
 class Runtime {
  public:
   // `image_directory`: for the memory images from which many instances start; private to this user.
-  Runtime(wasm::CodeCache& cache, std::filesystem::path image_directory);
+  // `elsewhere`: asks the machines outside this process, so that none of their code runs here;
+  // null: they are asked here. Outlives this object.
+  Runtime(wasm::CodeCache& cache, std::filesystem::path image_directory,
+          ProgramRunner* elsewhere = nullptr);
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
   ~Runtime();
@@ -39,10 +43,15 @@ class Runtime {
   // point. A dynamically linked module must carry its plugin (wasm::carry_plugin). Errors:
   // InvalidInput (neither a module nor text, another contract, a syntax error, no machine in it),
   // GuestFault (the bundle threw or trapped), LimitExceeded, Unavailable, Cancelled. The
-  // compiler is waited for in the name of the beneficiaries.
+  // compiler is waited for in the name of the beneficiaries. Machines that are asked elsewhere are
+  // not evaluated here: what is wrong with a bundle is found by Machine::try_out().
   [[nodiscard]] io::Task<Result<std::shared_ptr<Machine>>> load(
       std::shared_ptr<const std::string> bytes, MachineLimits limits, std::stop_token stop,
       budget::Beneficiaries beneficiaries = budget::unnamed_consumer());
+
+  // CodeCache::charge() for what that machine takes on disk.
+  [[nodiscard]] io::Task<Result<std::shared_ptr<const void>>> charge(
+      std::shared_ptr<const Machine> machine, budget::Consumer consumer);
 
   struct Native;
 

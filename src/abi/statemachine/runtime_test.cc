@@ -7,6 +7,7 @@
 #include "base/result.h"
 #include "io/file.h"
 #include "json/value.h"
+#include "wasm/limits.h"
 #include "wasm/plugin.h"
 #include "wasm/test_guests.h"
 

@@ -45,6 +45,13 @@ class Writer {
     for (const std::string& value : values)
       text(value, bytes_max);
   }
+  // `visit(fields, item)` passes the members of one item.
+  template <class Item, class Visit>
+  void list(const std::vector<Item>& items, std::size_t /*count_max*/, Visit visit) {
+    number(static_cast<std::uint32_t>(items.size()));
+    for (const Item& item : items)
+      visit(*this, item);
+  }
 
  private:
   std::string& into_;
@@ -92,6 +99,16 @@ class Reader {
       text(values.emplace_back(), bytes_max);
       bytes_max -= values.back().size();
     }
+  }
+
+  // Each item takes some bytes, so that a list that is announced costs nothing before it arrives.
+  template <class Item, class Visit>
+  void list(std::vector<Item>& items, std::size_t count_max, Visit visit) {
+    std::uint32_t count = 0;
+    number(count);
+    if (count > count_max) return refuse("a list is too long");
+    for (; count > 0 && refusal_.empty(); --count)
+      visit(*this, items.emplace_back());
   }
 
   [[nodiscard]] Result<> end() {

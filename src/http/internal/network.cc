@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <system_error>
 
@@ -43,6 +44,20 @@ std::optional<AddressBytes> parse_address(std::string_view text) {
   const std::optional<Parsed> parsed = parse(text);
   if (!parsed) return std::nullopt;
   return parsed->bytes;
+}
+
+std::optional<std::string> plain_ipv4(std::string_view text) {
+  boost::system::error_code error;
+  const ip::address_v4 address = ip::make_address_v4(text, error);
+  if (error) return std::nullopt;
+  return address.to_string();
+}
+
+std::optional<std::string> plain_ipv6(std::string_view text) {
+  boost::system::error_code error;
+  const ip::address_v6 address = ip::make_address_v6(text, error);
+  if (error) return std::nullopt;
+  return address.to_string();
 }
 
 bool Network::contains(const AddressBytes& address) const {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace hangar::http::internal {
@@ -13,6 +14,11 @@ using AddressBytes = std::array<std::uint8_t, 16>;
 
 // std::nullopt for text that is not an address in its usual form ("10.0.0.1", "fd00::1").
 [[nodiscard]] std::optional<AddressBytes> parse_address(std::string_view text);
+
+// The address in the form in which it is usually written ("fd00::1" for "FD00:0::01"); std::nullopt
+// for text that is not an address of that family.
+[[nodiscard]] std::optional<std::string> plain_ipv4(std::string_view text);
+[[nodiscard]] std::optional<std::string> plain_ipv6(std::string_view text);
 
 struct Network {
   AddressBytes bytes{};

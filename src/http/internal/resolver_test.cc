@@ -44,7 +44,7 @@ class ResolverTest : public ::testing::Test {
 
   using Answer = std::shared_ptr<std::optional<Result<Addresses>>>;
   Answer ask(Resolver::Question question, std::stop_token stop = {}) {
-    const auto answer = std::make_shared<std::optional<Result<Addresses>>>();
+    auto answer = std::make_shared<std::optional<Result<Addresses>>>();
     if (question.patience == Duration::zero()) question.patience = kLong;
     loop_.spawn([](io::Task<Result<Addresses>> task, Answer out) -> io::Task<> {
       out->emplace(co_await std::move(task));

@@ -75,7 +75,7 @@ class Transfer {
 
   // True when it may share a connection with other transfers.
   [[nodiscard]] bool may_use_http2() const { return encrypted_ && request_.transport->allow_http2; }
-  [[nodiscard]] bool has_begun() const;
+  [[nodiscard]] bool has_begun() const { return has_begun_; }
   // Called inside libcurl when a server that might have spoken HTTP/2 does not.
   std::function<void()> on_http1;
 
@@ -105,9 +105,10 @@ class Transfer {
                                void* self) noexcept;
   static std::size_t on_body(char* bytes, std::size_t size, std::size_t count, void* self) noexcept;
   [[nodiscard]] std::uint64_t body_size() const;
-  // Called for requests with may_send or body_source.
+  // Before the first byte of the request is sent.
   static int on_send(void* self, char* peer_address, char* own_address, int peer_port,
                      int own_port) noexcept;
+  // Called for requests with may_send or body_source.
   static std::size_t on_upload(char* buffer, std::size_t size, std::size_t count,
                                void* self) noexcept;
   static int on_rewind(void* self, curl_off_t offset, int origin) noexcept;
@@ -154,6 +155,9 @@ class Transfer {
   bool is_proxied_ = false;
   bool encrypted_ = false;
   bool goes_again_ = false;
+  // Not from libcurl's own times: newer versions also set those of a transfer that has failed
+  // before.
+  bool has_begun_ = false;
   std::string shown_;        // "GET https://host/path": what messages begin with.
   std::string host_header_;  // Set if the URL for libcurl names another host.
 

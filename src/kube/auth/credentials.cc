@@ -1,6 +1,7 @@
 #include "kube/auth/credentials.h"
 
 #include "base/base64.h"
+#include "base/consumer.h"
 #include "base/log.h"
 #include "base/result.h"
 #include "base/time.h"
@@ -243,6 +244,7 @@ io::Task<Result<>> Credentials::run_plugin(std::string ca_pem, std::stop_token s
   plugin_stop_ = std::stop_source();
   const std::stop_callback on_stop(std::move(stop), [this] { plugin_stop_.request_stop(); });
   plugin_credential_ = HANGAR_CO_TRY(co_await plugin_thread_->run(
+      Consumer::of_host("login"),
       [plugin = *login_.user.exec, cluster = login_.cluster, ca_pem = std::move(ca_pem),
        plugin_stop = plugin_stop_.get_token()] {
         return run_exec_plugin(plugin, exec_info(plugin, cluster, ca_pem), limits::kExecPluginMax,

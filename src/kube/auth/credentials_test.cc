@@ -52,7 +52,7 @@ class CredentialsTest : public ::testing::Test {
     return directory_ / name;
   }
   path write_script(std::string_view name, std::string_view body) {
-    const path file = write(name, "#!/bin/sh\n" + std::string(body));
+    path file = write(name, "#!/bin/sh\n" + std::string(body));
     ::chmod(file.c_str(), 0700);
     return file;
   }
@@ -318,7 +318,7 @@ TEST_F(CredentialsTest, HintsHowToInstallAPlugin) {
 
   const auto result = run_exec_plugin(plugin, "{}", seconds(10), {});
 
-  EXPECT_THAT(result.error().message(), HasSubstr("cannot start"));
+  EXPECT_THAT(result.error().message(), HasSubstr("there is no such program"));
   EXPECT_THAT(result.error().message(), HasSubstr("(install the plugin)"));
 }
 

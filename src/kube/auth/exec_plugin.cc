@@ -3,218 +3,44 @@
 #include "base/base64.h"
 #include "base/result.h"
 #include "base/time.h"
-#include "io/descriptor.h"
 #include "io/program.h"
 #include "json/value.h"
 #include "kube/auth/kubeconfig.h"
 #include "kube/limits.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
-#include <spawn.h>
-#include <sys/eventfd.h>
-#include <sys/types.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <array>
-#include <cerrno>
 #include <chrono>
-#include <csignal>
-#include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
-#include <vector>
 
 namespace hangar::kube {
 
 namespace {
 
-using io::Descriptor;
-
 using std::chrono::milliseconds;
-using std::chrono::steady_clock;
 
 constexpr std::string_view kInfoVariable = "KUBERNETES_EXEC_INFO";
 
-std::string errno_text(int code) {
-  return std::generic_category().message(code);
-}
-
-struct Pipe {
-  Descriptor read_end;
-  Descriptor write_end;
-};
-Result<Pipe> make_pipe() {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
-    return fail(ErrorKind::Unavailable, fmt::format("pipe: {}", errno_text(errno)));
-  }
-  return Pipe{Descriptor(ends[0]), Descriptor(ends[1])};
-}
-
-// A running plugin, the leader of its own process group. The destructor kills and reaps it with
-// its group.
-class Child {
- public:
-  explicit Child(pid_t pid) : pid_(pid) {}
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-  ~Child() {
-    if (pid_ <= 0) return;
-    ::kill(-pid_, SIGKILL);
-    wait();
-  }
-
-  // Reaps it and returns its wait status.
-  int wait() {
-    int status = 0;
-    while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
-    }
-    pid_ = -1;
-    return status;
-  }
-
- private:
-  pid_t pid_;
-};
-
-// This process's environment, overridden by the plugin's own variables.
-std::vector<std::string> environment_of(const ExecPlugin& plugin, const std::string& info) {
-  std::vector<std::string> own;
-  for (const auto& [name, value] : plugin.env)
-    own.push_back(fmt::format("{}={}", name, value));
-  own.push_back(fmt::format("{}={}", kInfoVariable, info));
-  return io::environment_with(own);
-}
-
-std::vector<char*> pointers_to(std::vector<std::string>& texts) {
-  std::vector<char*> out;
-  for (std::string& text : texts)
-    out.push_back(text.data());
-  out.push_back(nullptr);
-  return out;
-}
-
-Result<pid_t> spawn(const ExecPlugin& plugin, const std::string& info, int output, int errors) {
-  std::vector<std::string> arguments = {plugin.command};
-  arguments.insert(arguments.end(), plugin.args.begin(), plugin.args.end());
-  std::vector<std::string> environment = environment_of(plugin, info);
-
-  posix_spawn_file_actions_t actions{};
-  posix_spawnattr_t attributes{};
-  posix_spawn_file_actions_init(&actions);
-  posix_spawnattr_init(&attributes);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO);
-  // The plugin must not inherit which signals the host blocks or ignores.
-  sigset_t none;
-  sigset_t defaults;
-  sigemptyset(&none);
-  sigfillset(&defaults);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &defaults);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(
-      &attributes,
-      static_cast<short>(POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF));
-  pid_t pid = -1;
-  const int code = ::posix_spawnp(&pid, plugin.command.c_str(), &actions, &attributes,
-                                  pointers_to(arguments).data(), pointers_to(environment).data());
-  posix_spawn_file_actions_destroy(&actions);
-  posix_spawnattr_destroy(&attributes);
-  if (code == 0) return pid;
-  const std::string hint =
-      plugin.install_hint.empty() ? "" : fmt::format(" ({})", plugin.install_hint);
-  return fail(ErrorKind::Unavailable, fmt::format("cannot start: {}{}", errno_text(code), hint));
-}
-
-// Reads the bytes that are available; closes the descriptor at the end of the stream.
-Result<> drain(Descriptor& from, std::string& into) {
-  std::array<char, 16384> buffer{};
-  const ssize_t count = ::read(from.value(), buffer.data(), buffer.size());
-  if (count < 0 && errno == EINTR) return {};
-  if (count <= 0) {
-    from.close();
-    return {};
-  }
-  into.append(buffer.data(), static_cast<std::size_t>(count));
-  if (into.size() > limits::kExecPluginOutputBytesMax) {
-    return fail(ErrorKind::Unavailable,
-                fmt::format("printed more than {} bytes", limits::kExecPluginOutputBytesMax));
-  }
-  return {};
-}
-
-// Reads until both streams end, which is when the plugin and all its children have closed them.
-Result<> read_all(Pipe& output, Pipe& errors, std::string& output_text, std::string& errors_text,
-                  milliseconds deadline, const std::stop_token& stop) {
-  const Descriptor wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  const std::stop_callback on_stop(stop, [&wake] {
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const ssize_t written = ::write(wake.value(), &one, sizeof one);
-  });
-  const auto until = steady_clock::now() + deadline;
-  while (output.read_end.is_open() || errors.read_end.is_open()) {
-    if (stop.stop_requested()) return fail(ErrorKind::Cancelled, "stopping");
-    const auto left = std::chrono::ceil<milliseconds>(until - steady_clock::now());
-    if (left <= milliseconds::zero()) {
-      return fail(ErrorKind::Unavailable,
-                  fmt::format("did not end within {}", to_go_duration(deadline)));
-    }
-    // A closed descriptor is -1, which poll ignores.
-    std::array<pollfd, 3> waits{{{output.read_end.value(), POLLIN, 0},
-                                 {errors.read_end.value(), POLLIN, 0},
-                                 {wake.value(), POLLIN, 0}}};
-    if (::poll(waits.data(), waits.size(), static_cast<int>(left.count())) < 0 && errno != EINTR) {
-      return fail(ErrorKind::Unavailable, fmt::format("poll: {}", errno_text(errno)));
-    }
-    if (waits[0].revents != 0) HANGAR_TRY(drain(output.read_end, output_text));
-    if (waits[1].revents != 0) HANGAR_TRY(drain(errors.read_end, errors_text));
-  }
-  return {};
-}
-
-// The end of the plugin's stderr, on one line.
-std::string last_words(std::string_view errors) {
-  constexpr std::size_t kEnough = 1024;
-  while (!errors.empty() && (errors.back() == '\n' || errors.back() == ' '))
-    errors.remove_suffix(1);
-  if (errors.size() > kEnough) errors = errors.substr(errors.size() - kEnough);
-  std::string out(errors);
-  for (char& character : out) {
-    if (static_cast<unsigned char>(character) < 0x20) character = ' ';
-  }
-  return out.empty() ? out : ": " + out;
-}
-
 Result<ExecCredential> run(const ExecPlugin& plugin, const std::string& info, milliseconds deadline,
                            const std::stop_token& stop) {
-  Pipe output = HANGAR_TRY(make_pipe());
-  Pipe errors = HANGAR_TRY(make_pipe());
-  Child child(HANGAR_TRY(spawn(plugin, info, output.write_end.value(), errors.write_end.value())));
-  output.write_end.close();
-  errors.write_end.close();
-
-  std::string output_text;
-  std::string errors_text;
-  if (auto read = read_all(output, errors, output_text, errors_text, deadline, stop); !read) {
-    return fail(read.error().kind(), read.error().message() + last_words(errors_text));
+  io::Program program{.path = plugin.command, .arguments = plugin.args};
+  for (const auto& [name, value] : plugin.env)
+    program.environment.push_back(fmt::format("{}={}", name, value));
+  program.environment.push_back(fmt::format("{}={}", kInfoVariable, info));
+  Result<std::string> output = io::run_bounded(
+      program, {.deadline = deadline, .bytes_max = limits::kExecPluginOutputBytesMax}, stop);
+  if (output) return parse_exec_credential(*output, plugin);
+  if (output.error().kind() != ErrorKind::NotFound) {
+    return std::unexpected(std::move(output).error());
   }
-  const int status = child.wait();
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-    const std::string how = WIFEXITED(status) ? fmt::format("exit code {}", WEXITSTATUS(status))
-                                              : fmt::format("signal {}", WTERMSIG(status));
-    return fail(ErrorKind::Unavailable, how + last_words(errors_text));
-  }
-  return parse_exec_credential(output_text, plugin);
+  return fail(ErrorKind::Unavailable,
+              plugin.install_hint.empty()
+                  ? "there is no such program"
+                  : fmt::format("there is no such program ({})", plugin.install_hint));
 }
 
 }  // namespace

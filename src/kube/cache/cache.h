@@ -5,7 +5,12 @@
 // A scope is watched from its first Subscription to its last. Objects are shared and immutable;
 // objects that no subscriber looks at are not kept. A subscriber sees either nothing or a complete
 // list: `on_synced` comes after the first whole list, deltas follow. While a delta is delivered,
-// get() answers with the state as of that delta. Loop thread only.
+// get() answers with the state as of that delta.
+//
+// A whole list that comes later, because a watch could not be resumed, takes the place of the state
+// before at once. Its deltas follow in pieces, since they may be many: until they have been
+// delivered, get() already answers with the list's state. Later changes take effect after that.
+// Loop thread only.
 #pragma once
 
 #include "base/log.h"
@@ -66,13 +71,17 @@ class Cache {
   struct Handlers {
     std::function<void(const Delta&)> on_delta = {};
     std::function<void()> on_synced = {};
+    // Called after on_synced: the state has become that of a whole list, of the version that
+    // resource_version() now is. Its deltas follow, then on_progress().
+    std::function<void()> on_list = {};
     // For subscribers that keep a history; called after on_synced. All deltas up to
     // `resource_version` have been delivered. `is_list`: comparing whole lists gave
     // them (Delta::is_from_list).
     std::function<void(std::string_view resource_version, bool is_list)> on_progress = {};
     // The last request failed and will be repeated. May be called before on_synced.
     std::function<void(const Error& error)> on_failed = {};
-    // The server no longer serves the resource. Its objects have been delivered as Deleted.
+    // The server no longer serves the resource. There are no objects any more: those that there
+    // were are then delivered as Deleted.
     std::function<void()> on_gone = {};
   };
 
@@ -96,7 +105,7 @@ class Cache {
     // The error of the last list or watch, while it fails.
     [[nodiscard]] virtual std::optional<Error> last_error() const = 0;
   };
-  // A late subscriber receives an Added for every known object, then on_synced, in a later turn of
+  // A late subscriber receives an Added for every known object, then on_synced, in later turns of
   // the loop.
   //
   // `allowance` bounds the objects of the scope, those of a list that is being read included,

@@ -95,7 +95,7 @@ KindCache::Fed& KindCache::add(const Scope& scope) {
   const bool is_alone = !selection || selection->has_remote_terms();
   if (!selection) selection = Selection({scope.namespace_, {}}, {}, {});
   const auto informer = std::make_shared<Informer>(
-      platform_->loop, scope, *std::move(selection),
+      platform_->loop, platform_->slice, scope, *std::move(selection),
       Informer::Owner{
           .linger = options_.linger,
           .on_delta = [this](const Informer& of, const Delta& delta) { on_delta(of, delta); },
@@ -114,10 +114,8 @@ void KindCache::remove(const std::shared_ptr<Informer>& informer) {
   informers_.erase(found);
   for (const auto& reflector : {fed.by, fed.next})
     if (reflector) reflector->leave(*informer);
-  audience_.remove(*informer);
-  informer->stop();
-  for (const ObjectPtr& object : informer->store().list({}))
-    count(*informer, object, -1);
+  // Until it is empty, it counts as one that has its objects.
+  informer->empty([keep, informer] { keep->audience_.remove(*informer); });
   stop_unused();
   if (informers_.empty()) return on_unused_();
   review_in(options_.narrow_after / 5);  // Scopes that end at the same time are reviewed together.
@@ -225,7 +223,7 @@ ObjectPtr KindCache::shared(ObjectPtr object, Detail detail) const {
   if (object->resource_version().empty()) return object;
   for (const auto& informer : audience_.concerned_by(object->key())) {
     if (detail == Detail::Whole && informer->scope().detail == Detail::Metadata) continue;
-    const ObjectPtr known = informer->store().get(object->key());
+    ObjectPtr known = informer->store().get(object->key());
     if (known && known->uid() == object->uid() &&
         known->resource_version() == object->resource_version()) {
       return known;
@@ -268,7 +266,7 @@ void KindCache::on_delta(const Informer& informer, const Delta& delta) {
 void KindCache::count(const Informer& informer, const ObjectPtr& object, int sign) {
   const auto others = audience_.concerned_by(object->key());
   const bool is_held = std::ranges::any_of(others, [&](const auto& other) {
-    return other.get() != &informer && other->store().get(object->key()) == object;
+    return other.get() != &informer && other->told(object->key()) == object;
   });
   if (is_held) return;
   const auto bytes = static_cast<std::ptrdiff_t>(object->size_bytes());

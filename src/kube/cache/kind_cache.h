@@ -78,7 +78,7 @@ class KindCache final : public std::enable_shared_from_this<KindCache> {
   const Cache::Options options_;
   const std::function<void()> on_unused_;
   std::map<Scope, Fed> informers_;
-  Audience<Informer> audience_;  // The same informers.
+  Audience<Informer> audience_;  // The same informers, and those that are being emptied.
   std::map<Scope, std::shared_ptr<Reflector>> reflectors_;
   std::set<Scope> watches_;                // The keys of reflectors_ in the last plan.
   std::map<Scope, Denial> denied_;         // Watches that the API server refused.

@@ -8,6 +8,7 @@
 #include "io/loop.h"
 #include "io/task.h"
 #include "kube/cache/informer.h"
+#include "kube/cache/object_set.h"
 #include "kube/cache/watch_plan.h"
 #include "kube/client.h"
 #include "kube/object.h"
@@ -93,8 +94,8 @@ void Reflector::welcome(const MemberPtr& member) {
   const bool is_awaited = member->joined_at < list_count_ || !is_streaming_;
   if (member->phase != Member::Phase::AwaitsList) return;
   if (is_awaited) {
-    if (error_ && !member->informer->is_complete()) member->informer->set_error(error_);
-  } else if (!complete_from_another(member)) {
+    if (error_ && !member->informer->has_list()) member->informer->set_error(error_);
+  } else if (!copy_from_another(member)) {
     start_listing(member);
   }
 }
@@ -104,6 +105,7 @@ void Reflector::leave(const Informer& informer) {
   if (found == members_.end()) return;
   const MemberPtr member = found->second;
   member->listing.request_stop();
+  drop_in_slices(platform_->loop, platform_->slice, std::exchange(member->incoming, {}));
   audience_.remove(*member);
   members_.erase(found);
 }
@@ -120,21 +122,41 @@ void Reflector::on_list_begin() {
   }
 }
 
-ObjectPtr Reflector::hold(ObjectPtr object) {
+void Reflector::on_listed(ObjectPtr object) {
   const auto keep = shared_from_this();
-  std::vector<MemberPtr> concerned = audience_.concerned_by(object->key());
-  std::erase_if(concerned, [&](const MemberPtr& member) {
-    return member->informer->is_over() || !selects(*member, *object);
-  });
-  if (concerned.empty()) return nullptr;
-  object = to_hold(std::move(object), concerned);
-  bool is_held = false;
+  const std::vector<MemberPtr> concerned = audience_.concerned_by(object->key());
+  std::vector<MemberPtr> selected;
   for (const MemberPtr& member : concerned) {
     // This list does not complete a member that joined after it had begun.
-    const bool is_awaited = member->joined_at < list_count_;
-    is_held |= !is_awaited || add_incoming(*member, *object);
+    if (member->joined_at == list_count_ || member->informer->is_over()) continue;
+    if (selects(*member, *object)) {
+      selected.push_back(member);
+    } else {
+      unlist(*member, object->key());  // An earlier state of it may have been selected.
+    }
   }
-  return is_held ? std::move(object) : nullptr;
+  if (selected.empty()) return;
+  object = to_hold(std::move(object), selected);
+  for (const MemberPtr& member : selected)
+    take_in(*member, object);
+}
+
+void Reflector::on_unlisted(const ObjectKey& key) {
+  for (const MemberPtr& member : audience_.concerned_by(key))
+    if (member->joined_at < list_count_) unlist(*member, key);
+}
+
+void Reflector::unlist(Member& member, const ObjectKey& key) {
+  const auto found = member.incoming.find(ByKey::view(key));
+  if (found != member.incoming.end()) member.incoming.erase(found);
+}
+
+void Reflector::take_in(Member& member, ObjectPtr object) {
+  if (add_incoming(member, *object)) {
+    put(member.incoming, std::move(object));
+  } else {
+    forget_incoming(member);
+  }
 }
 
 bool Reflector::add_incoming(Member& member, const Object& object) {
@@ -146,10 +168,16 @@ bool Reflector::add_incoming(Member& member, const Object& object) {
 }
 
 void Reflector::forget_incoming(Member& member) {
+  drop_in_slices(platform_->loop, platform_->slice, std::exchange(member.incoming, {}));
   if (std::exchange(member.incoming_bytes, 0) > 0) (void)member.informer->may_hold(0);
 }
 
-void Reflector::on_replace(std::vector<ObjectPtr> objects, std::string resource_version) {
+void Reflector::replace(Member& member, std::string resource_version) {
+  member.informer->replace(std::exchange(member.incoming, {}), std::move(resource_version),
+                           std::exchange(member.incoming_bytes, 0));
+}
+
+void Reflector::on_replace(std::string resource_version) {
   if (is_stopped()) return;
   const auto keep = shared_from_this();
   const bool is_comparable = parse_version(resource_version).has_value();
@@ -165,30 +193,20 @@ void Reflector::on_replace(std::vector<ObjectPtr> objects, std::string resource_
   counted_relists_ = watcher_.relist_count();
   owner_.on_use(*this, /*is_usable=*/true);
 
-  std::map<const Member*, std::vector<ObjectPtr>> lists;
-  for (ObjectPtr& object : objects) {
-    std::vector<MemberPtr> concerned = audience_.concerned_by(object->key());
-    std::erase_if(concerned, [&](const MemberPtr& one) { return !selects(*one, *object); });
-    const ObjectPtr held = to_hold(std::move(object), concerned);
-    for (const MemberPtr& member : concerned)
-      lists[member.get()].push_back(held);
-  }
   for (const MemberPtr& member : members()) {
     if (is_stopped()) return;
     if (!is_member(member)) continue;
-    if (member->joined_at == list_count_) {  // It joined after the list had begun.
-      if (member->phase == Member::Phase::AwaitsList && !complete_from_another(member)) {
-        start_listing(member);
-      }
-      continue;
-    }
-    member->incoming_bytes = 0;  // Now the store holds them, and counts them itself.
-    std::vector<ObjectPtr>& list = lists[member.get()];
-    if (member->phase == Member::Phase::Fed) {
+    const bool is_awaited = member->joined_at < list_count_;
+    if (is_awaited && member->phase == Member::Phase::Fed) {
       member->may_be_ahead = false;
-      member->informer->replace(std::move(list), resource_version_);
-    } else {
-      complete(member, std::move(list), resource_version_);
+      replace(*member, resource_version_);
+    } else if (is_awaited && !is_ahead_of(*member->informer, resource_version_)) {
+      settle(member);
+      replace(*member, resource_version_);
+    } else if (is_awaited) {
+      start_listing(member);
+    } else if (member->phase == Member::Phase::AwaitsList && !copy_from_another(member)) {
+      start_listing(member);
     }
   }
 }
@@ -202,6 +220,7 @@ void Reflector::on_change(Change change) {
   // Includes members whose labels the object lacks, or no longer has.
   const std::vector<MemberPtr> concerned = audience_.concerned_by(change.object->key());
   if (concerned.empty()) return;
+  change.read_time /= static_cast<Duration::rep>(concerned.size());
   change.object = to_hold(std::move(change.object), concerned);
   for (const MemberPtr& member : concerned) {
     if (is_stopped()) return;
@@ -215,7 +234,7 @@ void Reflector::feed(Member& member, const Change& change) {
   }
   if (member.phase != Member::Phase::Fed) return;
   if (member.may_be_ahead &&
-      is_known_at(change.object->resource_version(), member.informer->resource_version())) {
+      is_known_at(change.object->resource_version(), member.informer->given_version())) {
     return;
   }
   member.informer->apply(change);
@@ -228,8 +247,8 @@ void Reflector::on_bookmark(std::string resource_version) {
   for (const MemberPtr& member : members()) {
     if (is_stopped()) return;
     if (!is_member(member) || member->phase != Member::Phase::Fed) continue;
-    member->may_be_ahead = member->may_be_ahead &&
-                           is_known_at(resource_version_, member->informer->resource_version());
+    member->may_be_ahead =
+        member->may_be_ahead && is_known_at(resource_version_, member->informer->given_version());
     member->informer->advance(resource_version_);
   }
 }
@@ -272,7 +291,7 @@ void Reflector::on_health(std::optional<Error> error) {
     if (is_stopped()) return;
     if (!is_member(member)) continue;
     const bool is_fed_elsewhere =
-        member->phase != Member::Phase::Fed && member->informer->is_complete();
+        member->phase != Member::Phase::Fed && member->informer->has_list();
     if (!is_fed_elsewhere) member->informer->set_error(error_);
   }
 }
@@ -297,7 +316,7 @@ ObjectPtr Reflector::to_hold(ObjectPtr object, const std::vector<MemberPtr>& con
   const auto wants_whole = [&](const MemberPtr& member) {
     const Informer& informer = *member->informer;
     return informer.scope().detail == Detail::Whole &&
-           (selects(*member, *object) || informer.store().get(object->key()));
+           (selects(*member, *object) || informer.is_busy() || informer.store().get(object->key()));
   };
   if (detail == Detail::Whole && std::ranges::none_of(concerned, wants_whole)) {
     detail = Detail::Metadata;
@@ -315,33 +334,50 @@ bool Reflector::is_member(const MemberPtr& member) const {
   return found != members_.end() && found->second == member;
 }
 
-bool Reflector::complete_from_another(const MemberPtr& member) {
+bool Reflector::copy_from_another(const MemberPtr& member) {
   const Informer& informer = *member->informer;
-  for (const auto& [other, candidate] : members_) {
-    if (candidate == member || candidate->phase != Member::Phase::Fed) continue;
-    if (!covers(other->scope(), informer.scope())) continue;
-    const bool is_other_later = is_known_at(resource_version_, other->resource_version());
-    const std::string version = is_other_later ? other->resource_version() : resource_version_;
-    if (informer.is_complete() && !is_known_at(informer.resource_version(), version)) continue;
-    std::vector<ObjectPtr> objects = other->store().list(informer.scope().namespace_);
-    std::erase_if(objects,
-                  [&](const ObjectPtr& object) { return !informer.selection().matches(*object); });
-    member->may_be_ahead = true;
-    complete(member, std::move(objects), version);
+  for (const auto& [key, candidate] : members_) {
+    Informer& other = *candidate->informer;
+    if (candidate == member || candidate->phase != Member::Phase::Fed || !other.has_list())
+      continue;
+    if (!covers(other.scope(), informer.scope())) continue;
+    const bool is_other_later = is_known_at(resource_version_, other.given_version());
+    const std::string version = is_other_later ? other.given_version() : resource_version_;
+    if (is_ahead_of(informer, version)) continue;
+    member->phase = Member::Phase::Listing;
+    member->listing = std::stop_source();
+    other.copy(
+        informer.scope().namespace_,
+        [member](const Object& object) { return member->informer->selection().matches(object); },
+        [self = shared_from_this(), member, version,
+         stop = member->listing.get_token()](std::optional<ObjectSet> objects) {
+          if (stop.stop_requested() || self->is_stopped()) {
+            if (objects)
+              drop_in_slices(self->platform_->loop, self->platform_->slice, *std::move(objects));
+          } else if (objects) {
+            self->on_copied(member, *std::move(objects), version);
+          } else {
+            self->start_listing(member);
+          }
+        });
     return true;
   }
   return false;
 }
 
-void Reflector::complete(const MemberPtr& member, std::vector<ObjectPtr> objects,
-                         std::string resource_version) {
-  Informer& informer = *member->informer;
-  if (informer.is_complete() && !is_known_at(informer.resource_version(), resource_version)) {
-    // The informer is fed by a watch that is ahead of this one.
-    return start_listing(member);
-  }
+void Reflector::on_copied(const MemberPtr& member, ObjectSet objects,
+                          std::string resource_version) {
+  forget_incoming(*member);
+  member->incoming = std::move(objects);
+  if (is_ahead_of(*member->informer, resource_version)) return start_listing(member);
+  member->may_be_ahead = true;
   settle(member);
-  informer.replace(std::move(objects), std::move(resource_version));
+  replace(*member, std::move(resource_version));
+  feed_meanwhile(member);
+}
+
+bool Reflector::is_ahead_of(const Informer& informer, std::string_view version) {
+  return informer.has_list() && !is_known_at(informer.given_version(), version);
 }
 
 void Reflector::settle(const MemberPtr& member) {
@@ -352,6 +388,7 @@ void Reflector::settle(const MemberPtr& member) {
 
 void Reflector::start_listing(const MemberPtr& member) {
   member->phase = Member::Phase::Listing;
+  member->listing.request_stop();
   member->listing = std::stop_source();
   platform_->loop.spawn(list(shared_from_this(), member, member->listing.get_token()));
 }
@@ -360,46 +397,56 @@ io::Task<void> Reflector::list(std::shared_ptr<Reflector> self, MemberPtr member
                                std::stop_token stop) {
   const Scope scope = member->informer->scope();
   for (std::uint64_t failures = 0; !stop.stop_requested(); ++failures) {
-    const std::string known_before = member->informer->resource_version();
+    const std::string known_before = member->informer->given_version();
     ListOptions options{.namespace_ = scope.namespace_,
                         .label_selector = scope.label_selector,
                         .field_selector = scope.field_selector,
                         .detail = scope.detail};
-    options.on_begin = [&member] {
-      member->meanwhile.clear();  // The list will include these changes.
-      forget_incoming(*member);
+    options.on_begin = [&self, &member, &stop] {
+      if (stop.stop_requested()) return;  // What comes in now is of the watch's own list.
+      member->meanwhile.clear();          // The list will include these changes.
+      self->forget_incoming(*member);
     };
     options.holds = [&self, &member, &stop](ObjectPtr object) -> Result<ObjectPtr> {
       if (stop.stop_requested()) return fail(ErrorKind::Cancelled, "the informer has left");
       object = self->owner_.shared(std::move(object), member->informer->scope().detail);
-      if (!add_incoming(*member, *object)) return fail(ErrorKind::Cancelled, "it is too large");
-      return object;
+      self->take_in(*member, std::move(object));
+      if (member->informer->is_over()) return fail(ErrorKind::Cancelled, "it is too large");
+      return nullptr;  // The member has it.
     };
     Result<List> listed =
         co_await self->platform_->client.list(scope.resource, std::move(options), stop);
     if (stop.stop_requested() || member->informer->is_over()) co_return;
-    if (listed) co_return self->on_listed(member, *std::move(listed), known_before);
-    if (!member->informer->is_complete()) member->informer->set_error(listed.error());
+    if (listed) {
+      co_return self->on_own_list(member, std::move(listed->resource_version), known_before);
+    }
+    if (!member->informer->has_list()) member->informer->set_error(listed.error());
     const Result<> elapsed =
         co_await self->platform_->loop.sleep(kListBackoff.delay(failures), stop);
     if (!elapsed) co_return;
   }
 }
 
-void Reflector::on_listed(const MemberPtr& member, List list, const std::string& known_before) {
-  Informer& informer = *member->informer;
-  member->incoming_bytes = 0;
+void Reflector::on_own_list(const MemberPtr& member, std::string resource_version,
+                            const std::string& known_before) {
+  const Informer& informer = *member->informer;
   // Another watch may have told the informer more while the list was in progress. But if the list
   // lacks what the informer knew before the list was requested, the server was reset to older
   // state, and the list counts.
-  const bool is_ahead = informer.is_complete() &&
-                        !is_known_at(informer.resource_version(), list.resource_version) &&
-                        is_known_at(known_before, list.resource_version);
+  const bool is_ahead =
+      is_ahead_of(informer, resource_version) && is_known_at(known_before, resource_version);
   member->may_be_ahead = true;
-  const std::vector<Change> meanwhile = std::exchange(member->meanwhile, {});
   settle(member);
-  if (!is_ahead) informer.replace(std::move(list.items), std::move(list.resource_version));
-  for (const Change& change : meanwhile)
+  if (is_ahead) {
+    forget_incoming(*member);
+  } else {
+    replace(*member, std::move(resource_version));
+  }
+  feed_meanwhile(member);
+}
+
+void Reflector::feed_meanwhile(const MemberPtr& member) {
+  for (const Change& change : std::exchange(member->meanwhile, {}))
     if (is_member(member)) feed(*member, change);
 }
 

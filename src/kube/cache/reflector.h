@@ -4,7 +4,10 @@
 // informers that it concerns, and keeps no object that concerns none. An informer that joins later
 // gets its objects by a list of its own, or from an informer that has all of them. An informer that
 // another reflector fed moves over once this one knows at least as much, so that its history has no
-// gap. Loop thread only.
+// gap.
+//
+// The objects of a list are handed out to the members as they arrive, so that the end of the list
+// costs little, however long it is. Loop thread only.
 #pragma once
 
 #include "base/log.h"
@@ -12,10 +15,13 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "io/loop.h"
+#include "io/shared_slice.h"
 #include "io/task.h"
 #include "kube/audience.h"
 #include "kube/cache/informer.h"
+#include "kube/cache/object_set.h"
 #include "kube/client.h"
+#include "kube/limits.h"
 #include "kube/object.h"
 #include "kube/scope.h"
 #include "kube/watch/watch_event.h"
@@ -29,6 +35,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace hangar::kube {
@@ -42,6 +49,7 @@ class Reflector final : public Watcher::Sink, public std::enable_shared_from_thi
     Metrics& metrics;
     Log log;
     ServerTraits traits = {};
+    io::SharedSlice slice{loop, limits::kCacheSliceObjects};
   };
   struct Owner {
     // Returns the object that is already known with at least that detail, or `object` itself.
@@ -75,7 +83,9 @@ class Reflector final : public Watcher::Sink, public std::enable_shared_from_thi
   struct Member {
     enum class Phase : std::uint8_t {
       AwaitsList,  // The next whole list of this watch will complete it.
-      Listing,     // Its own list is in progress; changes are queued meanwhile.
+      // Its own list, or the copy of another member's objects, is in progress; changes are queued
+      // meanwhile.
+      Listing,
       Fed,
     };
     std::shared_ptr<Informer> informer;
@@ -84,8 +94,8 @@ class Reflector final : public Watcher::Sink, public std::enable_shared_from_thi
     // It knew more than this watch when it was settled, so it may know some of the changes already.
     bool may_be_ahead = false;
     std::vector<Change> meanwhile = {};
-    // Of objects that a list in progress, or `meanwhile`, holds for it and the informer's store
-    // does not.
+    ObjectSet incoming = {};  // Of a list in progress.
+    // Of objects in `incoming` and `meanwhile` that the informer's store does not have.
     std::uint64_t incoming_bytes = 0;
     std::stop_source listing{std::nostopstate};
 
@@ -94,8 +104,9 @@ class Reflector final : public Watcher::Sink, public std::enable_shared_from_thi
   using MemberPtr = std::shared_ptr<Member>;
 
   void on_list_begin() override;
-  [[nodiscard]] ObjectPtr hold(ObjectPtr object) override;
-  void on_replace(std::vector<ObjectPtr> objects, std::string resource_version) override;
+  void on_listed(ObjectPtr object) override;
+  void on_unlisted(const ObjectKey& key) override;
+  void on_replace(std::string resource_version) override;
   void on_change(Change change) override;
   void on_bookmark(std::string resource_version) override;
   void on_gone() override;
@@ -106,17 +117,24 @@ class Reflector final : public Watcher::Sink, public std::enable_shared_from_thi
                              std::stop_token stop);
   void welcome(const MemberPtr& member);
   void start_listing(const MemberPtr& member);
-  void on_listed(const MemberPtr& member, List list, const std::string& known_before);
+  void on_own_list(const MemberPtr& member, std::string resource_version,
+                   const std::string& known_before);
   // Completes the member from another member that has all of its objects; false if there is none.
-  [[nodiscard]] bool complete_from_another(const MemberPtr& member);
-  // Passes on a whole list, which is as of `resource_version`.
-  void complete(const MemberPtr& member, std::vector<ObjectPtr> objects,
-                std::string resource_version);
+  [[nodiscard]] bool copy_from_another(const MemberPtr& member);
+  void on_copied(const MemberPtr& member, ObjectSet objects, std::string resource_version);
+  // Feeds the changes that came while the member was Listing.
+  void feed_meanwhile(const MemberPtr& member);
+  // True when the informer has been given more than a list of that version has.
+  [[nodiscard]] static bool is_ahead_of(const Informer& informer, std::string_view version);
   void settle(const MemberPtr& member);
   void feed(Member& member, const Change& change);
   // False when the member's informer may not hold the object besides what it holds.
   [[nodiscard]] static bool add_incoming(Member& member, const Object& object);
-  static void forget_incoming(Member& member);
+  void take_in(Member& member, ObjectPtr object);
+  static void unlist(Member& member, const ObjectKey& key);
+  void forget_incoming(Member& member);
+  // Gives the informer the list that has come in.
+  static void replace(Member& member, std::string resource_version);
   // True when the last error is a refusal that has lasted.
   [[nodiscard]] bool is_refused() const;
   // True when the member's scope is that of the watch.

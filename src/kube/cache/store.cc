@@ -1,5 +1,6 @@
 #include "kube/cache/store.h"
 
+#include "kube/cache/object_set.h"
 #include "kube/labels.h"
 #include "kube/object.h"
 #include "kube/watch/watch_event.h"
@@ -15,9 +16,6 @@
 namespace hangar::kube {
 
 namespace {
-
-// The size of a red-black tree's node: colour, three links, the pointer and its control block.
-constexpr std::size_t kNodeBytes = 6 * sizeof(void*);
 
 void add_to(auto& index, std::string_view value, const Object* object) {
   auto position = index.find(value);
@@ -39,20 +37,166 @@ void for_each_label(const auto& indexes, const Object& object, const auto& visit
     if (const auto value = labels.find(key)) visit(key, *value);
 }
 
+bool is_same_version(const Object& known, const Object& object) {
+  return !object.resource_version().empty() &&
+         known.resource_version() == object.resource_version();
+}
+
 }  // namespace
 
-void Store::replace(std::vector<ObjectPtr> objects, const OnDelta& on_delta) {
-  std::ranges::sort(objects, ByKey());
+// --- Content
 
-  // Deletions first: a subscriber that counts objects sees too few for a moment, never too many.
-  for (auto position = objects_.begin(); position != objects_.end();) {
-    const auto current = position++;
-    const auto kept = std::ranges::lower_bound(objects, *current, ByKey());
-    const bool is_kept = kept != objects.end() && (*kept)->key() == (*current)->key();
-    if (!is_kept) erase(current, on_delta);
+void Store::Content::count_in(const ObjectPtr& object) {
+  size_bytes += object->size_bytes() + kObjectNodeBytes;
+  if (by_owner) {
+    for (const std::string_view owner : object->owner_uids())
+      add_to(*by_owner, owner, object.get());
   }
+  for_each_label(by_label, *object, [&](const std::string& key, std::string_view value) {
+    add_to(by_label.find(key)->second, value, object.get());
+  });
+}
+
+void Store::Content::count_out(const ObjectPtr& object) {
+  size_bytes -= object->size_bytes() + kObjectNodeBytes;
+  if (by_owner) {
+    for (const std::string_view owner : object->owner_uids())
+      remove_from(*by_owner, owner, object.get());
+  }
+  for_each_label(by_label, *object, [&](const std::string& key, std::string_view value) {
+    remove_from(by_label.find(key)->second, value, object.get());
+  });
+}
+
+void Store::Content::index_by_owner() {
+  by_owner.emplace();
+  for (const ObjectPtr& object : objects)
+    for (const std::string_view owner : object->owner_uids())
+      add_to(*by_owner, owner, object.get());
+}
+
+void Store::Content::index_by_label(std::string_view key) {
+  std::map<std::string, Index, std::less<>> made;
+  Index& made_index = made[std::string(key)];
+  for (const ObjectPtr& object : objects) {
+    for_each_label(made, *object, [&](std::string_view, std::string_view label) {
+      add_to(made_index, label, object.get());
+    });
+  }
+  by_label.insert(made.extract(made.begin()));
+}
+
+// --- Replacement
+
+bool Store::Replacement::step(Store& store, const OnDelta& on_delta) {
+  switch (phase_) {
+    case Phase::New:
+      begin(store);
+      return true;
+    case Phase::Comparing:
+      if (!compare(store)) put_in_place(store);
+      return true;
+    case Phase::Telling:
+      if (!tell(on_delta)) phase_ = Phase::Dropping;
+      return true;
+    case Phase::Dropping:
+      return drop();
+  }
+  return false;
+}
+
+void Store::Replacement::begin(const Store& store) {
+  if (store.content_.by_owner) content_.by_owner.emplace();
+  for (const auto& [key, index] : store.content_.by_label)
+    content_.by_label.try_emplace(key);
+  old_ = store.content_.objects.begin();
+  new_ = content_.objects.begin();
+  phase_ = Phase::Comparing;
+}
+
+// False when all have been compared.
+bool Store::Replacement::compare(const Store& store) {
+  const bool has_old = old_ != store.content_.objects.end();
+  const bool has_new = new_ != content_.objects.end();
+  if (!has_old && !has_new) return false;
+  const ByKey is_before;
+  if (!has_new || (has_old && is_before(*old_, *new_))) {
+    const ObjectPtr& gone = *old_++;
+    untold_bytes_ += gone->size_bytes();
+    deletions_.push_back({.type = Delta::Type::Deleted, .object = gone, .previous = gone});
+    return true;
+  }
+  if (!has_old || is_before(*new_, *old_)) {
+    changes_.push_back({.type = Delta::Type::Added, .object = *new_});
+  } else {
+    const ObjectPtr& known = *old_++;
+    if (known->uid() != (*new_)->uid()) {
+      untold_bytes_ += known->size_bytes();
+      deletions_.push_back({.type = Delta::Type::Deleted, .object = known, .previous = known});
+      changes_.push_back({.type = Delta::Type::Added, .object = *new_});
+    } else if (is_same_version(*known, **new_)) {
+      if (known != *new_) new_ = replace_at(content_.objects, new_, known);
+    } else {
+      untold_bytes_ += known->size_bytes();
+      changes_.push_back({.type = Delta::Type::Modified, .object = *new_, .previous = known});
+    }
+  }
+  content_.count_in(*new_++);
+  return true;
+}
+
+void Store::Replacement::put_in_place(Store& store) {
+  // A query may have been the first to need an index since begin(): this is built at once, as
+  // always at its first use.
+  if (store.content_.by_owner && !content_.by_owner) content_.index_by_owner();
+  for (const auto& [key, index] : store.content_.by_label)
+    if (!content_.by_label.contains(key)) content_.index_by_label(key);
+  std::swap(store.content_, content_);
+  is_in_place_ = true;
+  phase_ = Phase::Telling;
+}
+
+bool Store::Replacement::tell(const OnDelta& on_delta) {
+  Deltas& deltas = deletions_.empty() ? changes_ : deletions_;
+  if (deltas.empty()) return false;
+  const Delta delta = std::move(deltas.front());
+  deltas.pop_front();
+  if (delta.previous) untold_bytes_ -= delta.previous->size_bytes();
+  on_delta(delta);
+  return true;
+}
+
+bool Store::Replacement::drop() {
+  for (Deltas* const deltas : {&deletions_, &changes_}) {
+    if (deltas->empty()) continue;
+    deltas->pop_front();
+    return true;
+  }
+  if (content_.objects.empty()) return false;
+  const auto first = content_.objects.begin();
+  content_.count_out(*first);
+  content_.objects.erase(first);
+  return true;
+}
+
+const Delta* Store::Replacement::untold(const ObjectKey& key) const {
+  for (const Deltas* deltas : {&deletions_, &changes_}) {
+    const auto object_of = [](const Delta& delta) { return delta.object.get(); };
+    const auto found = std::ranges::lower_bound(*deltas, ByKey::view(key), ByKey(), object_of);
+    if (found != deltas->end() && found->object->key() == key) return &*found;
+  }
+  return nullptr;
+}
+
+// --- Store
+
+void Store::replace(std::vector<ObjectPtr> objects, const OnDelta& on_delta) {
+  ObjectSet set;
   for (ObjectPtr& object : objects)
-    put(std::move(object), on_delta);
+    kube::put(set, std::move(object));
+  Replacement replacement(std::move(set));
+  while (replacement.step(*this, on_delta)) {
+  }
 }
 
 void Store::apply(const Change& change, const OnDelta& on_delta) {
@@ -60,119 +204,95 @@ void Store::apply(const Change& change, const OnDelta& on_delta) {
     put(change.object, on_delta);
     return;
   }
-  const auto position = objects_.find(change.object);
-  if (position == objects_.end()) return;
+  const auto position = content_.objects.find(change.object);
+  if (position == content_.objects.end()) return;
   // The event has the state at deletion, which is newer than ours.
   const ObjectPtr previous = *position;
-  unindex(previous);
-  size_bytes_ -= previous->size_bytes() + kNodeBytes;
-  objects_.erase(position);
+  content_.count_out(previous);
+  content_.objects.erase(position);
   on_delta({.type = Delta::Type::Deleted, .object = change.object, .previous = previous});
 }
 
+bool Store::erase_first(const OnDelta& on_delta) {
+  if (content_.objects.empty()) return false;
+  erase(content_.objects.begin(), on_delta);
+  return true;
+}
+
 ObjectPtr Store::get(const ObjectKey& key) const {
-  const auto position = objects_.find(KeyView{key.namespace_, key.name});
-  return position == objects_.end() ? nullptr : *position;
+  const auto position = content_.objects.find(ByKey::view(key));
+  return position == content_.objects.end() ? nullptr : *position;
 }
 
 std::vector<ObjectPtr> Store::list(std::string_view namespace_) const {
-  if (namespace_.empty()) return {objects_.begin(), objects_.end()};
+  const ObjectSet& objects = content_.objects;
+  if (namespace_.empty()) return {objects.begin(), objects.end()};
   std::vector<ObjectPtr> found;
-  for (auto position = objects_.lower_bound(KeyView{namespace_, {}});
-       position != objects_.end() && (*position)->key().namespace_ == namespace_; ++position) {
+  for (auto position = objects.lower_bound(KeyView{namespace_, {}});
+       position != objects.end() && (*position)->key().namespace_ == namespace_; ++position) {
     found.push_back(*position);
   }
   return found;
 }
 
+ObjectPtr Store::next(std::string_view namespace_, const Object* last) const {
+  const ObjectSet& objects = content_.objects;
+  const auto position = last == nullptr ? objects.lower_bound(KeyView{namespace_, {}})
+                                        : objects.upper_bound(ByKey::view(last));
+  const bool is_there = position != objects.end() &&
+                        (namespace_.empty() || (*position)->key().namespace_ == namespace_);
+  return is_there ? *position : nullptr;
+}
+
 std::vector<ObjectPtr> Store::owned_by(std::string_view uid) {
-  if (!by_owner_) {
-    by_owner_.emplace();
-    for (const ObjectPtr& object : objects_)
-      for (const std::string_view owner : object->owner_uids())
-        add_to(*by_owner_, owner, object.get());
-  }
-  return find(*by_owner_, objects_, uid);
+  if (!content_.by_owner) content_.index_by_owner();
+  return find(*content_.by_owner, uid);
 }
 
 std::vector<ObjectPtr> Store::labelled(std::string_view key, std::string_view value) {
-  auto position = by_label_.find(key);
-  if (position == by_label_.end()) {
-    std::map<std::string, Index, std::less<>> made;
-    Index& made_index = made[std::string(key)];
-    for (const ObjectPtr& object : objects_) {
-      for_each_label(made, *object, [&](std::string_view, std::string_view label) {
-        add_to(made_index, label, object.get());
-      });
-    }
-    position = by_label_.insert(made.extract(made.begin())).position;
+  auto position = content_.by_label.find(key);
+  if (position == content_.by_label.end()) {
+    content_.index_by_label(key);
+    position = content_.by_label.find(key);
   }
-  return find(position->second, objects_, value);
+  return find(position->second, value);
 }
 
 void Store::put(ObjectPtr object, const OnDelta& on_delta) {
-  const auto position = objects_.find(object);
-  ObjectPtr previous = position == objects_.end() ? nullptr : *position;
+  ObjectSet& objects = content_.objects;
+  auto position = objects.find(object);
+  ObjectPtr previous = position == objects.end() ? nullptr : *position;
   if (previous && previous->uid() != object->uid()) {
     erase(position, on_delta);
     previous = nullptr;
   }
-  const bool is_known = previous && !object->resource_version().empty() &&
-                        previous->resource_version() == object->resource_version();
-  if (is_known) return;
+  if (previous && is_same_version(*previous, *object)) return;
 
   if (previous) {
-    unindex(previous);
-    size_bytes_ -= previous->size_bytes() + kNodeBytes;
-    // The key is the same, so the node keeps its place.
-    auto node = objects_.extract(position);
-    node.value() = object;
-    objects_.insert(std::move(node));
+    content_.count_out(previous);
+    replace_at(objects, position, object);
   } else {
-    objects_.insert(object);
+    objects.insert(object);
   }
-  size_bytes_ += object->size_bytes() + kNodeBytes;
-  index(object);
+  content_.count_in(object);
   const auto type = previous ? Delta::Type::Modified : Delta::Type::Added;
   on_delta({.type = type, .object = std::move(object), .previous = std::move(previous)});
 }
 
-void Store::erase(Objects::iterator position, const OnDelta& on_delta) {
-  ObjectPtr object = *position;
-  unindex(object);
-  size_bytes_ -= object->size_bytes() + kNodeBytes;
-  objects_.erase(position);
+void Store::erase(ObjectSet::iterator position, const OnDelta& on_delta) {
+  const ObjectPtr object = *position;
+  content_.count_out(object);
+  content_.objects.erase(position);
   on_delta({.type = Delta::Type::Deleted, .object = object, .previous = object});
 }
 
-void Store::index(const ObjectPtr& object) {
-  if (by_owner_) {
-    for (const std::string_view owner : object->owner_uids())
-      add_to(*by_owner_, owner, object.get());
-  }
-  for_each_label(by_label_, *object, [&](const std::string& key, std::string_view value) {
-    add_to(by_label_.find(key)->second, value, object.get());
-  });
-}
-
-void Store::unindex(const ObjectPtr& object) {
-  if (by_owner_) {
-    for (const std::string_view owner : object->owner_uids())
-      remove_from(*by_owner_, owner, object.get());
-  }
-  for_each_label(by_label_, *object, [&](const std::string& key, std::string_view value) {
-    remove_from(by_label_.find(key)->second, value, object.get());
-  });
-}
-
-std::vector<ObjectPtr> Store::find(const Index& index, const Objects& objects,
-                                   std::string_view value) {
+std::vector<ObjectPtr> Store::find(const Index& index, std::string_view value) const {
   std::vector<ObjectPtr> found;
   const auto position = index.find(value);
   if (position == index.end()) return found;
   found.reserve(position->second.size());
   for (const Object* object : position->second)
-    found.push_back(*objects.find(object));
+    found.push_back(*content_.objects.find(object));
   return found;
 }
 

@@ -5,11 +5,14 @@
 // owner and by label are built at their first use, then kept.
 #pragma once
 
-#include "base/slots.h"
+#include "base/time.h"
+#include "kube/cache/object_set.h"
 #include "kube/object.h"
 #include "kube/watch/watch_event.h"
 
 #include <cstddef>
+#include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -28,61 +31,107 @@ struct Delta {
   // Found by comparing a whole list with the known state: when it happened, and what else happened
   // in between, is unknown.
   bool is_from_list = false;
+  // The processor time that reading the change took, divided by how many scopes it concerns. Zero
+  // for a change that a list gave.
+  Duration read_time{};
 };
 
 class Store {
+  // From a value (uid, label value) to objects of the content.
+  using Index = std::map<std::string, std::set<const Object*, ByKey>, std::less<>>;
+
+  // One state.
+  struct Content {
+    ObjectSet objects;
+    std::size_t size_bytes = 0;
+    std::optional<Index> by_owner;
+    std::map<std::string, Index, std::less<>> by_label;  // By label key.
+
+    void count_in(const ObjectPtr& object);
+    void count_out(const ObjectPtr& object);
+    void index_by_owner();
+    void index_by_label(std::string_view key);
+  };
+
  public:
-  // Called in order, after each delta has taken effect. Must not change the store.
+  // Called in order. Must not change the store.
   using OnDelta = std::function<void(const Delta&)>;
 
-  // Replaces the whole content by `objects`. An object with an unchanged version yields no delta
-  // and stays the same object; another object under the same key (its uid differs) yields Deleted,
-  // then Added.
+  // Makes `objects` the whole content, in steps of one object each: a list may be long. The new
+  // state is built beside the old one and takes its place at once, so queries answer with the one
+  // or the other. Then come the deltas between the two, deletions first: a subscriber that counts
+  // objects sees too few for a moment, never too many.
+  //
+  // An object with an unchanged version yields no delta and stays the same object; another object
+  // under the same key (its uid differs) yields Deleted, then Added.
+  class Replacement {
+   public:
+    explicit Replacement(ObjectSet objects) { content_.objects = std::move(objects); }
+
+    // False once everything is done. Between the first step and the last, nothing else changes the
+    // store, which is the same in all steps.
+    [[nodiscard]] bool step(Store& store, const OnDelta& on_delta);
+    [[nodiscard]] bool has_begun() const { return phase_ != Phase::New; }
+    // The store has the new state.
+    [[nodiscard]] bool is_in_place() const { return is_in_place_; }
+    // All deltas were told. What remains is to free the old state.
+    [[nodiscard]] bool is_told() const { return is_in_place_ && phase_ == Phase::Dropping; }
+    // The new state is not wanted any more: the remaining steps free it. Before is_in_place().
+    void give_up() { phase_ = Phase::Dropping; }
+    // Likewise, before the first step.
+    [[nodiscard]] ObjectSet take_objects() { return std::move(content_.objects); }
+    // The delta of that key that is the next one to be told; null if there is none.
+    [[nodiscard]] const Delta* untold(const ObjectKey& key) const;
+    // The memory of the objects that only deltas still hold.
+    [[nodiscard]] std::size_t untold_bytes() const { return untold_bytes_; }
+
+   private:
+    enum class Phase : std::uint8_t { New, Comparing, Telling, Dropping };
+    using Deltas = std::deque<Delta>;  // By key.
+
+    void begin(const Store& store);
+    [[nodiscard]] bool compare(const Store& store);
+    void keep(ObjectPtr known);
+    void put_in_place(Store& store);
+    [[nodiscard]] bool tell(const OnDelta& on_delta);
+    [[nodiscard]] bool drop();
+
+    Phase phase_ = Phase::New;
+    bool is_in_place_ = false;
+    Content content_;  // First the new one; once that is in place, the old one.
+    ObjectSet::iterator old_;
+    ObjectSet::iterator new_;
+    Deltas deletions_;
+    Deltas changes_;
+    std::size_t untold_bytes_ = 0;
+  };
+
+  // The same in one step, for few objects.
   void replace(std::vector<ObjectPtr> objects, const OnDelta& on_delta);
   // A change that is known already yields no delta. A change that does not fit (Modified of an
-  // unknown object) is turned into the one that does.
+  // unknown object) is turned into the one that does. A delta is told after it has taken effect.
   void apply(const Change& change, const OnDelta& on_delta);
+  // Takes the first object out; false when there is none.
+  [[nodiscard]] bool erase_first(const OnDelta& on_delta);
 
   [[nodiscard]] ObjectPtr get(const ObjectKey& key) const;
   // All objects, or those of one namespace, in the order of their keys.
   [[nodiscard]] std::vector<ObjectPtr> list(std::string_view namespace_) const;
+  // The first object of list(), or the one that follows `last` there; null at the end.
+  [[nodiscard]] ObjectPtr next(std::string_view namespace_, const Object* last) const;
   [[nodiscard]] std::vector<ObjectPtr> owned_by(std::string_view uid);
   [[nodiscard]] std::vector<ObjectPtr> labelled(std::string_view key, std::string_view value);
 
-  [[nodiscard]] std::size_t object_count() const { return objects_.size(); }
+  [[nodiscard]] std::size_t object_count() const { return content_.objects.size(); }
   // The memory of objects and nodes in bytes, without the indexes.
-  [[nodiscard]] std::size_t size_bytes() const { return size_bytes_; }
+  [[nodiscard]] std::size_t size_bytes() const { return content_.size_bytes; }
 
  private:
-  struct KeyView {
-    std::string_view namespace_;
-    std::string_view name;
-    auto operator<=>(const KeyView&) const = default;
-  };
-  struct ByKey {
-    using is_transparent = void;
-    static KeyView view(const KeyView& key) { return key; }
-    static KeyView view(const Object* object) {
-      return {object->key().namespace_, object->key().name};
-    }
-    static KeyView view(const ObjectPtr& object) { return view(object.get()); }
-    bool operator()(const auto& left, const auto& right) const { return view(left) < view(right); }
-  };
-  using Objects = std::set<ObjectPtr, ByKey, slots::Allocator<ObjectPtr>>;
-  // From a value (uid, label value) to objects of objects_.
-  using Index = std::map<std::string, std::set<const Object*, ByKey>, std::less<>>;
-
   void put(ObjectPtr object, const OnDelta& on_delta);
-  void erase(Objects::iterator position, const OnDelta& on_delta);
-  void index(const ObjectPtr& object);
-  void unindex(const ObjectPtr& object);
-  [[nodiscard]] static std::vector<ObjectPtr> find(const Index& index, const Objects& objects,
-                                                   std::string_view value);
+  void erase(ObjectSet::iterator position, const OnDelta& on_delta);
+  [[nodiscard]] std::vector<ObjectPtr> find(const Index& index, std::string_view value) const;
 
-  Objects objects_;
-  std::size_t size_bytes_ = 0;
-  std::optional<Index> by_owner_;
-  std::map<std::string, Index, std::less<>> by_label_;  // By label key.
+  Content content_;
 };
 
 }  // namespace hangar::kube

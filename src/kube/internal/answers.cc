@@ -2,6 +2,7 @@
 
 #include "base/result.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "http/client.h"
 #include "json/value.h"
 #include "kube/client.h"
@@ -47,15 +48,6 @@ ErrorKind kind_of(int http_status) {
   }
 }
 
-// The beginning of `text`, cut between characters.
-std::string_view shortened(std::string_view text, std::size_t bytes_max) {
-  if (text.size() <= bytes_max) return text;
-  std::size_t end = bytes_max;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U)
-    --end;
-  return text.substr(0, end);
-}
-
 }  // namespace
 
 Error error_from_status(int http_status, std::string_view body) {
@@ -69,12 +61,13 @@ Error error_from_status(int http_status, std::string_view body) {
   const ErrorKind kind = is_wrong_type ? ErrorKind::InvalidInput : kind_of(http_status);
   if (status && json::string_at(*status, {"kind"}) == "Status" && !message.empty()) {
     constexpr std::size_t kReasonBytesMax = 64;
-    return Error(kind, std::string(shortened(message, limits::kServerMessageBytesMax)))
-        .with_reason(std::string(shortened(json::string_at(*status, {"reason"}), kReasonBytesMax)));
+    return Error(kind, std::string(utf8_beginning(message, limits::kServerMessageBytesMax)))
+        .with_reason(
+            std::string(utf8_beginning(json::string_at(*status, {"reason"}), kReasonBytesMax)));
   }
   // The text is not from the API server but, for instance, a proxy's page: its beginning suffices.
   constexpr std::size_t kGlanceBytes = 200;
-  std::string glance(shortened(body, kGlanceBytes));
+  std::string glance(utf8_beginning(body, kGlanceBytes));
   std::ranges::replace_if(
       glance, [](char character) { return static_cast<unsigned char>(character) < 0x20; }, ' ');
   while (glance.ends_with(' '))

@@ -1,12 +1,16 @@
 #include "kube/internal/list_page.h"
 
+#include "base/consumer.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "io/slice.h"
 #include "kube/limits.h"
 
 #include <algorithm>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace hangar::kube::internal {
 
@@ -64,8 +68,12 @@ void PageReader::read_metadata() {
   }
 }
 
-io::Task<Result<PageEnd>> PageReading::read(std::string body, GroupVersionKind gvk, OnItem on_item,
-                                            std::stop_token stop) {
+io::Task<Result<PageEnd>> PageReading::read(std::string body, GroupVersionKind gvk, Consumer whose,
+                                            OnItem on_item, std::stop_token stop) {
+  if (workers_ != nullptr && body.size() > limits::kListSliceBytes) {
+    co_return co_await read_elsewhere(std::move(body), std::move(gvk), std::move(whose),
+                                      std::move(on_item), std::move(stop));
+  }
   PageReader reader(body, std::move(gvk));
   std::optional<io::Semaphore::Slot> slice;
   while (true) {
@@ -77,6 +85,31 @@ io::Task<Result<PageEnd>> PageReading::read(std::string body, GroupVersionKind g
     slice.emplace(HANGAR_CO_TRY(co_await slices_.acquire(stop)));
     HANGAR_CO_TRY(co_await loop_.sleep(Duration::zero(), stop));
   }
+}
+
+io::Task<Result<PageEnd>> PageReading::read_elsewhere(std::string body, GroupVersionKind gvk,
+                                                      Consumer whose, OnItem on_item,
+                                                      std::stop_token stop) {
+  struct Page {
+    PageEnd end;
+    std::vector<ObjectPtr> items;
+  };
+  const io::Semaphore::Slot slot = HANGAR_CO_TRY(co_await slices_.acquire(stop));
+  Page page = HANGAR_CO_TRY(co_await workers_->run(
+      std::move(whose), [body = std::move(body), gvk = std::move(gvk)]() -> Result<Page> {
+        PageReader reader(body, gvk);
+        if (!HANGAR_TRY(reader.step(body.size() + 1))) {
+          return fail(ErrorKind::InvalidInput, "the page has no end");
+        }
+        return Page{.end = reader.end(), .items = std::move(reader.items())};
+      }));
+  io::Slice slice(loop_, limits::kListSliceBytes);
+  for (ObjectPtr& item : page.items) {
+    const std::size_t bytes = item->bytes().size();
+    HANGAR_CO_TRY(on_item(std::move(item)));
+    if (slice.is_used_up_by(bytes)) HANGAR_CO_TRY(co_await slice.rest(stop));
+  }
+  co_return std::move(page.end);
 }
 
 std::uint32_t next_page_size(std::uint32_t page_size, std::size_t item_count, std::uint64_t bytes) {

@@ -1,11 +1,13 @@
-// Reads the pages of lists: without building a document, and long ones in slices, so that the loop
-// has time for everything else in between. Tenants decide how large the objects are.
+// Reads the pages of lists: without building a document, and long ones by a worker or in slices, so
+// that the loop has time for everything else. Tenants decide how large the objects are.
 #pragma once
 
+#include "base/consumer.h"
 #include "base/result.h"
 #include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
+#include "io/workers.h"
 #include "kube/internal/skim.h"
 #include "kube/object.h"
 
@@ -54,19 +56,28 @@ class PageReader {
 };
 
 // All pages that one client reads. Between two rounds of the loop all of them together get one
-// slice, in turns. Loop thread; outlives the tasks that read.
+// slice, in turns; with workers, one long page at a time is read there, so that only one is in
+// memory twice. Loop thread; outlives the tasks that read.
 class PageReading {
  public:
-  explicit PageReading(io::Loop& loop) : loop_(loop), slices_(loop, 1) {}
+  // `workers` outlives this object, or is null.
+  explicit PageReading(io::Loop& loop, io::Workers* workers = nullptr)
+      : loop_(loop), workers_(workers), slices_(loop, 1) {}
 
-  // Calls `on_item` with each item, in their order; an error of it ends the reading. A page of no
-  // more than one slice is read at once. Cancelled.
+  // Workers read it in the name of `whose`. Calls `on_item` with each item, in their order; an
+  // error of it ends the reading. A page of no more than one slice is read at once. Cancelled.
   using OnItem = std::function<Result<>(ObjectPtr item)>;
   [[nodiscard]] io::Task<Result<PageEnd>> read(std::string body, GroupVersionKind gvk,
-                                               OnItem on_item, std::stop_token stop);
+                                               Consumer whose, OnItem on_item,
+                                               std::stop_token stop);
 
  private:
+  [[nodiscard]] io::Task<Result<PageEnd>> read_elsewhere(std::string body, GroupVersionKind gvk,
+                                                         Consumer whose, OnItem on_item,
+                                                         std::stop_token stop);
+
   io::Loop& loop_;
+  io::Workers* const workers_;
   io::Semaphore slices_;
 };
 

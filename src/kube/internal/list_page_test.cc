@@ -1,7 +1,10 @@
 #include "kube/internal/list_page.h"
 
+#include "base/consumer.h"
 #include "io/loop.h"
+#include "io/run.h"
 #include "io/task.h"
+#include "io/workers.h"
 #include "kube/limits.h"
 #include "kube/object.h"
 
@@ -25,6 +28,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
+constexpr std::size_t kListSlice = limits::kListSliceBytes;
 const GroupVersionKind kThings{.group = "example.com", .version = "v1", .kind = "Thing"};
 
 // A page of items with these names, each of about `item_bytes`.
@@ -41,6 +45,7 @@ std::string page_of(std::string_view prefix, std::size_t count, std::size_t item
 
 std::vector<std::string> names_of(const std::vector<ObjectPtr>& items) {
   std::vector<std::string> names;
+  names.reserve(items.size());
   for (const ObjectPtr& item : items)
     names.push_back(item->key().name);
   return names;
@@ -116,7 +121,7 @@ class PageReadingTest : public testing::Test {
     const auto task = [](PageReadingTest& self, std::string text, std::stop_token until,
                          std::function<Result<>(const Object&)> check) -> io::Task<void> {
       Result<PageEnd> end = co_await self.reading_.read(
-          std::move(text), kThings,
+          std::move(text), kThings, unnamed_consumer(),
           [&self, &check](ObjectPtr item) -> Result<> {
             self.names_.push_back(item->key().name);
             return check ? check(*item) : Result<>();
@@ -186,6 +191,35 @@ TEST_F(PageReadingTest, GivesLongPagesOneSliceEachInTurn) {
                                    "a-5", "b-4", "b-5"));
   EXPECT_TRUE(is_round_between("a-3", "b-2"));
   EXPECT_TRUE(is_round_between("b-3", "a-4"));
+}
+
+TEST_F(PageReadingTest, LeavesALongPageToAWorker) {
+  io::Workers workers(loop_, 1);
+  PageReading reading(loop_, &workers);
+  std::vector<std::string> names;
+  const auto read = [&](std::string body) {
+    return io::run_to_end(loop_, reading.read(std::move(body), kThings, unnamed_consumer(),
+                                              [&](ObjectPtr item) -> Result<> {
+                                                names.push_back(item->key().name);
+                                                if (names.back() == "stop-1") {
+                                                  return fail(ErrorKind::LimitExceeded, "enough");
+                                                }
+                                                return {};
+                                              },
+                                              {}));
+  };
+  // An item as large as any, which the loop would read at once.
+  const auto large = read(page_of("a", 2, 3 * kListSlice));
+  ASSERT_TRUE(large) << large.error().message();
+  EXPECT_THAT(names, ElementsAre("a-0", "a-1"));
+  EXPECT_EQ(large->item_count, 2U);
+  EXPECT_EQ(large->continue_token, "a");
+  EXPECT_EQ(large->resource_version, "7");
+
+  EXPECT_EQ(read(page_of("stop", 4, kListSlice)).error().message(), "enough");
+  EXPECT_EQ(names.back(), "stop-1");
+  EXPECT_FALSE(read(page_of("b", 1, kListSlice) + "x"));
+  EXPECT_EQ(names.back(), "stop-1");
 }
 
 TEST_F(PageReadingTest, EndsBetweenTwoSlicesWhenItIsStopped) {

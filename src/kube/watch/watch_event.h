@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/result.h"
+#include "base/time.h"
 #include "kube/object.h"
 
 #include <cstdint>
@@ -16,6 +17,8 @@ struct Change {
   enum class Type : std::uint8_t { Added, Modified, Deleted };
   Type type = Type::Added;
   ObjectPtr object;
+  // The processor time that reading the event took, for whoever wants the change.
+  Duration read_time{};
 };
 
 // None of the watched objects changed up to this version.

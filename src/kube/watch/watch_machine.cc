@@ -77,8 +77,8 @@ constexpr bool is_about_our_place(ErrorKind kind) {
 
 }  // namespace
 
-WatchMachine::WatchMachine(ServerTraits& traits, std::uint64_t seed, Holds holds)
-    : traits_(traits), holds_(std::move(holds)), random_(seed) {}
+WatchMachine::WatchMachine(ServerTraits& traits, std::uint64_t seed, std::optional<Listing> listing)
+    : traits_(traits), listing_(std::move(listing)), random_(seed) {}
 
 WatchMachine::Next WatchMachine::start(Instant now) {
   HANGAR_ASSERT(phase_ == Phase::Idle, "a machine starts once");
@@ -225,20 +225,25 @@ WatchMachine::Effect WatchMachine::on_change(Change change) {
     return Close{};
   }
   if (phase_ == Phase::InitialEvents) {
-    const ObjectKey key = change.object->key();
-    ObjectPtr held = change.type == Change::Type::Deleted ? nullptr : std::move(change.object);
-    if (held && holds_) held = holds_(std::move(held));
-    if (held) {
-      initial_.insert_or_assign(key, std::move(held));
-    } else {
-      initial_.erase(key);
-    }
+    on_initial(change.type, std::move(change.object));
     return Nothing{};
   }
   note_progress();
   // A change without a version is unheard of, but must not cause a new list.
   if (!change.object->resource_version().empty()) resume_at_ = change.object->resource_version();
   return change;
+}
+
+void WatchMachine::on_initial(Change::Type type, ObjectPtr object) {
+  const bool is_gone = type == Change::Type::Deleted;
+  if (listing_ && is_gone) return listing_->on_unlisted(object->key());
+  if (listing_) return listing_->on_listed(std::move(object));
+  const ObjectKey key = object->key();
+  if (is_gone) {
+    initial_.erase(key);
+  } else {
+    initial_.insert_or_assign(key, std::move(object));
+  }
 }
 
 WatchMachine::Effect WatchMachine::on_bookmark(Bookmark bookmark) {

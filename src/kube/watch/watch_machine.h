@@ -35,12 +35,16 @@ struct ServerTraits {
 
 class WatchMachine {
  public:
-  // Returns what a whole list is to contain of an object: the object, an equal one, or null.
-  using Holds = std::function<ObjectPtr(ObjectPtr object)>;
+  // Takes the objects of a whole list as they arrive, so that no turn has to handle all of them.
+  struct Listing {
+    std::function<void(ObjectPtr object)> on_listed;
+    // No object of that key is part of the list, or it is not any more.
+    std::function<void(const ObjectKey& key)> on_unlisted;
+  };
 
-  // `traits` outlives the machine; `seed` is for jitter. Of the initial events only what `holds`
-  // returns is remembered, however many arrive; if it is empty, all.
-  WatchMachine(ServerTraits& traits, std::uint64_t seed, Holds holds = {});
+  // `traits` outlives the machine; `seed` is for jitter. Without `listing` the machine collects the
+  // objects of the initial events itself.
+  WatchMachine(ServerTraits& traits, std::uint64_t seed, std::optional<Listing> listing = {});
 
   // What the shell does next; it then reports how that went.
   struct List {};  // The whole collection, in pages: on_listed() or on_failed().
@@ -60,8 +64,8 @@ class WatchMachine {
 
   // What the shell does with an event, at once.
   struct Nothing {};
-  struct Replace {  // These are all objects that exist, in no particular order.
-    std::vector<ObjectPtr> objects;
+  struct Replace {                   // The list is complete: these are all objects that exist.
+    std::vector<ObjectPtr> objects;  // Empty where a Listing has taken them.
   };
   struct Close {};  // End the stream and call on_ended() with no error of its own.
   using Effect = std::variant<Nothing, Change, Replace, Close>;
@@ -103,6 +107,7 @@ class WatchMachine {
   [[nodiscard]] Next request(Instant now);
   [[nodiscard]] Next fail_with(Error error, Instant now);
   [[nodiscard]] Effect on_change(Change change);
+  void on_initial(Change::Type type, ObjectPtr object);
   [[nodiscard]] Effect on_bookmark(Bookmark bookmark);
   void note_progress();
   [[nodiscard]] Duration next_backoff(Instant now);
@@ -110,7 +115,7 @@ class WatchMachine {
   [[nodiscard]] double fraction();  // At random, from 0 to 1.
 
   ServerTraits& traits_;
-  const Holds holds_;
+  const std::optional<Listing> listing_;
   std::mt19937_64 random_;
   Phase phase_ = Phase::Idle;
 

@@ -6,9 +6,11 @@
 #include "io/loop.h"
 #include "io/task.h"
 #include "kube/client.h"
+#include "kube/internal/documents.h"
 #include "kube/internal/percent.h"
 #include "kube/object.h"
 #include "kube/scope.h"
+#include "kube/watch/event_reading.h"
 #include "kube/watch/watch_event.h"
 #include "kube/watch/watch_machine.h"
 
@@ -43,7 +45,9 @@ Watcher::Watcher(io::Loop& loop, const Client& client, Scope scope, ServerTraits
       scope_(std::move(scope)),
       sink_(sink),
       machine_(traits, std::random_device()(),
-               [&sink](ObjectPtr object) { return sink.hold(std::move(object)); }) {}
+               WatchMachine::Listing{
+                   .on_listed = [&sink](ObjectPtr object) { sink.on_listed(std::move(object)); },
+                   .on_unlisted = [&sink](const ObjectKey& key) { sink.on_unlisted(key); }}) {}
 
 io::Task<void> Watcher::run(std::stop_token stop) {
   WatchMachine::Next next = machine_.start(io::Loop::now());
@@ -72,7 +76,8 @@ io::Task<WatchMachine::Next> Watcher::list(std::stop_token stop) {
                       .field_selector = scope_.field_selector,
                       .detail = scope_.detail};
   options.holds = [this](ObjectPtr object) -> Result<ObjectPtr> {
-    return sink_.hold(std::move(object));
+    sink_.on_listed(std::move(object));
+    return nullptr;  // The sink has it.
   };
   options.on_begin = [this] { sink_.on_list_begin(); };
   Result<List> listed = co_await client_.list(scope_.resource, std::move(options), stop);
@@ -82,7 +87,7 @@ io::Task<WatchMachine::Next> Watcher::list(std::stop_token stop) {
   const bool is_whole = std::holds_alternative<WatchMachine::Watch>(next);
   if (is_whole && !stop.stop_requested()) {
     sink_.on_health(std::nullopt);
-    sink_.on_replace(std::move(listed->items), machine_.resource_version());
+    sink_.on_replace(machine_.resource_version());
   }
   co_return next;
 }
@@ -98,14 +103,22 @@ io::Task<WatchMachine::Next> Watcher::watch(WatchMachine::Watch watch, std::stop
   const io::Loop::Timer lifetime =
       loop_.after(watch.lifetime_max, [stream]() mutable { stream.request_stop(); });
   look_after_stream(stream);
-  const Result<> ended = co_await client_.watch(
+  EventReading reading(loop_, client_.readers(), internal::reader_of({}, scope_.namespace_),
+                       {.on_event =
+                            [this, stream](Result<WatchEvent> event) {
+                              if (stream.stop_requested()) {
+                                return Result<>(fail(ErrorKind::Cancelled, "stopping"));
+                              }
+                              return take_event(std::move(event));
+                            },
+                        .on_late_failure = [stream]() mutable { stream.request_stop(); }});
+  Result<> ended = co_await client_.watch(
       scope_.resource, scope_.namespace_, std::move(query),
-      [this, stream](std::string_view line) {
-        if (stream.stop_requested()) return Result<>(fail(ErrorKind::Cancelled, "stopping"));
-        return take_line(line);
-      },
-      stream.get_token(), scope_.detail);
+      [&reading](std::string_view line) { return reading.take(line); }, stream.get_token(),
+      scope_.detail);
   care_.cancel();
+  const Result<> read = co_await reading.finish();
+  if (!read && read.error().kind() != ErrorKind::Cancelled) ended = read;
   if (ended || ended.error().kind() == ErrorKind::Cancelled) {
     co_return machine_.on_ended(std::nullopt, io::Loop::now());
   }
@@ -124,16 +137,16 @@ io::Task<WatchMachine::Next> Watcher::wait(WatchMachine::Wait wait, std::stop_to
   co_return machine_.on_due(io::Loop::now());
 }
 
-Result<> Watcher::take_line(std::string_view line) {
-  auto effect = machine_.on_event(parse_watch_event(line), io::Loop::now());
+Result<> Watcher::take_event(Result<WatchEvent> event) {
+  auto effect = machine_.on_event(std::move(event), io::Loop::now());
   if (std::holds_alternative<WatchMachine::Close>(effect)) {
     return fail(ErrorKind::Cancelled, "watch is closed");
   }
   sink_.on_health(std::nullopt);
   if (auto* change = std::get_if<Change>(&effect)) {
     sink_.on_change(std::move(*change));
-  } else if (auto* replace = std::get_if<WatchMachine::Replace>(&effect)) {
-    sink_.on_replace(std::move(replace->objects), machine_.resource_version());
+  } else if (std::holds_alternative<WatchMachine::Replace>(effect)) {
+    sink_.on_replace(machine_.resource_version());
   } else if (!machine_.resource_version().empty()) {
     sink_.on_bookmark(machine_.resource_version());
   }

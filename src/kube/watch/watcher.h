@@ -18,8 +18,6 @@
 #include <optional>
 #include <stop_token>
 #include <string>
-#include <string_view>
-#include <vector>
 
 namespace hangar::kube {
 
@@ -32,12 +30,12 @@ class Watcher {
     // A whole list is requested, for the first time or again; what was held for an earlier one that
     // has not ended is dropped.
     virtual void on_list_begin() {}
-    // Returns what that list is to contain of the object: the object, an equal one, or null. Not
-    // called for changes.
-    [[nodiscard]] virtual ObjectPtr hold(ObjectPtr object) = 0;
-    // All wanted objects that exist as of the list's version.
-    virtual void on_replace(std::vector<ObjectPtr> objects, std::string resource_version) = 0;
-    // A change to what the last on_replace() delivered.
+    // An object of that list; one of the same key that came before is not part of it any more.
+    virtual void on_listed(ObjectPtr object) = 0;
+    virtual void on_unlisted(const ObjectKey& key) = 0;
+    // The list is complete: it has all objects that exist as of this version.
+    virtual void on_replace(std::string resource_version) = 0;
+    // A change to what the last complete list delivered.
     virtual void on_change(Change change) = 0;
     // Nothing else has changed up to this version.
     virtual void on_bookmark(std::string resource_version) = 0;
@@ -64,7 +62,7 @@ class Watcher {
   [[nodiscard]] io::Task<WatchMachine::Next> list(std::stop_token stop);
   [[nodiscard]] io::Task<WatchMachine::Next> watch(WatchMachine::Watch watch, std::stop_token stop);
   [[nodiscard]] io::Task<WatchMachine::Next> wait(WatchMachine::Wait wait, std::stop_token stop);
-  [[nodiscard]] Result<> take_line(std::string_view line);
+  [[nodiscard]] Result<> take_event(Result<WatchEvent> event);
   void look_after_stream(std::stop_source stream);
 
   io::Loop& loop_;

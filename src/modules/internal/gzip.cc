@@ -144,14 +144,12 @@ Result<> gzip_file(const std::filesystem::path& from, const std::filesystem::pat
     const ErrorKind kind = errno == ENOENT ? ErrorKind::NotFound : ErrorKind::Unavailable;
     return fail(kind, fmt::format("{}: {}", path.string(), std::generic_category().message(errno)));
   };
-  struct Close {
-    void operator()(std::FILE* file) const { (void)std::fclose(file); }
-    void operator()(gzFile file) const { (void)gzclose(file); }
-  };
-  const std::unique_ptr<std::FILE, Close> input(std::fopen(from.c_str(), "rbe"));
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> input(std::fopen(from.c_str(), "rbe"),
+                                                              &std::fclose);
   if (!input) return failed(from);
   // The header that zlib writes has neither a time nor a name.
-  std::unique_ptr<std::remove_pointer_t<gzFile>, Close> output(gzopen(to.c_str(), "wbe6"));
+  std::unique_ptr<std::remove_pointer_t<gzFile>, int (*)(gzFile)> output(gzopen(to.c_str(), "wbe6"),
+                                                                         &gzclose);
   if (!output) return failed(to);
   std::vector<char> step(kStepBytes);
   while (true) {

@@ -33,10 +33,11 @@ bool is_absent(const Error& error) {
 // One search. Used by one task.
 class ProofSearch {
  public:
-  ProofSearch(Registry& registry, io::Workers& workers, std::string digest,
+  ProofSearch(Registry& registry, io::Workers& workers, budget::Consumer whose, std::string digest,
               std::shared_ptr<const Signers> signers, std::stop_token stop)
       : registry_(registry),
         workers_(workers),
+        whose_(std::move(whose)),
         digest_(std::move(digest)),
         signers_(std::move(signers)),
         stop_(std::move(stop)) {}
@@ -113,10 +114,12 @@ class ProofSearch {
     found_.proof.form = listed.form;
     found_.proof.blob = *std::move(blob);
     found_.proof.signature = std::move(listed.signature);
+    found_.proof.annotations = std::move(listed.annotations);
     // A bundle may have many signatures, and a rule many keys.
-    const Result<std::string> layer =
-        co_await workers_.run([proof = found_.proof, digest = std::move(listed.blob.digest),
-                               signers = signers_]() -> Result<std::string> {
+    Result<std::string> layer = co_await workers_.run(
+        whose_,
+        [proof = found_.proof, digest = std::move(listed.blob.digest),
+         signers = signers_]() -> Result<std::string> {
           if ("sha256:" + sha256_hex(proof.blob) != digest) {
             return fail(ErrorKind::InvalidInput,
                         fmt::format("the registry's bytes are not those of blob {}", digest));
@@ -133,20 +136,19 @@ class ProofSearch {
 
   [[nodiscard]] Error not_found() const {
     if (signature_count_ == 0) {
-      return {ErrorKind::Denied,
-              fmt::format("no signature found for {}{}: sign it with `cosign sign --key`", digest_,
-                          why_not_.empty() ? "" : fmt::format(" ({})", why_not_))};
+      return {ErrorKind::Denied, fmt::format("no signature found for {}{}: {}", digest_,
+                                             why_not_.empty() ? "" : fmt::format(" ({})", why_not_),
+                                             signers_->advice())};
     }
-    return {
-        ErrorKind::Denied,
-        fmt::format("none of the {}{} signatures found for {} counts, the last because {}: sign "
-                    "it with `cosign sign --key` and a key of the rule",
-                    signature_count_ == kSignaturesMax ? "first " : "", signature_count_, digest_,
-                    why_not_)};
+    return {ErrorKind::Denied,
+            fmt::format("none of the {}{} signatures found for {} counts, the last because {}: {}",
+                        signature_count_ == kSignaturesMax ? "first " : "", signature_count_,
+                        digest_, why_not_, signers_->advice())};
   }
 
   Registry& registry_;
   io::Workers& workers_;
+  const budget::Consumer whose_;
   const std::string digest_;
   const std::shared_ptr<const Signers> signers_;
   const std::stop_token stop_;
@@ -159,10 +161,11 @@ class ProofSearch {
 }  // namespace
 
 io::Task<Result<VerifiedProof>> find_proof(Registry& registry, io::Workers& workers,
-                                           std::string digest,
+                                           budget::Consumer whose, std::string digest,
                                            std::shared_ptr<const Signers> signers,
                                            std::stop_token stop) {
-  ProofSearch search(registry, workers, std::move(digest), std::move(signers), std::move(stop));
+  ProofSearch search(registry, workers, std::move(whose), std::move(digest), std::move(signers),
+                     std::move(stop));
   co_return co_await search.run();
 }
 

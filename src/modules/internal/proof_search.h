@@ -18,7 +18,7 @@ namespace hangar::modules {
 // by one of the keys, with the reason; else as for Registry. Signatures are verified by `workers`.
 // Both outlive the task.
 [[nodiscard]] io::Task<Result<VerifiedProof>> find_proof(Registry& registry, io::Workers& workers,
-                                                         std::string digest,
+                                                         budget::Consumer whose, std::string digest,
                                                          std::shared_ptr<const Signers> signers,
                                                          std::stop_token stop);
 

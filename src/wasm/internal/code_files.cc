@@ -4,6 +4,8 @@
 #include "base/digest.h"
 #include "base/result.h"
 #include "base/slots.h"
+#include "budget/cache_charges.h"
+#include "budget/consumer.h"
 #include "wasm/code_cache.h"
 #include "wasm/code_config.h"
 #include "wasm/digest.h"
@@ -229,7 +231,7 @@ Result<> publish(const fs::path& temporary, const fs::path& directory, const std
     const int descriptor = ::open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (descriptor < 0) return cannot("make", part);
     const CodeFile written(descriptor);
-    const Result<> copied = copy(file, descriptor, part);
+    Result<> copied = copy(file, descriptor, part);
     if (copied) fs::rename(part, entry, error);
     std::error_code ignored;
     if (!copied || error) fs::remove(part, ignored);
@@ -309,29 +311,64 @@ Result<std::shared_ptr<const Module>> load_file(const Engine& engine,
   return share(std::move(parts));
 }
 
-void evict(const fs::path& directory, std::uint64_t bytes_max, const std::string& kept) {
-  struct Entry {
-    fs::path path;
-    fs::file_time_type used;
-    std::uint64_t bytes = 0;
-  };
-  std::vector<Entry> entries;
-  std::uint64_t total = 0;
+void evict(const fs::path& directory, std::uint64_t bytes_max, const std::string& kept,
+           budget::CacheCharges* charges) {
+  std::vector<budget::CacheCharges::File> entries;
+  std::vector<fs::path> paths;
   std::error_code error;
   for (const fs::directory_entry& found : fs::directory_iterator(directory, error)) {
+    const std::string name = found.path().filename().string();
+    if (!is_entry(name)) continue;
     // Another process may remove the file at any time.
     std::error_code gone;
-    Entry entry{.path = found.path(), .used = found.last_write_time(gone)};
-    if (!gone) entry.bytes = found.file_size(gone);
-    if (gone || !is_entry(entry.path)) continue;
-    total += entry.bytes;
-    if (!entry.path.filename().string().starts_with(kept)) entries.push_back(std::move(entry));
+    const auto used = found.last_write_time(gone).time_since_epoch();
+    const std::uint64_t bytes = gone ? 0 : found.file_size(gone);
+    if (gone) continue;
+    entries.push_back({.name = name.substr(0, kept.size()),
+                       .bytes = bytes,
+                       .used = static_cast<std::int64_t>(used.count())});
+    paths.push_back(found.path());
   }
-  std::ranges::sort(entries, {}, &Entry::used);
-  for (const Entry& entry : entries) {
-    if (total <= bytes_max) return;
-    if (fs::remove(entry.path, error)) total -= entry.bytes;
+  constexpr auto kShelf = budget::CacheCharges::Shelf::Code;
+  const std::vector<std::size_t> chosen =
+      charges != nullptr ? charges->make_room(kShelf, entries, bytes_max, kept)
+                         : budget::CacheCharges().make_room(kShelf, entries, bytes_max, kept);
+  for (const std::size_t index : chosen)
+    fs::remove(paths[index], error);
+}
+
+Result<std::shared_ptr<const void>> charge(budget::CacheCharges& charges, const fs::path& directory,
+                                           const Digest& digest, std::uint64_t image_bytes,
+                                           const budget::Tenant& tenant) {
+  using Shelf = budget::CacheCharges::Shelf;
+  struct Holds {
+    budget::CacheCharges::Hold code;
+    budget::CacheCharges::Hold images;
+  };
+  const std::string key = key_of(digest);
+  const auto holds = std::make_shared<Holds>();
+  std::error_code error;
+  const std::optional<fs::path> entry = find_entry(directory, key);
+  const std::uint64_t code_bytes = entry ? fs::file_size(*entry, error) : 0;
+  if (entry && !error) {
+    auto held = charges.charge(tenant, {.shelf = Shelf::Code, .name = key}, code_bytes);
+    if (!held) return std::unexpected(budget::too_little_disk(held.error()));
+    holds->code = *std::move(held);
   }
+  if (image_bytes > 0) {
+    auto held = charges.charge(tenant, {.shelf = Shelf::Images, .name = key}, image_bytes);
+    if (!held) return std::unexpected(budget::too_little_disk(held.error()));
+    holds->images = *std::move(held);
+  }
+  return std::shared_ptr<const void>(holds);
+}
+
+void remove_unused(const fs::path& directory, const std::string& key,
+                   const budget::CacheCharges& charges) {
+  const std::optional<fs::path> entry = find_entry(directory, key);
+  if (!entry || charges.is_used({.shelf = budget::CacheCharges::Shelf::Code, .name = key})) return;
+  std::error_code ignored;  // A file that remains is deleted by evict().
+  fs::remove(*entry, ignored);
 }
 
 void remove_leftovers(const fs::path& directory) {

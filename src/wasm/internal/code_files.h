@@ -2,6 +2,8 @@
 #pragma once
 
 #include "base/result.h"
+#include "budget/cache_charges.h"
+#include "budget/consumer.h"
 #include "wasm/code_cache.h"
 #include "wasm/digest.h"
 #include "wasm/engine.h"
@@ -62,9 +64,22 @@ class CodeFile {
                                                               std::shared_ptr<const CodeFile> file,
                                                               Module::Allocation allocation);
 
-// Deletes the least recently used entries until at most `bytes_max` remain; never deletes `kept`.
-void evict(const std::filesystem::path& directory, std::uint64_t bytes_max,
-           const std::string& kept);
+// Deletes entries until at most `bytes_max` remain; never deletes `kept`, a key. Which ones,
+// `charges` says; null: the least recently used ones.
+void evict(const std::filesystem::path& directory, std::uint64_t bytes_max, const std::string& kept,
+           budget::CacheCharges* charges);
+
+// Charges the tenant with the entry of that module, if there is one, and with images of
+// `image_bytes`, which are the tenant's while the result exists.
+[[nodiscard]] Result<std::shared_ptr<const void>> charge(budget::CacheCharges& charges,
+                                                         const std::filesystem::path& directory,
+                                                         const Digest& digest,
+                                                         std::uint64_t image_bytes,
+                                                         const budget::Tenant& tenant);
+
+// Deletes the entry for `key` if nobody uses it.
+void remove_unused(const std::filesystem::path& directory, const std::string& key,
+                   const budget::CacheCharges& charges);
 
 // Deletes files of processes that ended during a compilation.
 void remove_leftovers(const std::filesystem::path& directory);

@@ -1,9 +1,9 @@
 #include "wasm/internal/ready_queue.h"
 
 #include "base/assert.h"
+#include "base/fair_queue.h"
 #include "base/time.h"
 #include "budget/consumer.h"
-#include "budget/fair_queue.h"
 #include "io/loop.h"
 
 #include <chrono>
@@ -19,18 +19,23 @@ namespace {
 // Ordinary evaluations have finished by then. With a shorter slice, all that wait would start
 // before the first has ended, each with its memory.
 constexpr std::chrono::milliseconds kSliceAmongOwn{100};
-// While another tenant waits: two ticks of the epoch.
+// While another tenant waits, or work that is no guest's: two ticks of the epoch.
 constexpr std::chrono::milliseconds kSliceAmongTenants{20};
 
 std::uint32_t rank_of(ReadyQueue::Place place) {
   return place == ReadyQueue::Place::Begun ? 0 : 1;
 }
 
+// At the workers.
+budget::Consumer guests_of(const budget::Tenant& tenant) {
+  return {.tenant = tenant, .name = "guests"};
+}
+
 }  // namespace
 
 ReadyQueue::~ReadyQueue() {
   std::unique_lock lock(mutex_);
-  nobody_runs_.wait(lock, [this] { return running_count_ == 0; });
+  nobody_runs_.wait(lock, [this] { return calls_.empty(); });
 }
 
 void ReadyQueue::push(const budget::Consumer& consumer, Place place, Key module, Step step) {
@@ -42,60 +47,80 @@ void ReadyQueue::push(const budget::Consumer& consumer, Place place, Key module,
         queue_.push(consumer, {.place = place, .module = module, .step = std::move(step)},
                     {.cost = 0, .rank = rank_of(place)});
     HANGAR_ASSERT(pushed.has_value(), "guests that run are bounded elsewhere");
-    if (submitted_count_ + running_count_ >= workers_.thread_count()) return;
-    ++submitted_count_;
+    Calls& calls = calls_[consumer.tenant];
+    if (calls.submitted + calls.running >= workers_.thread_count()) return;
+    ++calls.submitted;
   }
-  workers_.submit([this] { run_next(); });
+  submit(consumer.tenant);
 }
 
 std::optional<Duration> ReadyQueue::slice(const budget::Tenant& tenant) const {
+  if (workers_.has_waiting_beside(guests_of(tenant))) return kSliceAmongTenants;
   const std::scoped_lock lock(mutex_);
-  if (queue_.is_empty()) return std::nullopt;
-  return queue_.waiting_count(tenant) < queue_.size() ? kSliceAmongTenants : kSliceAmongOwn;
+  return queue_.waiting_count(tenant) > 0 ? std::optional<Duration>(kSliceAmongOwn) : std::nullopt;
 }
 
-void ReadyQueue::run_next() {
-  Queue::Taken taken = take();
-  const std::uint64_t cost = taken.item.step();
-  if (rates_ != nullptr) rates_->charge(taken.consumer.tenant, cost, io::Loop::now());
-  {
+void ReadyQueue::submit(const budget::Tenant& tenant) {
+  workers_.submit(guests_of(tenant), [this, tenant] { run_next(tenant); });
+}
+
+void ReadyQueue::run_next(const budget::Tenant& tenant) {
+  std::optional<Queue::Taken> taken = take(tenant);
+  std::chrono::nanoseconds used{};
+  bool goes_on = false;
+  while (taken) {
+    const std::uint64_t cost = taken->item.step();
+    used += std::chrono::nanoseconds(cost);
+    if (rates_ != nullptr) rates_->charge(tenant, cost, io::Loop::now());
     const std::scoped_lock lock(mutex_);
-    queue_.done(taken.consumer, cost);
+    queue_.done(taken->consumer, cost);
+    taken.reset();
+    const auto calls = calls_.find(tenant);
+    const bool has_more = queue_.waiting_count(tenant) > calls->second.submitted;
+    // The next ones of the module need no turn of their own: the others would have the caches.
+    if (has_more && used < kSliceAmongTenants) taken = take_same_module(tenant);
+    if (taken) continue;
+    --calls->second.running;
+    goes_on = has_more;
+    if (goes_on) ++calls->second.submitted;
+    if (calls->second.submitted + calls->second.running == 0) calls_.erase(calls);
     // Under the lock: the destructor, which waits for this, may destroy the queue once it is free.
-    if (--running_count_ == 0) nobody_runs_.notify_all();
-    if (queue_.size() <= submitted_count_) return;
-    ++submitted_count_;
+    if (calls_.empty()) nobody_runs_.notify_all();
   }
-  // After the other jobs that wait for a worker.
-  workers_.submit([this] { run_next(); });
+  // In the tenant's next turn.
+  if (goes_on) submit(tenant);
 }
 
-ReadyQueue::Queue::Taken ReadyQueue::take() {
+ReadyQueue::Queue::Taken ReadyQueue::take(const budget::Tenant& tenant) {
   const std::scoped_lock lock(mutex_);
-  --submitted_count_;
-  ++running_count_;
-  if (auto same = take_same_module()) {
-    ++in_a_row_;
-    return *std::move(same);
-  }
-  auto next = queue_.pop();
+  Calls& calls = calls_.at(tenant);
+  --calls.submitted;
+  ++calls.running;
+  if (auto same = take_same_module(tenant)) return *std::move(same);
+  return take_any(tenant);
+}
+
+ReadyQueue::Queue::Taken ReadyQueue::take_any(const budget::Tenant& tenant) {
+  auto next = queue_.pop_of(tenant, [](const auto& /*any*/, const auto& /*any*/) { return true; });
   HANGAR_ASSERT(next.has_value(), "nobody else takes what it was submitted for");
   if (next->item.place != Place::Begun) {
     const bool goes_on = next->item.module == last_ && in_a_row_ < kInARowMax;
     in_a_row_ = goes_on ? in_a_row_ + 1 : 1;
     last_ = next->item.module;
-    last_tenant_ = next->consumer.tenant;
+    last_tenant_ = tenant;
   }
   return *std::move(next);
 }
 
-std::optional<ReadyQueue::Queue::Taken> ReadyQueue::take_same_module() {
-  if (last_ == nullptr || in_a_row_ >= kInARowMax) return std::nullopt;
+std::optional<ReadyQueue::Queue::Taken> ReadyQueue::take_same_module(const budget::Tenant& tenant) {
+  if (last_ == nullptr || in_a_row_ >= kInARowMax || last_tenant_ != tenant) return std::nullopt;
   bool has_begun = false;  // Guests that have started come first.
-  return queue_.pop_of(last_tenant_, [&](const budget::Consumer& /*any*/, const Waiting& waiting) {
+  auto same = queue_.pop_of(tenant, [&](const budget::Consumer& /*any*/, const Waiting& waiting) {
     has_begun = has_begun || waiting.place == Place::Begun;
     return !has_begun && waiting.module == last_;
   });
+  if (same) ++in_a_row_;
+  return same;
 }
 
 }  // namespace hangar::wasm::internal

@@ -1,12 +1,15 @@
 #include "wasm/internal/ready_queue.h"
 
+#include "base/time.h"
 #include "budget/consumer.h"
+#include "io/cpu_time.h"
 #include "io/loop.h"
 #include "io/workers.h"
 
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <latch>
@@ -45,7 +48,7 @@ class ReadyQueueTest : public ::testing::Test {
                 &modules_.at(static_cast<std::size_t>(module - 'a')),
                 [this, module] { return take(module, 0); });
   }
-  // Pushes a guest that runs `times` more slices, each of which uses `cost`.
+  // Pushes a guest that runs `times` more slices, each of which uses `cost` nanoseconds.
   void push_of(const std::string& namespace_name, std::uint64_t cost, int times) {
     ++pushed_;
     push_again(consumer(namespace_name, pushed_), cost, times);
@@ -56,7 +59,11 @@ class ReadyQueueTest : public ::testing::Test {
       push(Place::New, module);
   }
 
+  // Uses that much: the workers measure it.
   std::uint64_t take(char letter, std::uint64_t cost) {
+    const Duration until = io::thread_cpu_time() + std::chrono::nanoseconds(cost);
+    while (cost > 0 && io::thread_cpu_time() < until) {
+    }
     order_ += letter;
     if (order_.size() == pushed_) loop_.post([this] { is_done_ = true; });
     return cost;
@@ -128,20 +135,20 @@ TEST_F(ReadyQueueTest, WhoHasUsedUpASliceHasNoAdvantage) {
 // Seventy guests that burn all their time, and a neighbour that does little and often.
 TEST_F(ReadyQueueTest, ANeighbourOfManyBurnersHasItsTurnNext) {
   for (int burner = 0; burner < 70; ++burner)
-    push_of("burners", 20'000, 9);
+    push_of("burners", 2'000'000, 1);
   push_of("neighbour", 100, 9);
 
   const std::string order = this->order();
 
-  ASSERT_EQ(order.size(), 710U);
+  ASSERT_EQ(order.size(), 150U);
   // The guest that came first, then the neighbour, which has used almost nothing.
   EXPECT_EQ(order.substr(0, 11), "bnnnnnnnnnn");
 }
 
-TEST_F(ReadyQueueTest, BurnersOfOneNamespaceHaveTheirTurns) {
-  push_of("x", 1000, 5);
-  push_of("y", 3000, 1);
-  push_of("z", 1000, 5);
+TEST_F(ReadyQueueTest, NamespacesHaveTheirTurnsByTheTimeThatTheyUse) {
+  push_of("x", 6'000'000, 5);
+  push_of("y", 16'200'000, 1);
+  push_of("z", 7'200'000, 5);
 
   EXPECT_EQ(order(), "xyzxzxzyxzxzxz");
 }
@@ -158,11 +165,45 @@ TEST_F(ReadyQueueTest, SlicesAreShortWhileAnotherTenantWaits) {
   EXPECT_EQ(order(), "a");
 }
 
-// They are not all in the queue of the workers.
+TEST_F(ReadyQueueTest, AGuestAloneYieldsToOtherWorkOfTheWorkers) {
+  const budget::Tenant team = budget::Tenant::of_namespace("team");
+  ASSERT_EQ(queue_.slice(team), std::nullopt);
+  ++pushed_;
+  workers_.submit(budget::Consumer::of_host("other work"), [this] { take('w', 0); });
+
+  EXPECT_TRUE(queue_.slice(team).has_value());
+
+  EXPECT_EQ(order(), "w");
+}
+
+TEST_F(ReadyQueueTest, AGuestYieldsToOtherWorkOfItsOwnTenant) {
+  push_new("a");
+  const auto among_own = queue_.slice(budget::Tenant::of_namespace("team"));
+  ++pushed_;
+  workers_.submit(consumer("team", 7), [this] { take('w', 0); });
+  const auto beside_work = queue_.slice(budget::Tenant::of_namespace("team"));
+
+  ASSERT_TRUE(among_own && beside_work);
+  EXPECT_LT(*beside_work, *among_own);
+
+  EXPECT_EQ(order(), "aw");
+}
+
+TEST_F(ReadyQueueTest, GuestsAndOtherWorkOfATenantAreCountedTogether) {
+  push_of("burners", 6'000'000, 3);
+  for (int job = 0; job < 3; ++job) {
+    ++pushed_;
+    workers_.submit(consumer("burners", 7), [this] { take('b', 6'000'000); });
+  }
+  push_of("neighbour", 10'500'000, 3);
+
+  EXPECT_EQ(order(), "bnbnbbnbbnb");
+}
+
 TEST_F(ReadyQueueTest, GuestsThatWaitDoNotHoldUpOtherWorkOfTheWorkers) {
   push_new("aaaa");
   ++pushed_;
-  workers_.submit([this] { take('w', 0); });
+  workers_.submit(budget::Consumer::of_host("other work"), [this] { take('w', 0); });
 
   EXPECT_EQ(order(), "waaaa");
 }

@@ -59,6 +59,31 @@ PageRanges in_few_pieces(std::span<const PageRange> pages) {
 
 }  // namespace
 
+struct BaseImage::Parts {
+  // Maps the file, which has `pages`.
+  static Result<std::shared_ptr<const BaseImage>> make(PrivateFile file, std::uint64_t number,
+                                                       PageRanges pages) {
+    Parts parts{.number = number, .file = std::move(file), .pages = std::move(pages)};
+    if (!parts.pages.empty()) {
+      // A guest process may not map anything shared; of a file that nobody writes to any more, a
+      // private mapping shows the same pages of the page cache.
+      void* const address = ::mmap(nullptr, std::size_t{parts.pages.back().end()} * kPageBytes,
+                                   PROT_READ, MAP_PRIVATE, parts.file.descriptor(), 0);
+      if (address == MAP_FAILED) {
+        return fail(ErrorKind::Unavailable,
+                    fmt::format("map an image: {}", std::generic_category().message(errno)));
+      }
+      parts.view = static_cast<const std::byte*>(address);
+    }
+    return std::allocate_shared<const BaseImage>(slots::Allocator<BaseImage>(), std::move(parts));
+  }
+
+  std::uint64_t number = 0;
+  PrivateFile file;
+  PageRanges pages;
+  const std::byte* view = nullptr;  // The whole file; null when it is empty.
+};
+
 // Writes pages in ascending order.
 class BaseImage::Writer {
  public:
@@ -76,23 +101,10 @@ class BaseImage::Writer {
 
   Result<std::shared_ptr<const BaseImage>> finish() && {
     HANGAR_TRY(flush());
-    const std::byte* view = nullptr;
-    if (!pages_.empty()) {
-      void* const address = ::mmap(nullptr, std::size_t{pages_.back().end()} * kPageBytes,
-                                   PROT_READ, MAP_SHARED, file_.descriptor(), 0);
-      if (address == MAP_FAILED) {
-        return fail(ErrorKind::Unavailable,
-                    fmt::format("map an image: {}", std::generic_category().message(errno)));
-      }
-      view = static_cast<const std::byte*>(address);
-    }
-    return std::allocate_shared<const BaseImage>(slots::Allocator<BaseImage>(), std::move(*this),
-                                                 view);
+    return Parts::make(std::move(file_), next_number(), std::move(pages_));
   }
 
  private:
-  friend class BaseImage;
-
   Result<> flush() {
     if (pending_.empty()) return {};
     HANGAR_TRY(file_.write(std::uint64_t{pending_page_} * kPageBytes, pending_));
@@ -140,14 +152,19 @@ Result<std::shared_ptr<const BaseImage>> BaseImage::of_memory(
   return std::move(writer).finish();
 }
 
-BaseImage::BaseImage(Writer&& written, const std::byte* view)
-    : number_(next_number()),
-      view_(view),
-      file_(std::move(written.file_)),
-      data_count_(static_cast<std::uint32_t>(written.pages_.size())) {
-  const PageRanges extents = in_few_pieces(written.pages_);
-  ranges_.reserve(written.pages_.size() + extents.size());
-  ranges_.assign(written.pages_.begin(), written.pages_.end());
+Result<std::shared_ptr<const BaseImage>> BaseImage::of_file(PrivateFile file, std::uint64_t number,
+                                                            PageRanges pages) {
+  return Parts::make(std::move(file), number, std::move(pages));
+}
+
+BaseImage::BaseImage(Parts&& parts)
+    : number_(parts.number),
+      view_(parts.view),
+      file_(std::move(parts.file)),
+      data_count_(static_cast<std::uint32_t>(parts.pages.size())) {
+  const PageRanges extents = in_few_pieces(parts.pages);
+  ranges_.reserve(parts.pages.size() + extents.size());
+  ranges_.assign(parts.pages.begin(), parts.pages.end());
   ranges_.insert(ranges_.end(), extents.begin(), extents.end());
 }
 
@@ -157,6 +174,12 @@ BaseImage::~BaseImage() {
 
 std::uint64_t BaseImage::file_bytes() const {
   return data_count_ == 0 ? 0 : std::uint64_t{data_pages().back().end()} * kPageBytes;
+}
+
+void BaseImage::drop_page_cache() const {
+  // The view only reads the file, so its pages can be mapped again at any time.
+  if (view_ != nullptr) ::madvise(const_cast<std::byte*>(view_), file_bytes(), MADV_DONTNEED);
+  file_.drop_page_cache();
 }
 
 const std::byte* BaseImage::page(std::uint32_t number) const {

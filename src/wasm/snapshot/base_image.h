@@ -20,6 +20,7 @@ namespace hangar::wasm {
 // Immutable: any thread. Pages of zeros are holes in the file and not part of data_pages().
 class BaseImage {
   class Writer;
+  struct Parts;
 
  public:
   // Blocking. Unavailable when the disk has no room.
@@ -30,13 +31,18 @@ class BaseImage {
       const std::filesystem::path& directory, std::span<const std::byte> memory,
       const PageRanges& pages);
 
-  // Of the pages that were written; `view` is the whole file, null when it is empty.
-  BaseImage(Writer&& written, const std::byte* view);
+  // The image that another process of this host has made, with its number there. `file` has
+  // `pages`, and is trusted completely. Unavailable when it cannot be mapped.
+  [[nodiscard]] static Result<std::shared_ptr<const BaseImage>> of_file(PrivateFile file,
+                                                                        std::uint64_t number,
+                                                                        PageRanges pages);
+
+  explicit BaseImage(Parts&& parts);
   BaseImage(const BaseImage&) = delete;
   BaseImage& operator=(const BaseImage&) = delete;
   ~BaseImage();
 
-  // Unique among the images of the process.
+  // Unique among the images that this process has made.
   [[nodiscard]] std::uint64_t number() const { return number_; }
   [[nodiscard]] int descriptor() const { return file_.descriptor(); }
   // The size of the file in whole pages. Memory beyond it is zero.
@@ -50,6 +56,8 @@ class BaseImage {
     return std::span(ranges_).subspan(data_count_);
   }
   [[nodiscard]] std::uint64_t disk_bytes() const { return file_.disk_bytes(); }
+  // As PrivateFile::drop_page_cache(). Pages that instances have mapped stay.
+  void drop_page_cache() const;
   // The content of a page, kPageBytes of it.
   [[nodiscard]] const std::byte* page(std::uint32_t number) const;
 

@@ -18,6 +18,8 @@ class Checkpoint {
 
   // The size of its image on disk. Instances hold the pages that they write to, and share the rest.
   [[nodiscard]] std::uint64_t image_bytes() const;
+  // What it holds in memory, in a process that can make no files.
+  [[nodiscard]] std::uint64_t memory_bytes() const;
 
   // For wasm/ only.
   [[nodiscard]] const Native& native() const { return *native_; }

@@ -83,6 +83,10 @@ void PrivateFile::punch(std::uint64_t offset, std::uint64_t size_bytes) const {
               static_cast<off_t>(size_bytes));
 }
 
+void PrivateFile::drop_page_cache() const {
+  ::posix_fadvise(descriptor_, 0, 0, POSIX_FADV_DONTNEED);
+}
+
 std::uint64_t PrivateFile::disk_bytes() const {
   constexpr std::uint64_t kStatBlockBytes = 512;
   struct stat status{};

@@ -17,6 +17,9 @@ class PrivateFile {
   // Creates it in `directory`, which is created with mode 0700 if it is missing. Blocking.
   [[nodiscard]] static Result<PrivateFile> open(const std::filesystem::path& directory);
 
+  // Takes ownership of the descriptor of such a file.
+  [[nodiscard]] static PrivateFile adopt(int descriptor) { return PrivateFile(descriptor); }
+
   PrivateFile(PrivateFile&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
   PrivateFile(const PrivateFile&) = delete;
   PrivateFile& operator=(const PrivateFile&) = delete;
@@ -31,6 +34,9 @@ class PrivateFile {
   [[nodiscard]] Result<> truncate(std::uint64_t size_bytes) const;
   // Frees the disk space of a range if the file system can; the range then reads as zeros.
   void punch(std::uint64_t offset, std::uint64_t size_bytes) const;
+  // Asks the kernel to drop the file's pages from the page cache; those that are mapped, or not yet
+  // on disk, stay.
+  void drop_page_cache() const;
   // The disk space that it occupies, without holes.
   [[nodiscard]] std::uint64_t disk_bytes() const;
 

@@ -1,5 +1,6 @@
 #include "wasm/snapshot/rewrite.h"
 
+#include "base/consumer.h"
 #include "base/result.h"
 #include "wasm/digest.h"
 #include "wasm/module_header.h"
@@ -184,7 +185,7 @@ TEST(Rewrite, WhatItMakesIsCompiledAsItWouldBeWithoutIt) {
         rig.await(SleepableModule::load(rig.cache(), Digest::of(*bytes), bytes, images.path(), {}));
     ASSERT_TRUE(module.has_value()) << name << ": " << module.error().message();
     EXPECT_EQ((*module)->obstacle(), nullptr) << name;
-    const auto code = rig.await((*module)->code()).value();
+    const auto code = rig.await((*module)->code(budget::unnamed_consumer())).value();
     EXPECT_EQ(code->imports(), (*plain)->imports()) << name;
     for (const Export& exported : (*plain)->exports()) {
       const Export* const same = code->find_export(exported.name);

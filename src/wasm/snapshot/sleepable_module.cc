@@ -19,6 +19,7 @@
 #include "wasm/snapshot/rewrite.h"
 #include "wasm/snapshot/sleepable_native.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cstddef>
@@ -74,14 +75,15 @@ io::Task<Result<std::shared_ptr<const SleepableModule>>> SleepableModule::load(
   if (wasm_bytes == nullptr) {
     co_return fail(ErrorKind::NotFound, "a module that is to sleep is made from its bytes");
   }
-  Prepared prepared =
-      HANGAR_CO_TRY(co_await cache.engine().workers().run([digest, wasm_bytes, image_directory] {
+  Prepared prepared = HANGAR_CO_TRY(co_await cache.engine().workers().run_for_any(
+      beneficiaries.all(), [digest, wasm_bytes, image_directory] {
         return prepare(digest, wasm_bytes, image_directory);
       }));
   wasm_bytes.reset();
 
   auto native = std::make_unique<Native>(cache.engine(), std::move(image_directory));
   native->digest = digest;
+  native->code_digest = prepared.digest;
   // Never from the pool: these instances live long.
   std::shared_ptr<const Module> code = HANGAR_CO_TRY(co_await cache.load(
       prepared.digest, std::move(prepared.bytes), std::move(stop),
@@ -107,8 +109,13 @@ const Digest& SleepableModule::digest() const {
   return native_->digest;
 }
 
-io::Task<Result<std::shared_ptr<const Module>>> SleepableModule::code() const {
-  return native_->acquire_code();
+const Digest& SleepableModule::code_digest() const {
+  return native_->code_digest;
+}
+
+io::Task<Result<std::shared_ptr<const Module>>> SleepableModule::code(
+    budget::Consumer whose) const {
+  return native_->acquire_code(std::move(whose));
 }
 
 bool SleepableModule::is_loaded() const {
@@ -129,6 +136,16 @@ std::uint64_t SleepableModule::image_bytes() const {
          (settled != nullptr ? settled->disk_bytes() : 0);
 }
 
+std::size_t SleepableModule::drop_page_cache() const {
+  std::size_t files = 0;
+  for (const auto& image : {native_->initial, native_->settled()}) {
+    if (image == nullptr) continue;
+    image->drop_page_cache();
+    ++files;
+  }
+  return files + native_->drop_code_pages();
+}
+
 SleepableModule::Native& SleepableModule::native() const {
   return *native_;
 }
@@ -140,17 +157,25 @@ void SleepableModule::Native::set_code(std::shared_ptr<const Module> code) {
   unload_when_unused();
 }
 
-io::Task<Result<std::shared_ptr<const Module>>> SleepableModule::Native::acquire_code() {
+io::Task<Result<std::shared_ptr<const Module>>> SleepableModule::Native::acquire_code(
+    budget::Consumer whose) {
   if (code_ == nullptr) {
     const io::Turns<const Native*>::Turn turn = co_await engine.native().code_loads.take(this);
     if (code_ == nullptr) {
-      set_code(HANGAR_CO_TRY(co_await engine.workers().run([&engine = engine, file = code_file_] {
-        return internal::load_file(engine, file, Module::Allocation::Sleepable);
-      })));
+      set_code(HANGAR_CO_TRY(
+          co_await engine.workers().run(std::move(whose), [&engine = engine, file = code_file_] {
+            return internal::load_file(engine, file, Module::Allocation::Sleepable);
+          })));
     }
   }
   code_->used = io::Loop::now();
   co_return code_->module;
+}
+
+std::size_t SleepableModule::Native::drop_code_pages() const {
+  if (code_ != nullptr || code_file_ == nullptr) return 0;
+  ::posix_fadvise(code_file_->descriptor(), 0, 0, POSIX_FADV_DONTNEED);
+  return 1;
 }
 
 void SleepableModule::Native::on_code_released() {

@@ -17,7 +17,7 @@
 
 namespace hangar::wasm {
 
-class SleepableModule {
+class SleepableModule : public std::enable_shared_from_this<SleepableModule> {
  public:
   // Rewrites `wasm_bytes` (on a worker), compiles or loads the result through `cache`, and makes
   // the image of the initial memory, before any code has run. Errors as for CodeCache::load. An
@@ -29,10 +29,13 @@ class SleepableModule {
 
   ~SleepableModule();
 
-  [[nodiscard]] const Digest& digest() const;  // Of the original module.
+  // The pointer that all owners share, whatever else keeps one of them alive.
+  [[nodiscard]] std::shared_ptr<const SleepableModule> shared() const { return shared_from_this(); }
+  [[nodiscard]] const Digest& digest() const;       // Of the original module.
+  [[nodiscard]] const Digest& code_digest() const;  // Of the rewritten one, as CodeCache has it.
   // The native code. It is unloaded when no one has held it for a while, and loaded again here;
   // Unavailable when that fails. Loop thread; the module outlives the task.
-  [[nodiscard]] io::Task<Result<std::shared_ptr<const Module>>> code() const;
+  [[nodiscard]] io::Task<Result<std::shared_ptr<const Module>>> code(budget::Consumer whose) const;
   // True when code() need not load it. Loop thread.
   [[nodiscard]] bool is_loaded() const;
   // Why its instances cannot sleep ("writes to a table (table.set)"); null when they can.
@@ -41,6 +44,9 @@ class SleepableModule {
   [[nodiscard]] std::uint64_t memory_bytes_min() const;
   // The size of the shared images on disk.
   [[nodiscard]] std::uint64_t image_bytes() const;
+  // Drops its images, and its code unless it is loaded, from the page cache; they are read again
+  // when they are needed. Returns how many files that were. Loop thread.
+  std::size_t drop_page_cache() const;
 
   // For wasm/ only.
   struct Native;

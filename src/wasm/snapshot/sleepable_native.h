@@ -37,7 +37,10 @@ struct SleepableModule::Native : slots::InSlot {
 
   Engine& engine;
   const std::filesystem::path& image_directory;
+  // False in a process that can make no files.
+  [[nodiscard]] bool makes_images() const { return !image_directory.empty(); }
   Digest digest;
+  Digest code_digest;
   std::unique_ptr<const std::string> obstacle;  // Null if there is none.
   // The memory that the data segments describe. Null if there is an obstacle.
   std::shared_ptr<const BaseImage> initial;
@@ -52,9 +55,14 @@ struct SleepableModule::Native : slots::InSlot {
   // Makes that image from `memory`, unless it exists or another worker is making it. `pages`: where
   // `memory` is not zero. A failure changes nothing.
   void settle(std::span<const std::byte> memory, const PageRanges& pages);
+  // From now on settle() makes none: snapshots are to be read where such an image does not exist.
+  void never_settle() { settling_ = Settling::Done; }
 
-  [[nodiscard]] io::Task<Result<std::shared_ptr<const Module>>> acquire_code();
+  [[nodiscard]] io::Task<Result<std::shared_ptr<const Module>>> acquire_code(
+      budget::Consumer whose);
   [[nodiscard]] bool has_code() const { return code_ != nullptr; }
+  // Drops the code's file from the page cache, unless it is loaded. Returns how many files.
+  std::size_t drop_code_pages() const;
   void set_code(std::shared_ptr<const Module> code);
   // Called when an instance brings its guest into memory, and when the guest has left it.
   void on_code_held() { ++code_->holders; }

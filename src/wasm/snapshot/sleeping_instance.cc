@@ -2,6 +2,7 @@
 
 #include "wasm/snapshot/sleepable_module.h"
 #include "wasm/snapshot/sleepable_native.h"
+#include "wasm/snapshot/snapshots.h"
 
 #include <cstdint>
 #include <memory>
@@ -13,6 +14,16 @@ SleepingInstance::SleepingInstance(std::shared_ptr<const SleepableModule> module
                                    std::uint64_t memory_bytes_max, Rest rest)
     : module_(std::move(module)), memory_bytes_max_(memory_bytes_max), rest_(std::move(rest)) {
   ++module_->native().instance_count;
+}
+
+SleepingInstance SleepingInstance::arrived(std::shared_ptr<const SleepableModule> module,
+                                           std::uint64_t memory_bytes_max, Snapshots& store,
+                                           Snapshots::Extent extent, std::uint64_t memory_bytes) {
+  Rest rest{.store = &store,
+            .extent = extent,
+            .image = module->native().initial,
+            .memory_bytes = memory_bytes};
+  return {std::move(module), memory_bytes_max, std::move(rest)};
 }
 
 SleepingInstance::~SleepingInstance() {

@@ -1,7 +1,7 @@
 // The state of a suspended instance and nothing else: for owners of thousands.
 #pragma once
 
-#include "wasm/snapshot/snapshot_store.h"
+#include "wasm/snapshot/snapshots.h"
 
 #include <cstdint>
 #include <memory>
@@ -17,19 +17,27 @@ class SleepingInstance {
  public:
   // What it resumes from: a snapshot, and the image to which the snapshot is a difference.
   struct Rest {
-    SnapshotStore* store = nullptr;
-    SnapshotStore::Extent extent;
+    Snapshots* store = nullptr;
+    Snapshots::Extent extent;
     std::shared_ptr<const BaseImage> image;
     std::uint64_t memory_bytes = 0;  // The size of its linear memory once it is resumed.
   };
   SleepingInstance(std::shared_ptr<const SleepableModule> module, std::uint64_t memory_bytes_max,
                    Rest rest);
+  // One whose snapshot has come from another process, into which the same module was handed:
+  // `memory_bytes` as memory_bytes() said there.
+  [[nodiscard]] static SleepingInstance arrived(std::shared_ptr<const SleepableModule> module,
+                                                std::uint64_t memory_bytes_max, Snapshots& store,
+                                                Snapshots::Extent extent,
+                                                std::uint64_t memory_bytes);
   SleepingInstance(SleepingInstance&&) noexcept = default;
   SleepingInstance& operator=(SleepingInstance&&) = delete;
   ~SleepingInstance();  // Frees the snapshot, unless it was taken.
 
   [[nodiscard]] const std::shared_ptr<const SleepableModule>& module() const { return module_; }
   [[nodiscard]] std::uint64_t memory_bytes_max() const { return memory_bytes_max_; }
+  // The snapshot, in the store in which it was put to sleep.
+  [[nodiscard]] Snapshots::Extent extent() const { return rest_.extent; }
   [[nodiscard]] std::uint64_t disk_bytes() const { return rest_.extent.size_bytes; }
   [[nodiscard]] std::uint64_t memory_bytes() const { return rest_.memory_bytes; }
 

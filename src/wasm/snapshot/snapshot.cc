@@ -261,7 +261,10 @@ Result<SnapshotReader> SnapshotReader::open(std::vector<std::byte> bytes,
   if (bytes.size() < sizeof header + kDigestBytes) return broken("it is too short");
   std::memcpy(&header, bytes.data(), sizeof header);
   if (header.magic != kMagic) return broken("it is none");
-  if (header.version != kVersion) return broken("it is of another version");
+  if (header.version != kVersion) {
+    return broken(fmt::format("it has version {} of the format, this hangar reads version {}",
+                              header.version, kVersion));
+  }
   if (header.total_bytes != bytes.size()) return broken("it has another size than it says");
   const auto content = std::span(bytes).first(bytes.size() - kDigestBytes);
   const auto checksum = std::span(bytes).last(kDigestBytes);

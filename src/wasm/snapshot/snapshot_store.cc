@@ -214,41 +214,59 @@ SnapshotStore::~SnapshotStore() {
   HANGAR_ASSERT(native_->live_bytes == 0, "sleeping guests end before their store does");
 }
 
+Result<SnapshotStore::Extent> SnapshotStore::reserve(std::uint64_t size_bytes,
+                                                     const budget::Tenant& tenant) {
+  if (size_bytes == 0 || size_bytes > std::numeric_limits<std::uint32_t>::max()) {
+    return fail(ErrorKind::LimitExceeded,
+                fmt::format("a snapshot of {} bytes cannot be stored", size_bytes));
+  }
+  const std::uint64_t size = rounded(size_bytes);
+  Extent extent{.size_bytes = static_cast<std::uint32_t>(size_bytes)};
+  const std::scoped_lock lock(native_->mutex);
+  const auto account = native_->shares.add(tenant, size);
+  if (!account) {
+    return fail(ErrorKind::LimitExceeded,
+                "no room on disk for its snapshot: " + budget::to_text(account.error()));
+  }
+  extent.account = *account;
+  const std::optional<std::uint64_t> offset = native_->space.take(size);
+  if (!offset) {
+    native_->shares.subtract(*account, size);
+    return fail(ErrorKind::LimitExceeded,
+                fmt::format("no room for a snapshot of {} bytes", size_bytes));
+  }
+  extent.offset = *offset;
+  native_->live_bytes += size;
+  return extent;
+}
+
 Result<SnapshotStore::Extent> SnapshotStore::write(std::span<const std::byte> bytes,
                                                    const budget::Tenant& tenant) {
-  if (bytes.empty() || bytes.size() > std::numeric_limits<std::uint32_t>::max()) {
-    return fail(ErrorKind::LimitExceeded,
-                fmt::format("a snapshot of {} bytes cannot be stored", bytes.size()));
-  }
-  const std::uint64_t size = rounded(bytes.size());
-  Extent extent{.size_bytes = static_cast<std::uint32_t>(bytes.size())};
-  {
-    const std::scoped_lock lock(native_->mutex);
-    const auto account = native_->shares.add(tenant, size);
-    if (!account) {
-      return fail(ErrorKind::LimitExceeded,
-                  "no room on disk for its snapshot: " + budget::to_text(account.error()));
-    }
-    extent.account = *account;
-    const std::optional<std::uint64_t> offset = native_->space.take(size);
-    if (!offset) {
-      native_->shares.subtract(*account, size);
-      return fail(ErrorKind::LimitExceeded,
-                  fmt::format("no room for a snapshot of {} bytes", bytes.size()));
-    }
-    extent.offset = *offset;
-    native_->live_bytes += size;
-  }
-  if (Result<> written = native_->file.write(extent.offset, bytes); !written) {
+  const Extent extent = HANGAR_TRY(reserve(bytes.size(), tenant));
+  if (Result<> written = write_piece(extent, 0, bytes); !written) {
     free(extent);
     return std::unexpected(std::move(written).error());
   }
   return extent;
 }
 
+Result<> SnapshotStore::write_piece(Extent extent, std::uint64_t offset,
+                                    std::span<const std::byte> bytes) const {
+  HANGAR_ASSERT(offset <= extent.size_bytes && bytes.size() <= extent.size_bytes - offset,
+                "a piece lies within its extent");
+  return native_->file.write(extent.offset + offset, bytes);
+}
+
 Result<> SnapshotStore::read(Extent extent, std::span<std::byte> into) const {
   HANGAR_ASSERT(into.size() == extent.size_bytes, "an extent is read as a whole");
-  return native_->file.read(extent.offset, into);
+  return read_piece(extent, 0, into);
+}
+
+Result<> SnapshotStore::read_piece(Extent extent, std::uint64_t offset,
+                                   std::span<std::byte> into) const {
+  HANGAR_ASSERT(offset <= extent.size_bytes && into.size() <= extent.size_bytes - offset,
+                "a piece lies within its extent");
+  return native_->file.read(extent.offset + offset, into);
 }
 
 void SnapshotStore::free(Extent extent) {
@@ -257,6 +275,10 @@ void SnapshotStore::free(Extent extent) {
   native_->live_bytes -= size;
   native_->shares.subtract(extent.account, size);
   native_->give_back(extent.offset, size);
+}
+
+void SnapshotStore::drop_page_cache() const {
+  native_->file.drop_page_cache();
 }
 
 budget::Accounts& SnapshotStore::accounts() {

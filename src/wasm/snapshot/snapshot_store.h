@@ -6,6 +6,7 @@
 #include "budget/accounts.h"
 #include "budget/consumer.h"
 #include "wasm/limits.h"
+#include "wasm/snapshot/snapshots.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +17,7 @@
 namespace hangar::wasm {
 
 // Any thread.
-class SnapshotStore {
+class SnapshotStore final : public Snapshots {
  public:
   struct Limits {
     std::uint64_t file_bytes_max = limits::kSnapshotBytesMax;  // How large the file may grow.
@@ -29,19 +30,23 @@ class SnapshotStore {
       const std::filesystem::path& directory);
   ~SnapshotStore();
 
-  struct Extent {
-    std::uint64_t offset = 0;
-    std::uint32_t size_bytes = 0;
-    std::uint32_t account = 0;  // The number of its tenant among those with extents here.
-  };
-  static_assert(sizeof(Extent) == 16, "there are thousands: the account lies where padding would");
-
-  // LimitExceeded, which says whose bound was hit, or Unavailable; nothing is then stored.
   [[nodiscard]] Result<Extent> write(
       std::span<const std::byte> bytes,
-      const budget::Tenant& tenant = budget::unnamed_consumer().tenant);
-  [[nodiscard]] Result<> read(Extent extent, std::span<std::byte> into) const;
-  void free(Extent extent);
+      const budget::Tenant& tenant = budget::unnamed_consumer().tenant) override;
+  [[nodiscard]] Result<> read(Extent extent, std::span<std::byte> into) const override;
+  void free(Extent extent) override;
+
+  // For bytes that arrive in pieces. Errors as for write(). What has not been written reads as
+  // anything.
+  [[nodiscard]] Result<Extent> reserve(std::uint64_t size_bytes, const budget::Tenant& tenant);
+  // Within the extent. Unavailable; the extent is still to be freed.
+  [[nodiscard]] Result<> write_piece(Extent extent, std::uint64_t offset,
+                                     std::span<const std::byte> bytes) const;
+  [[nodiscard]] Result<> read_piece(Extent extent, std::uint64_t offset,
+                                    std::span<std::byte> into) const;
+
+  // Drops the file from the page cache, as far as it is on disk.
+  void drop_page_cache() const;
 
   // Bytes of live extents by tenant; also used to narrow their limits.
   [[nodiscard]] budget::Accounts& accounts();

@@ -9,7 +9,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -151,6 +153,58 @@ TEST_F(SnapshotStoreTest, IsBounded) {
   store->free(extent);
   store->free(*small);
   EXPECT_FALSE(store->write({}).has_value());
+}
+
+// As a full or broken disk would answer.
+class NoRoomForFiles {
+ public:
+  explicit NoRoomForFiles(rlim_t bytes_max) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    EXPECT_EQ(::getrlimit(RLIMIT_FSIZE, &before_), 0);
+    const rlimit small{.rlim_cur = bytes_max, .rlim_max = before_.rlim_max};
+    EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  }
+  NoRoomForFiles(const NoRoomForFiles&) = delete;
+  NoRoomForFiles& operator=(const NoRoomForFiles&) = delete;
+  ~NoRoomForFiles() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int);
+};
+
+TEST_F(SnapshotStoreTest, KeepsWhatItHasWhenTheDiskTakesNoMoreAndGoesOnLater) {
+  const auto store = open();
+  const auto kept = store->write(bytes_of(3000, 1)).value();
+  const std::uint64_t live = store->live_bytes();
+  {
+    const NoRoomForFiles full(16 * limits::kKiB);
+    for (int attempt = 0; attempt < 3; ++attempt) {
+      const auto refused = store->write(bytes_of(limits::kMiB, 2));
+      ASSERT_FALSE(refused.has_value());
+      EXPECT_EQ(refused.error().kind(), ErrorKind::Unavailable) << "it may be tried again";
+    }
+    EXPECT_EQ(store->live_bytes(), live) << "what was not written takes no room";
+    EXPECT_EQ(read(*store, kept), bytes_of(3000, 1));
+  }
+
+  const auto later = store->write(bytes_of(limits::kMiB, 2)).value();
+  EXPECT_EQ(read(*store, later), bytes_of(limits::kMiB, 2));
+  EXPECT_EQ(read(*store, kept), bytes_of(3000, 1));
+  store->free(kept);
+  store->free(later);
+}
+
+TEST_F(SnapshotStoreTest, GoesOnWithoutItsDirectory) {
+  const auto store = open();
+  std::filesystem::remove_all(directory_.path() / "store");
+
+  const auto extent = store->write(bytes_of(5000, 1)).value();
+
+  EXPECT_EQ(read(*store, extent), bytes_of(5000, 1));
+  store->free(extent);
 }
 
 TEST_F(SnapshotStoreTest, GivesFreedRoomBackToTheDisk) {

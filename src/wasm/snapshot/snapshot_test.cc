@@ -123,12 +123,23 @@ TEST(SnapshotFormat, RefusesWhatIsNotOfThisGuest) {
   EXPECT_EQ(complaint(whole, expectation()), "");
 }
 
+std::vector<std::byte> sealed(std::vector<std::byte> bytes) {
+  const Digest digest = Digest::of(std::span(bytes).first(bytes.size() - 32));
+  std::ranges::copy(digest.bytes(), bytes.end() - 32);
+  return bytes;
+}
+
+TEST(SnapshotFormat, SaysWhichVersionItReads) {
+  constexpr std::size_t kVersion = 8;
+  constexpr std::uint32_t kNewer = 2;
+  std::vector<std::byte> bytes = encoded(make_snapshot({{2, 1}}));
+  std::memcpy(bytes.data() + kVersion, &kNewer, sizeof kNewer);
+
+  EXPECT_EQ(complaint(sealed(std::move(bytes)), expectation()),
+            "the snapshot is broken: it has version 2 of the format, this hangar reads version 1");
+}
+
 TEST(SnapshotFormat, RefusesListsThatContradictEachOtherBehindAGoodChecksum) {
-  const auto sealed = [](std::vector<std::byte> bytes) {
-    const Digest digest = Digest::of(std::span(bytes).first(bytes.size() - 32));
-    std::ranges::copy(digest.bytes(), bytes.end() - 32);
-    return bytes;
-  };
   constexpr std::size_t kRangeCount = 68;
   constexpr std::size_t kPageCount = 72;
   constexpr std::size_t kRanges = 80 + 2 * 16;

@@ -25,6 +25,13 @@ class CStrings {
       bytes_.append(text.c_str(), text.size() + 1);
   }
 
+  // Of what bytes() returned.
+  [[nodiscard]] static CStrings of_bytes(std::string_view bytes) {
+    CStrings strings;
+    strings.bytes_ = bytes;
+    return strings;
+  }
+
   [[nodiscard]] std::string_view bytes() const { return bytes_; }
   [[nodiscard]] std::size_t count() const {
     return static_cast<std::size_t>(std::ranges::count(bytes_, '\0'));

@@ -59,6 +59,18 @@ Result<FileTree> FileTree::of(std::map<std::string, std::string> files) {
   return tree;
 }
 
+std::map<std::string, std::string> FileTree::files() const {
+  std::map<std::string, std::string> files;
+  for (const Node& file : nodes_) {
+    if (file.is_directory) continue;
+    std::string path = "/" + file.name;
+    for (Index at = file.parent; at != kRoot; at = node(at).parent)
+      path.insert(0, "/" + node(at).name);
+    files.emplace(std::move(path), file.content);
+  }
+  return files;
+}
+
 std::expected<FileTree::Index, Errno> FileTree::find(Index directory, std::string_view path) const {
   if (path.empty()) return std::unexpected(kNotFound);
   if (path.starts_with('/')) return std::unexpected(kNotCapable);
@@ -73,7 +85,7 @@ std::expected<FileTree::Index, Errno> FileTree::find(Index directory, std::strin
       if (depth-- == 0) return std::unexpected(kNotCapable);
       at = node(at).parent;
     } else if (!part.empty() && part != ".") {
-      const std::expected<Index, Errno> found = child(at, part);
+      std::expected<Index, Errno> found = child(at, part);
       if (!found) return found;
       at = *found;
       ++depth;

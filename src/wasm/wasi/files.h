@@ -22,6 +22,9 @@ class FileTree {
   // not absolute and plain (no empty part, no "." or "..", no null byte), or lies below a file.
   [[nodiscard]] static Result<FileTree> of(std::map<std::string, std::string> files);
 
+  // The paths and contents from which it was made.
+  [[nodiscard]] std::map<std::string, std::string> files() const;
+
   using Index = std::uint32_t;
   static constexpr Index kRoot = 0;
 

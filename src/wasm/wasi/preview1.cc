@@ -1,22 +1,21 @@
 #include "wasm/wasi/preview1.h"
 
 #include "base/limits.h"
+#include "base/random.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "io/loop.h"
 #include "wasm/guest_memory.h"
 #include "wasm/host_call.h"
 #include "wasm/host_task.h"
+#include "wasm/limits.h"
 #include "wasm/wasi/c_strings.h"
 #include "wasm/wasi/calls.h"
 #include "wasm/wasi/errno.h"
 
 #include <fmt/format.h>
-#include <sys/random.h>
-#include <sys/types.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -116,14 +115,7 @@ Status random_get(HostCall call, std::uint32_t address, std::uint32_t size) {
   if (size > kRandomBytesMax) return kInvalid;
   auto bytes = HANGAR_TRY(call.memory()).range(address, size);
   if (!bytes) return kFault;
-  std::span<std::byte> rest = *bytes;
-  while (!rest.empty()) {
-    const ssize_t count = ::getrandom(rest.data(), rest.size(), 0);
-    if (count < 0 && errno != EINTR) {
-      return fail(ErrorKind::Unavailable, "the system has no randomness");
-    }
-    if (count > 0) rest = rest.subspan(static_cast<std::size_t>(count));
-  }
+  fill_random(*bytes);
   return kSuccess;
 }
 

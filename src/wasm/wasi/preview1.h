@@ -8,7 +8,6 @@
 // EBADF. A pointer outside of the guest's memory gives EFAULT.
 #pragma once
 
-#include "base/limits.h"
 #include "base/result.h"
 #include "base/slots.h"
 #include "base/time.h"

@@ -8,6 +8,7 @@
 #include "io/file.h"
 #include "io/loop.h"
 #include "io/task.h"
+#include "wasm/limits.h"
 #include "wasm/module.h"
 #include "wasm/test_guests.h"
 

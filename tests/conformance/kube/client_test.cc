@@ -535,6 +535,13 @@ TEST_F(ClientTest, HoldsManyWatchesOnFewConnections) {
   create_config_map("third");
   EXPECT_TRUE(all_see("third"));
   EXPECT_LE(connections_to(cluster_->url()), limits::kHttp2ConnectionsMax);
+
+  // More than the streams of the usual connections: none of the last ones waits for another to end.
+  begin(100 * static_cast<std::size_t>(limits::kHttp2ConnectionsMax) + 200);
+  EXPECT_TRUE(all_see("third"));
+  create_config_map("fourth");
+  EXPECT_TRUE(all_see("fourth"));
+  EXPECT_GT(connections_to(cluster_->url()), limits::kHttp2ConnectionsMax);
   EXPECT_TRUE(std::ranges::none_of(watchers, &Watcher::has_ended));
 
   stop.request_stop();

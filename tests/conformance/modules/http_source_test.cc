@@ -10,6 +10,7 @@
 #include "io/task.h"
 #include "modules/config_map.h"
 #include "modules/fetcher.h"
+#include "modules/limits.h"
 #include "modules/reference.h"
 #include "modules/requester.h"
 #include "raw_server.h"
@@ -492,7 +493,7 @@ TEST_F(HttpSource, MapsEveryFaultToAKindAndWords) {
       {"cut body", "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort", ErrorKind::Unavailable,
        ""},
       {"huge", huge, ErrorKind::LimitExceeded, "300000000"},
-      {"bomb", answer(200, gzip_of(std::string(limits::kModuleBytesMax + 1, '\0'))),
+      {"bomb", answer(200, gzip_of(std::string(limits::kFetchedBytesMax + 1, '\0'))),
        ErrorKind::LimitExceeded, "inflates to more"},
       {"no answer", "", ErrorKind::Unavailable, ""},
   };
@@ -513,7 +514,7 @@ TEST_F(HttpSource, MapsEveryFaultToAKindAndWords) {
 TEST_F(HttpSource, StopsABodyThatGoesOnForEver) {
   // Without a Content-Length only counting detects it.
   const std::string endless =
-      "HTTP/1.1 200 OK\r\n\r\n" + std::string(limits::kModuleBytesMax + limits::kMiB, 'x');
+      "HTTP/1.1 200 OK\r\n\r\n" + std::string(limits::kFetchedBytesMax + limits::kMiB, 'x');
   RawServer server([&](const Request&) { return endless; });
 
   EXPECT_EQ(failure(server.url("/f.wasm")).kind(), ErrorKind::LimitExceeded);

@@ -5,6 +5,7 @@
 
 #include "base/base64.h"
 #include "base/result.h"
+#include "budget/consumer.h"
 #include "fetching.h"
 #include "io/run.h"
 #include "modules/cosign.h"
@@ -151,7 +152,8 @@ class SignatureGateTest : public ::testing::Test {
     return admitted ? "" : admitted.error().message();
   }
   bool is_recalled() {
-    return io::run_to_end(host_->loop, gate_->recall(reference(), sha256_of(module_), {}))
+    return io::run_to_end(host_->loop, gate_->recall(budget::unnamed_consumer(), reference(),
+                                                     sha256_of(module_), {}))
         .has_value();
   }
 
@@ -190,7 +192,7 @@ TEST_F(SignatureGateTest, FindsASignatureWhereRegistriesHaveThem) {
 TEST_F(SignatureGateTest, SaysWhatIsMissing) {
   const std::string none = refusal();
   EXPECT_TRUE(none.contains("no signature found for " + sha(manifest_))) << none;
-  EXPECT_TRUE(none.contains("cosign sign --key")) << none;
+  EXPECT_TRUE(none.contains("sign it by name")) << none;
   EXPECT_TRUE(none.contains(server_.address() + "/team requires a signature by cosign")) << none;
 
   repository_.put("manifests/" + modules::signature_tag(sha(manifest_)),
@@ -282,7 +284,8 @@ TEST_F(SignatureGateTest, TrustsNoFileAboutASignature) {
   std::filesystem::copy_file(file, stolen);
 
   restart();
-  EXPECT_FALSE(io::run_to_end(host_->loop, gate_->recall(reference(), sha256_of("evil"), {})))
+  EXPECT_FALSE(io::run_to_end(
+      host_->loop, gate_->recall(budget::unnamed_consumer(), reference(), sha256_of("evil"), {})))
       << "the proof of another module";
   std::ofstream(file) << "{}";
   EXPECT_FALSE(is_recalled());

@@ -145,11 +145,11 @@ type WasmURLs struct {
 	ConverterChecksum string `json:"converterChecksum,omitzero"`
 }
 
-// AirwayMode says which changes evaluate the flight of an instance again.
+// AirwayMode says which changes evaluate the flight of an instance, or of a Flight, again.
 type AirwayMode string
 
 const (
-	// AirwayModeStandard evaluates when the instance changes.
+	// AirwayModeStandard evaluates when the instance or Flight changes.
 	AirwayModeStandard AirwayMode = "standard"
 	// AirwayModeStatic is standard, and nobody else may change or delete the emitted resources.
 	AirwayModeStatic AirwayMode = "static"

@@ -112,10 +112,10 @@ func TestSchemasHaveTheFieldsOfTheirTypes(t *testing.T) {
 		"Airway": {openapi.SchemaFor[Airway](), []string{"wasmUrls", "objectPath", "fixDriftInterval", "clusterAccess",
 			"resourceAccessMatchers", "insecure", "skipAdmissionWebhook", "mode", "historyCapSize", "template", "prune", "maxMemoryMib", "timeout"}, []string{"conditions"}},
 		"Flight": {openapi.SchemaFor[Flight](), []string{"wasmUrl", "checksum", "input", "inputObject", "args", "fixDriftInterval",
-			"clusterAccess", "resourceAccessMatchers", "insecure", "skipAdmissionWebhook", "historyCapSize", "prune", "maxMemoryMib", "timeout"},
+			"mode", "clusterAccess", "resourceAccessMatchers", "insecure", "skipAdmissionWebhook", "historyCapSize", "prune", "maxMemoryMib", "timeout"},
 			[]string{"conditions", "inventory"}},
 		"ClusterFlight": {openapi.SchemaFor[ClusterFlight](), []string{"wasmUrl", "checksum", "input", "inputObject", "args", "fixDriftInterval",
-			"clusterAccess", "resourceAccessMatchers", "insecure", "skipAdmissionWebhook", "historyCapSize", "prune", "maxMemoryMib", "timeout"},
+			"mode", "clusterAccess", "resourceAccessMatchers", "insecure", "skipAdmissionWebhook", "historyCapSize", "prune", "maxMemoryMib", "timeout"},
 			[]string{"conditions", "inventory"}},
 	}
 	for name, test := range tests {

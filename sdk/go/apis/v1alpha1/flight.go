@@ -97,6 +97,9 @@ type FlightSpec struct {
 	// Args are the arguments of the flight, after the name of the release.
 	Args []string `json:"args,omitempty"`
 
+	// Mode says which changes evaluate the flight again. Empty: AirwayModeStandard.
+	Mode AirwayMode `json:"mode,omitempty"`
+
 	FixDriftInterval       metav1.Duration `json:"fixDriftInterval,omitzero"`
 	ClusterAccess          bool            `json:"clusterAccess,omitempty" Default:"false"`
 	ResourceAccessMatchers []string        `json:"resourceAccessMatchers,omitempty"`

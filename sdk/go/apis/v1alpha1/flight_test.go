@@ -26,6 +26,7 @@ func filledFlight() Flight {
 			Input:                  "text",
 			InputObject:            map[string]any{"a": []any{1.5, "b"}},
 			Args:                   []string{"-x"},
+			Mode:                   AirwayModeDynamic,
 			FixDriftInterval:       metav1.Duration{Duration: 90 * time.Second},
 			ClusterAccess:          true,
 			ResourceAccessMatchers: []string{"Secret"},
@@ -47,7 +48,7 @@ func TestFlightsEncodeUnderThePublishedFieldNames(t *testing.T) {
 	const content = `
 		"metadata": {"name": "shop", "namespace": "prod"},
 		"spec": {
-			"wasmUrl": "u", "checksum": "c", "input": "text", "inputObject": {"a": [1.5, "b"]}, "args": ["-x"],
+			"wasmUrl": "u", "checksum": "c", "input": "text", "inputObject": {"a": [1.5, "b"]}, "args": ["-x"], "mode": "dynamic",
 			"fixDriftInterval": "1m30s", "clusterAccess": true, "resourceAccessMatchers": ["Secret"], "insecure": true,
 			"skipAdmissionWebhook": true, "historyCapSize": -1, "prune": {"crds": true}, "maxMemoryMib": 64, "timeout": "30ms"
 		},

@@ -2,7 +2,6 @@ package guest
 
 import (
 	"bytes"
-	"fmt"
 	"net/http"
 )
 
@@ -15,20 +14,7 @@ func answerOf(handler http.Handler) (status int, body []byte) {
 	if err != nil {
 		return http.StatusInternalServerError, []byte(err.Error())
 	}
-	written := &answer{header: http.Header{}}
-	defer func() {
-		if failure := recover(); failure != nil {
-			status, body = http.StatusInternalServerError, fmt.Appendf(nil, "the handler has panicked: %v", failure)
-		}
-	}()
-	handler.ServeHTTP(written, request)
-	if written.body.Len() > metricsMax {
-		return http.StatusInsufficientStorage, fmt.Appendf(nil, "%d bytes of metrics, the most is %d", written.body.Len(), metricsMax)
-	}
-	if written.status == 0 {
-		written.status = http.StatusOK
-	}
-	return written.status, written.body.Bytes()
+	return handled(handler, request, metricsMax)
 }
 
 // answer is an http.ResponseWriter.

@@ -19,7 +19,7 @@ func TestMetricsAreWhatTheHandlerWrites(t *testing.T) {
 		"a panic":     {func(http.ResponseWriter, *http.Request) { panic("oh") }, 500, "the handler has panicked: oh"},
 		"the maximum": {func(w http.ResponseWriter, _ *http.Request) { w.Write(make([]byte, metricsMax)) }, 200, strings.Repeat("\x00", metricsMax)},
 		"too much": {func(w http.ResponseWriter, _ *http.Request) { w.Write(make([]byte, metricsMax+1)) }, 507,
-			"1048577 bytes of metrics, the most is 1048576"},
+			"an answer of 1048577 bytes, the most is 1048576"},
 	}
 	for name, want := range handlers {
 		if status, body := answerOf(want.handler); status != want.status || !bytes.Equal(body, []byte(want.body)) {

@@ -3,7 +3,6 @@ package guest
 import (
 	"encoding/binary"
 	"net/http"
-	"runtime"
 	"unsafe"
 )
 
@@ -47,9 +46,7 @@ func beginAnswers() bool {
 	for _, request := range asked {
 		go func() {
 			status, body := answerOf(metrics.handler)
-			bytes := encodeAnswer(status, body)
-			hostRespond(request, unsafe.Pointer(unsafe.SliceData(bytes)), uint32(len(bytes)))
-			runtime.KeepAlive(bytes)
+			respond(request, status, body)
 		}()
 	}
 	return len(asked) > 0

@@ -49,41 +49,53 @@ func encodeAnswer(status int, body []byte) []byte {
 
 var errBrokenAnswer = errors.New("hangar: the host's answer is not one of this contract")
 
+// reader reads values in order. After an error, all values are empty.
+type reader struct {
+	bytes []byte
+	err   error
+}
+
+func (r *reader) number() uint64 {
+	if r.err != nil || len(r.bytes) < 8 {
+		r.err = errBrokenAnswer
+		return 0
+	}
+	value := binary.LittleEndian.Uint64(r.bytes)
+	r.bytes = r.bytes[8:]
+	return value
+}
+
+func (r *reader) text() string {
+	size := r.number()
+	if size > uint64(len(r.bytes)) {
+		r.err = errBrokenAnswer
+		return ""
+	}
+	value := string(r.bytes[:size])
+	r.bytes = r.bytes[size:]
+	return value
+}
+
+func (r *reader) header() http.Header {
+	header := http.Header{}
+	for names := r.number(); names > 0 && r.err == nil; names-- {
+		name := r.text()
+		for values := r.number(); values > 0 && r.err == nil; values-- {
+			header.Add(name, r.text())
+		}
+	}
+	return header
+}
+
 // decodeMeta reads the start of an answer: its status and its headers.
 func decodeMeta(bytes []byte) (status int, header http.Header, err error) {
 	if len(bytes) < 2 {
 		return 0, nil, errBrokenAnswer
 	}
-	status = int(binary.LittleEndian.Uint16(bytes))
-	bytes = bytes[2:]
-	number := func() uint64 {
-		if err != nil || len(bytes) < 8 {
-			err = errBrokenAnswer
-			return 0
-		}
-		value := binary.LittleEndian.Uint64(bytes)
-		bytes = bytes[8:]
-		return value
+	read := reader{bytes: bytes[2:]}
+	header = read.header()
+	if read.err != nil {
+		return 0, nil, read.err
 	}
-	text := func() string {
-		size := number()
-		if size > uint64(len(bytes)) {
-			err = errBrokenAnswer
-			return ""
-		}
-		value := string(bytes[:size])
-		bytes = bytes[size:]
-		return value
-	}
-	header = http.Header{}
-	for names := number(); names > 0 && err == nil; names-- {
-		name := text()
-		for values := number(); values > 0 && err == nil; values-- {
-			header.Add(name, text())
-		}
-	}
-	if err != nil {
-		return 0, nil, err
-	}
-	return status, header, nil
+	return int(binary.LittleEndian.Uint16(bytes)), header, nil
 }

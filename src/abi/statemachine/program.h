@@ -1,0 +1,116 @@
+// What a machine is made of and one question to it, independent of where it runs.
+#pragma once
+
+#include "abi/statemachine/machine.h"
+#include "base/result.h"
+#include "budget/consumer.h"
+#include "io/event.h"
+#include "io/loop.h"
+#include "io/task.h"
+#include "wasm/digest.h"
+#include "wasm/engine.h"
+#include "wasm/module.h"
+#include "wasm/snapshot/checkpoint.h"
+#include "wasm/snapshot/sleepable_module.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+namespace hangar::abi::statemachine {
+
+// What a function of a module returns.
+enum class Returns : std::uint8_t { Nothing, Address, AddressAndSize };
+
+// Immutable.
+struct Program {
+  Shape shape = Shape::Bundle;
+  // Bundle: the state machine runtime. HandleEvent: the machine's module.
+  std::shared_ptr<const wasm::SleepableModule> sleepable = nullptr;
+  std::shared_ptr<const wasm::Module> module = nullptr;  // Command.
+  wasm::Digest module_digest = {};                       // Command.
+  std::shared_ptr<const std::string> bundle = nullptr;   // Bundle.
+  std::string function = {};                             // Command: is called.
+  std::string allocator = {};                            // HandleEvent.
+  Returns returns = Returns::Address;                    // HandleEvent.
+  bool has_initialize = false;                           // HandleEvent.
+  std::optional<Returns> initial_state = std::nullopt;   // HandleEvent: of that function, if any.
+  MachineLimits limits = {};
+};
+
+// The numbers that the prelude of bundles uses.
+enum class Request : std::uint8_t {
+  Start,       // `first` is the input.
+  Step,        // `first` is the state, `second` the event.
+  Definition,  // Only of a bundle, as the next.
+  Actors,      // `first` is the state.
+  Begin,       // Only what comes before the first question, if anything does.
+};
+
+struct Question {
+  Request request = Request::Begin;
+  std::string first = {};
+  std::string second = {};
+};
+
+struct Answer {
+  Result<std::string> text;  // Not checked in any way but for its size. Of Begin: empty.
+  std::string log = {};
+  Cost cost = {};
+};
+
+// Asks programs outside this process. Loop thread.
+class ProgramRunner {
+ public:
+  ProgramRunner() = default;
+  ProgramRunner(const ProgramRunner&) = delete;
+  ProgramRunner& operator=(const ProgramRunner&) = delete;
+  virtual ~ProgramRunner() = default;
+
+  // Errors as of Machine, and Unavailable when there is no place for it now, or its place was lost:
+  // then nobody knows what it would have answered, and it may be asked again.
+  [[nodiscard]] virtual io::Task<Answer> ask(std::shared_ptr<const Program> program,
+                                             Question question, budget::Consumer consumer,
+                                             std::stop_token stop) = 0;
+};
+
+// What is computed once per program, and serves all its questions: a bundle is evaluated, a module
+// initialised.
+struct Beginning {
+  explicit Beginning(io::Loop& loop) : making(loop, 1) {}
+
+  io::Semaphore making;
+  std::shared_ptr<const wasm::Checkpoint> checkpoint = nullptr;  // Null: not made, or none needed.
+};
+
+// Asks programs in this process. Loop thread. Outlives its questions.
+class Programs {
+ public:
+  explicit Programs(wasm::Engine& engine);
+  Programs(const Programs&) = delete;
+  Programs& operator=(const Programs&) = delete;
+  ~Programs();
+
+  struct Terms {
+    budget::Consumer consumer = budget::unnamed_consumer();
+    // As in wasm::RunLimits. With it, no instance is kept for a later question.
+    wasm::AskMemory ask_memory = {};
+  };
+  // Makes the beginning of `program`, unless it is there. Errors as of Machine. All references
+  // outlive the task.
+  [[nodiscard]] io::Task<Result<>> begin(const Program& program, Beginning& beginning, Terms terms,
+                                         std::stop_token stop);
+  // Makes the beginning first, if it is missing.
+  [[nodiscard]] io::Task<Answer> ask(std::shared_ptr<const Program> program,
+                                     std::shared_ptr<Beginning> beginning, Question question,
+                                     Terms terms, std::stop_token stop);
+
+  struct Native;
+
+ private:
+  const std::unique_ptr<Native> native_;
+};
+
+}  // namespace hangar::abi::statemachine

@@ -1,0 +1,181 @@
+#include "budget/memory_pressure.h"
+
+#include "budget/internal/memory_cgroup.h"
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string>
+#include <system_error>
+#include <utility>
+
+namespace hangar::budget {
+
+namespace {
+
+// Of the limit: from where on memory is given back, and down to where. The kernel reclaims at the
+// limit only, and kills if it finds too little.
+constexpr double kHighShare = 0.90;
+constexpr double kLowShare = 0.80;
+// Of the time since the last reading: tasks that wait longer than this for memory are slowed down
+// by more than a resume costs.
+constexpr double kStalledShare = 0.05;
+// What is given back for a stall: an eighth of the guests' memory, twice as much with each reading
+// that shows another one.
+constexpr std::uint64_t kStallPart = 8;
+constexpr std::uint32_t kStallsMax = 4;
+// How long after the last sign of pressure nothing is loaded ahead; and how often files are
+// dropped, which have to be read again when they are needed.
+constexpr std::chrono::seconds kPressedFor{10};
+constexpr std::chrono::seconds kDropInterval{30};
+// No system has been up for so long; in nanoseconds it is still a number.
+constexpr std::uint64_t kStallMicrosecondsMax = (std::uint64_t{1} << 60U) / 1000;
+
+std::optional<std::string> text_of(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  if (!stream) return std::nullopt;
+  std::string text(std::istreambuf_iterator<char>(stream), {});
+  // Reading memory.pressure fails where the kernel was started without PSI.
+  if (stream.bad() || text.empty()) return std::nullopt;
+  return text;
+}
+
+std::optional<std::uint64_t> whole_number(std::string_view text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' '))
+    text.remove_suffix(1);
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// A line "name 123" of memory.stat.
+std::uint64_t field_of(const std::filesystem::path& file, std::string_view name) {
+  std::ifstream stream(file);
+  for (std::string line; std::getline(stream, line);) {
+    const std::string_view text(line);
+    if (text.size() <= name.size() || !text.starts_with(name) || text[name.size()] != ' ') continue;
+    return whole_number(text.substr(name.size() + 1)).value_or(0);
+  }
+  return 0;
+}
+
+// The deepest directory of the cgroup's path that this process can see.
+std::filesystem::path visible(std::filesystem::path mount, std::string_view path) {
+  std::error_code ignored;
+  for (const std::filesystem::path& part : std::filesystem::path(path).relative_path()) {
+    if (part == ".." || !std::filesystem::is_directory(mount / part, ignored)) break;
+    mount /= part;
+  }
+  return mount;
+}
+
+}  // namespace
+
+std::optional<MemoryStall> parse_memory_stall(std::string_view text) {
+  // "some avg10=0.00 avg60=0.00 avg300=0.00 total=22857", in microseconds; then "full ...".
+  MemoryStall stall;
+  bool has_some = false;
+  std::istringstream lines{std::string(text)};
+  for (std::string line; std::getline(lines, line);) {
+    const std::string_view whole(line);
+    const std::size_t at = whole.find(" total=");
+    if (at == std::string_view::npos) continue;
+    const std::optional<std::uint64_t> total = whole_number(whole.substr(at + 7));
+    if (!total || *total > kStallMicrosecondsMax) return std::nullopt;
+    const Duration time = std::chrono::microseconds(*total);
+    if (whole.starts_with("some ")) {
+      stall.some = time;
+      has_some = true;
+    } else if (whole.starts_with("full ")) {
+      stall.full = time;
+    }
+  }
+  return has_some ? std::optional(stall) : std::nullopt;
+}
+
+MemoryGauge::MemoryGauge(const std::filesystem::path& root)
+    : machine_stall_(root / "proc/pressure/memory") {
+  std::error_code ignored;
+  for (const MemoryCgroup& group : memory_cgroups(root)) {
+    const std::filesystem::path own = visible(group.mount, group.path);
+    if (!group.is_version_2) {
+      // Where both versions are mounted, this one has the memory.
+      directory_ = own;
+      is_version_2_ = false;
+      return;
+    }
+    if (std::filesystem::exists(own / "memory.current", ignored)) {
+      directory_ = own;
+      is_version_2_ = true;
+    }
+  }
+}
+
+MemoryReading MemoryGauge::read() const {
+  MemoryReading reading;
+  if (!directory_.empty()) {
+    reading.used_bytes =
+        cgroup_number(directory_ / (is_version_2_ ? "memory.current" : "memory.usage_in_bytes"));
+    const std::uint64_t droppable = field_of(
+        directory_ / "memory.stat", is_version_2_ ? "inactive_file" : "total_inactive_file");
+    if (reading.used_bytes) *reading.used_bytes -= std::min(*reading.used_bytes, droppable);
+    reading.limit_bytes =
+        cgroup_number(directory_ / (is_version_2_ ? "memory.max" : "memory.limit_in_bytes"));
+    if (is_version_2_) {
+      const std::optional<std::uint64_t> high = cgroup_number(directory_ / "memory.high");
+      if (high) reading.limit_bytes = std::min(reading.limit_bytes.value_or(*high), *high);
+      if (const std::optional<std::string> text = text_of(directory_ / "memory.pressure")) {
+        reading.stall = parse_memory_stall(*text);
+      }
+    }
+  }
+  // Version 1 has memory.pressure_level only, which is an event and cannot be read.
+  if (!reading.stall) {
+    if (const std::optional<std::string> text = text_of(machine_stall_)) {
+      reading.stall = parse_memory_stall(*text);
+    }
+  }
+  return reading;
+}
+
+bool PressureGuard::is_stalled(const MemoryReading& reading, Instant now) {
+  const std::optional<MemoryStall> before = std::exchange(last_stall_, reading.stall);
+  const Duration passed = now - std::exchange(last_read_, now);
+  if (!before || !reading.stall || passed <= Duration::zero()) return false;
+  const Duration stalled = reading.stall->some - before->some;
+  return std::chrono::duration<double>(stalled) >
+         kStalledShare * std::chrono::duration<double>(passed);
+}
+
+PressureGuard::Advice PressureGuard::on_reading(const MemoryReading& reading,
+                                                std::uint64_t guest_bytes, Instant now) {
+  Advice advice;
+  const bool stalled = is_stalled(reading, now);
+  stalls_ = stalled ? std::min(stalls_ + 1, kStallsMax) : 0;
+  if (stalled) advice.give_back_bytes = (guest_bytes << (stalls_ - 1)) / kStallPart;
+  bool is_high = false;
+  if (reading.used_bytes && reading.limit_bytes) {
+    const auto used = static_cast<double>(*reading.used_bytes);
+    const auto limit = static_cast<double>(*reading.limit_bytes);
+    is_high = used > kHighShare * limit;
+    if (is_high) {
+      advice.give_back_bytes =
+          std::max(advice.give_back_bytes, static_cast<std::uint64_t>(used - kLowShare * limit));
+    }
+  }
+  advice.give_back_bytes = std::min(advice.give_back_bytes, guest_bytes);
+  if (stalled || is_high) {
+    pressed_ = now;
+    if (!dropped_ || now - *dropped_ >= kDropInterval) {
+      dropped_ = now;
+      advice.drop_page_cache = true;
+    }
+  }
+  advice.is_pressed = pressed_ && now - *pressed_ < kPressedFor;
+  return advice;
+}
+
+}  // namespace hangar::budget

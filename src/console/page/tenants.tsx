@@ -1,0 +1,83 @@
+// What each tenant uses and may use, and what its guests cost.
+import { useMemo } from "preact/hooks";
+
+import { ask, listAllowed } from "./api";
+import { bytes, count, micros } from "./format";
+import { Name, Only, Table, Trouble, Waiting, useLoaded, useSession } from "./parts";
+
+interface Cost {
+  cpu: number;
+  turns: number;
+  requests: number;
+  written: number;
+}
+
+function Share({ of, show, label }: { of: any; show: (value: number | undefined) => string; label: string }) {
+  if (!of || of.used === undefined) return <>–</>;
+  if (of.limit === undefined) return <>{show(of.used)}</>;
+  const part = of.limit > 0 ? of.used / of.limit : 0;
+  return (
+    <span class="share">
+      {show(of.used)} of {show(of.limit)}
+      <meter min={0} max={1} high={0.85} optimum={0} value={Math.min(1, part)} aria-label={label} />
+    </span>
+  );
+}
+
+export function TenantsPage() {
+  const session = useSession();
+  const usages = useLoaded((signal) => listAllowed("/apis/hangar.dev/v1alpha1", "tenantusages", session.namespace, signal), [], 15_000);
+  const costs = useLoaded((signal) => ask("top", { window: 900 }, signal), [], 15_000);
+  const byNamespace = useMemo(() => {
+    const out = new Map<string, Cost>();
+    for (const row of costs.value?.guests ?? []) {
+      const one = out.get(row.namespace) ?? { cpu: 0, turns: 0, requests: 0, written: 0 };
+      one.cpu += row.cpuMicroseconds;
+      one.turns += row.turns;
+      one.requests += row.requests;
+      one.written += row.writtenBytes;
+      out.set(row.namespace, one);
+    }
+    return out;
+  }, [costs.value]);
+  const objects: any[] = usages.value?.items ?? [];
+  // TenantUsage has the name of its namespace; namespaces without one still have a cost.
+  const rows = [
+    ...objects.map((one) => ({ namespace: one.metadata.namespace ?? one.metadata.name, status: one.status ?? {} })),
+    ...[...byNamespace.keys()].filter((name) => !objects.some((one) => (one.metadata.namespace ?? one.metadata.name) === name)).map((namespace) => ({ namespace, status: {} as any })),
+  ].sort((left, right) => (byNamespace.get(right.namespace)?.cpu ?? 0) - (byNamespace.get(left.namespace)?.cpu ?? 0));
+  const milli = (value: number | undefined) => (value === undefined ? "–" : `${(value / 1000).toFixed(value < 100 ? 3 : 2)} cores`);
+  return (
+    <>
+      <h1>Tenants</h1>
+      <Trouble title="Usage cannot be listed." words={usages.problem} />
+      <Trouble title="There is no cost:" words={costs.problem} />
+      <Only namespaces={usages.value?.only} />
+      <Waiting of={usages} />
+      {!usages.isLoading && rows.length === 0 && !usages.problem && <p class="quiet">No tenant uses anything that you may see.</p>}
+      {rows.length > 0 && (
+        <Table label="Tenants" heads={["Namespace", "CPU, 15 min", "CPU now", "Guest memory", "Guest disk", "Module disk", "Operators", "Workflows", "Flights", "Instances", "API calls, 15 min", "Written, 15 min"]} numbers={[1, 7, 8, 9, 10, 11]}>
+          {rows.map(({ namespace, status }) => {
+            const cost = byNamespace.get(namespace);
+            return (
+              <tr key={namespace}>
+                <th scope="row"><Name of={namespace || "(cluster)"} />{status.policies?.length > 0 && <div class="quiet"><Name of={status.policies.join(", ")} /></div>}</th>
+                <td class="number">{micros(cost?.cpu)}</td>
+                <td><Share of={status.cpu} show={milli} label="CPU" /></td>
+                <td><Share of={status.guestMemory} show={bytes} label="Guest memory" /></td>
+                <td><Share of={status.guestDisk} show={bytes} label="Guest disk" /></td>
+                <td><Share of={status.moduleDisk} show={bytes} label="Module disk" /></td>
+                <td><Share of={status.operators} show={count} label="Operators" />{status.operators?.awake !== undefined && <div class="quiet">{status.operators.awake} awake</div>}</td>
+                <td class="number">{count(status.workflows?.used)}</td>
+                <td class="number">{count(status.flights?.used)}</td>
+                <td class="number">{count(status.instances?.used)}</td>
+                <td class="number">{count(cost?.requests)}</td>
+                <td class="number">{bytes(cost?.written)}</td>
+              </tr>
+            );
+          })}
+        </Table>
+      )}
+    </>
+  );
+}

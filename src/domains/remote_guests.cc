@@ -1,0 +1,623 @@
+#include "domains/remote_guests.h"
+
+#include "abi/kube_runtime/guest.h"
+#include "abi/kube_runtime/known_calls.h"
+#include "abi/kube_runtime/limits.h"
+#include "abi/kube_runtime/messages.h"
+#include "abi/kube_runtime/output_lines.h"
+#include "base/assert.h"
+#include "base/limits.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "budget/accounts.h"
+#include "budget/consumer.h"
+#include "budget/rates.h"
+#include "domains/guest_process.h"
+#include "domains/guest_processes.h"
+#include "domains/process_table.h"
+#include "domains/said.h"
+#include "guest_protocol/conversation.h"
+#include "guest_protocol/messages.h"
+#include "io/event.h"
+#include "io/loop.h"
+#include "io/task.h"
+#include "io/workers.h"
+#include "wasm/engine.h"
+#include "wasm/snapshot/sleepable_module.h"
+#include "wasm/snapshot/snapshot_store.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace hangar::domains {
+
+namespace {
+
+namespace kube_runtime = abi::kube_runtime;
+namespace protocol = guest_protocol;
+
+using kube_runtime::TurnOutcome;
+using kube_runtime::Wakeup;
+using Work = protocol::Conversation::Work;
+
+// A turn is bounded by its processor time, which the process counts. The host sees only how long it
+// takes: longer when the processors are busy with others.
+constexpr int kTurnTimeFactor = 16;
+constexpr std::chrono::seconds kTurnTimeMin{30};
+
+// Compressing and handing over a guest's memory.
+constexpr std::chrono::seconds kSleepTimeMax{60};
+
+// What a sleeping guest may take besides its memory, if nothing can be compressed: its files and
+// variables, and requests that have not started.
+constexpr std::uint64_t kSleepOverheadBytes =
+    protocol::kStdinBytesMax + protocol::kTurnCallBytesMax;
+
+std::vector<protocol::File> files_of(std::map<std::string, std::string> by_path) {
+  std::vector<protocol::File> files;
+  for (auto& [path, content] : by_path)
+    files.push_back({.path = path, .content = std::move(content)});
+  return files;
+}
+
+// Checks the bounds of MakeGuest.
+Result<> check_options(const kube_runtime::GuestOptions& options) {
+  std::size_t all = 0;
+  for (const auto* const texts :
+       {&options.args, &options.environment, &options.in_pod.environment}) {
+    std::size_t bytes = 0;
+    for (const std::string& text : *texts)
+      bytes += text.size();
+    if (texts->size() > protocol::kTextsMax || bytes > protocol::kTextBytesMax) {
+      return fail(ErrorKind::LimitExceeded,
+                  fmt::format("a guest gets at most {} arguments, and as many variables, of {} "
+                              "bytes together",
+                              protocol::kTextsMax, protocol::kTextBytesMax));
+    }
+    all += bytes;
+  }
+  for (const auto* const files : {&options.files, &options.in_pod.files}) {
+    bool fits = files->size() <= protocol::kFilesMax;
+    for (const auto& [path, content] : *files) {
+      fits = fits && path.size() <= protocol::kPathBytesMax &&
+             content.size() <= protocol::kFileBytesMax;
+      all += path.size() + content.size();
+    }
+    if (!fits || all > protocol::kStdinBytesMax) {
+      return fail(ErrorKind::LimitExceeded,
+                  fmt::format("a guest gets at most {} files, of {} bytes each",
+                              protocol::kFilesMax, protocol::kFileBytesMax));
+    }
+  }
+  return {};
+}
+
+Duration duration_of(std::uint64_t nanoseconds, Duration most) {
+  const auto bound = static_cast<std::uint64_t>(most.count());
+  return Duration(static_cast<Duration::rep>(std::min(nanoseconds, bound)));
+}
+
+// Who reads and writes the snapshots of a tenant's guests.
+budget::Consumer snapshots_of(const budget::Tenant& tenant) {
+  return {.tenant = tenant, .name = "sleep"};
+}
+
+}  // namespace
+
+class RemoteGuests::RemoteGuest final : public kube_runtime::Guest, private GuestProcesses::Lodger {
+ public:
+  RemoteGuest(RemoteGuests& home, std::shared_ptr<const wasm::SleepableModule> module,
+              kube_runtime::GuestOptions options, Events events)
+      : home_(home),
+        module_(std::move(module)),
+        bounds_({.memory_bytes_max = options.memory_bytes_max,
+                 .cpu_nanoseconds_max = options.cpu_time_max.count(),
+                 .output_bytes_max = std::min<std::uint64_t>(options.output_bytes_max,
+                                                             protocol::kTurnOutputBytesMax)}),
+        stay_(options.may_sleep && module_->obstacle() == nullptr ? ProcessTable::Stay::Passes
+                                                                  : ProcessTable::Stay::Remains),
+        alone_(options.alone),
+        events_(std::move(events)),
+        place_(std::make_unique<kube_runtime::GuestOptions>(std::move(options))) {}
+  RemoteGuest(const RemoteGuest&) = delete;
+  RemoteGuest& operator=(const RemoteGuest&) = delete;
+  ~RemoteGuest() override {
+    HANGAR_ASSERT(run_ == nullptr, "a turn ends before its guest does");
+    move_out();
+  }
+
+  [[nodiscard]] io::Task<TurnOutcome> start(std::stop_token stop,
+                                            budget::Consumer consumer) override {
+    HANGAR_ASSERT(std::holds_alternative<New>(place_) && std::get<New>(place_) != nullptr,
+                  "a guest is started once");
+    const New options = std::move(std::get<New>(place_));
+    Result<> moved = check_options(*options);
+    if (moved) moved = co_await move_in(consumer, stop);
+    if (!moved) co_return gone(std::move(moved));
+    const Lodging& lodging = std::get<Lodging>(place_);
+    channel().tell(protocol::MakeGuest{.guest = lodging.guest,
+                                       .module = lodging.module,
+                                       .tenant = cut_name(consumer.tenant.namespace_name()),
+                                       .consumer = cut_name(consumer.name),
+                                       .bounds = bounds_,
+                                       .arguments = std::move(options->args),
+                                       .environment = std::move(options->environment),
+                                       .files = files_of(std::move(options->files)),
+                                       .pod_environment = std::move(options->in_pod.environment),
+                                       .pod_files = files_of(std::move(options->in_pod.files))});
+    co_return co_await turn({}, 0, std::move(stop), std::move(consumer));
+  }
+
+  [[nodiscard]] io::Task<TurnOutcome> wake(std::vector<Wakeup> wakeups, std::stop_token stop,
+                                           budget::Consumer consumer) override {
+    HANGAR_ASSERT(!std::holds_alternative<New>(place_), "a guest is started before it is woken");
+    if (std::holds_alternative<Gone>(place_)) {
+      co_return TurnOutcome{.ended = fail(ErrorKind::InvalidInput, "the guest is gone")};
+    }
+    std::vector<Wakeup> deliverable;
+    for (Wakeup& wakeup : wakeups) {
+      if (!calls_.has(wakeup.id)) continue;
+      if (wakeup.finished) calls_.finish(wakeup.id);
+      deliverable.push_back(std::move(wakeup));
+    }
+    if (deliverable.empty()) {
+      if (std::holds_alternative<Asleep>(place_)) memory_.reset();
+      co_return TurnOutcome{};
+    }
+    for (const Wakeup& wakeup : deliverable) {
+      if (wakeup.bytes.size() <= protocol::kWakeupBytesMax) continue;
+      move_out();
+      co_return gone(fail(ErrorKind::LimitExceeded,
+                          fmt::format("an answer of {} bytes, the most is {}", wakeup.bytes.size(),
+                                      protocol::kWakeupBytesMax)));
+    }
+    const auto* const asleep = std::get_if<Asleep>(&place_);
+    if (asleep == nullptr) {
+      co_return co_await turn(std::move(deliverable), 0, std::move(stop), std::move(consumer));
+    }
+    // Freed when the turn is over: until then the process fetches it.
+    const Extent extent = asleep->extent;
+    TurnOutcome outcome;
+    if (Result<> moved = co_await move_in(consumer, stop); !moved) {
+      outcome = gone(std::move(moved));
+    } else {
+      const Lodging& lodging = std::get<Lodging>(place_);
+      channel().tell(protocol::ResumeGuest{.guest = lodging.guest,
+                                           .module = lodging.module,
+                                           .tenant = cut_name(consumer.tenant.namespace_name()),
+                                           .consumer = cut_name(consumer.name),
+                                           .bounds = bounds_,
+                                           .snapshot_bytes = extent.size_bytes});
+      carried_ = extent;
+      outcome = co_await turn(std::move(deliverable), extent.size_bytes, std::move(stop),
+                              std::move(consumer));
+      carried_.reset();
+      outcome.was_asleep = true;
+    }
+    home_.snapshots_.free(extent);
+    co_return outcome;
+  }
+
+  [[nodiscard]] io::Task<Result<Loaded>> load(std::stop_token /*stop*/,
+                                              budget::Consumer /*consumer*/) override {
+    co_return fail(ErrorKind::Unavailable, "guests of guest processes are not loaded ahead");
+  }
+  [[nodiscard]] bool listens(kube_runtime::Listener listener) const override {
+    return calls_.listens(listener);
+  }
+  [[nodiscard]] Result<Inbound> hand_in(kube_runtime::Listener listener,
+                                        const kube_runtime::HttpRequest& request) override {
+    return calls_.hand_in(listener, request);
+  }
+  void forget(std::uint64_t id) override { calls_.forget(id); }
+
+  [[nodiscard]] std::uint64_t memory_bytes_needed() const override {
+    if (std::holds_alternative<New>(place_)) {
+      return std::min(module_->memory_bytes_min(), bounds_.memory_bytes_max);
+    }
+    const auto* const asleep = std::get_if<Asleep>(&place_);
+    return asleep == nullptr ? 0 : asleep->memory_bytes;
+  }
+  void provide(std::optional<budget::Reservation> memory) override { memory_ = std::move(memory); }
+
+  [[nodiscard]] io::Task<Result<>> sleep(budget::Tenant tenant) override;
+
+  [[nodiscard]] std::uint64_t resident_bytes() const override {
+    const auto* const lodging = std::get_if<Lodging>(&place_);
+    return lodging == nullptr ? 0 : lodging->resident_bytes;
+  }
+  [[nodiscard]] std::uint64_t disk_bytes() const override {
+    const auto* const asleep = std::get_if<Asleep>(&place_);
+    return asleep == nullptr ? 0 : asleep->extent.size_bytes;
+  }
+
+ private:
+  using Extent = wasm::SnapshotStore::Extent;
+  using New = std::unique_ptr<kube_runtime::GuestOptions>;
+  struct Lodging {
+    GuestProcesses::LodgingId process = 0;
+    std::uint64_t guest = 0;   // The number of the guest there,
+    std::uint64_t module = 0;  // and of its module.
+    std::uint64_t resident_bytes = 0;
+  };
+  struct Asleep {
+    Extent extent;
+    std::uint64_t memory_bytes = 0;
+  };
+  struct Gone {};
+
+  // A turn or a sleep in progress. Its coroutine waits for `changed`.
+  struct Run {
+    explicit Run(io::Loop& loop) : changed(loop) {}
+
+    std::uint64_t number = 0;
+    std::stop_token stop;
+    io::Event changed;
+    bool wants_piece = false;
+    std::optional<protocol::KeepPiece> kept_piece;
+    TurnOutcome outcome;  // As far as it has arrived.
+    bool has_ended = false;
+    std::optional<protocol::EndSleep> end_of_sleep;
+    std::optional<Error> lost;  // The process has ended.
+  };
+
+  [[nodiscard]] io::Loop& loop() const { return home_.processes_.engine().loop(); }
+  [[nodiscard]] GuestProcess& channel() const {
+    return home_.processes_.channel(std::get<Lodging>(place_).process);
+  }
+
+  // Enters a process of the consumer's domain. Afterwards it lodges there, or is as before.
+  [[nodiscard]] io::Task<Result<>> move_in(const budget::Consumer& consumer, std::stop_token stop);
+  // Leaves its process, or frees its snapshot: it is gone.
+  void move_out();
+  // Afterwards it is gone, and holds nothing.
+  void end();
+  [[nodiscard]] TurnOutcome gone(Result<> ended);
+
+  [[nodiscard]] io::Task<TurnOutcome> turn(std::vector<Wakeup> wakeups,
+                                           std::uint32_t snapshot_bytes, std::stop_token stop,
+                                           budget::Consumer consumer);
+  // Serves the run until it ends, or its process does.
+  [[nodiscard]] io::Task<void> serve(Run& run, const budget::Tenant& tenant);
+  [[nodiscard]] io::Task<std::string> read_piece(const budget::Tenant& tenant);
+  [[nodiscard]] io::Task<Result<>> write_piece(const protocol::KeepPiece& piece,
+                                               const budget::Tenant& tenant);
+
+  [[nodiscard]] Result<> hear(protocol::FromGuest message) override;
+  void on_lost(const Error& why) override;
+  void on_notice() override { events_.on_notice(); }
+  [[nodiscard]] ProcessTable::Stay stay() const override { return stay_; }
+  [[nodiscard]] Result<> hear_one(const protocol::AskMemory& message);
+  [[nodiscard]] Result<> hear_one(const protocol::TurnCall& message);
+  [[nodiscard]] Result<> hear_one(const protocol::TurnAnswer& message);
+  [[nodiscard]] Result<> hear_one(protocol::EndTurn message);
+  [[nodiscard]] Result<> hear_one(const protocol::AskPiece& message);
+  [[nodiscard]] Result<> hear_one(protocol::KeepPiece message);
+  [[nodiscard]] Result<> hear_one(const protocol::EndSleep& message);
+  template <class Message>
+  [[nodiscard]] Result<> hear_one(const Message& /*message*/) {
+    return fail(ErrorKind::GuestFault, "a message is not about the run that it names");
+  }
+
+  RemoteGuests& home_;
+  const std::shared_ptr<const wasm::SleepableModule> module_;
+  const protocol::Bounds bounds_;
+  const ProcessTable::Stay stay_;
+  const std::string alone_;
+  const Events events_;
+  kube_runtime::KnownCalls calls_;
+  std::variant<New, Lodging, Asleep, Gone> place_;
+  std::optional<budget::Reservation> memory_;  // None while it sleeps, and without accounts.
+  Run* run_ = nullptr;                         // In progress; null: none.
+  bool is_moving_ = false;
+  std::optional<Error> lost_while_moving_;  // The process has ended meanwhile.
+  // While it resumes: its snapshot. While it falls asleep: the same, from the first piece on.
+  std::optional<Extent> carried_;
+  std::uint64_t piece_at_ = 0;  // Where its next piece begins.
+};
+
+io::Task<Result<>> RemoteGuests::RemoteGuest::move_in(const budget::Consumer& consumer,
+                                                      std::stop_token stop) {
+  GuestProcesses& processes = home_.processes_;
+  const GuestProcesses::LodgingId id =
+      HANGAR_CO_TRY(co_await processes.take_in(consumer.tenant, alone_, *this, stop));
+  is_moving_ = true;
+  const Result<std::uint64_t> module = co_await processes.hand_over(id, module_, consumer);
+  is_moving_ = false;
+  if (const auto lost = std::exchange(lost_while_moving_, std::nullopt)) {
+    co_return std::unexpected(*lost);
+  }
+  if (!module) {
+    processes.leave(id, *this);
+    co_return std::unexpected(module.error());
+  }
+  place_ = Lodging{.process = id, .guest = processes.next_guest(), .module = *module};
+  co_return Result<>();
+}
+
+void RemoteGuests::RemoteGuest::move_out() {
+  if (const auto* const asleep = std::get_if<Asleep>(&place_)) {
+    home_.snapshots_.free(asleep->extent);
+  } else if (const auto* const lodging = std::get_if<Lodging>(&place_)) {
+    channel().tell(protocol::DropGuest{.guest = lodging->guest});
+    home_.processes_.leave(lodging->process, *this);
+  }
+  place_ = Gone{};
+  memory_.reset();
+}
+
+void RemoteGuests::RemoteGuest::end() {
+  place_ = Gone{};
+  memory_.reset();
+  calls_ = {};
+}
+
+TurnOutcome RemoteGuests::RemoteGuest::gone(Result<> ended) {
+  end();
+  return TurnOutcome{.ended = std::move(ended)};
+}
+
+io::Task<TurnOutcome> RemoteGuests::RemoteGuest::turn(std::vector<Wakeup> wakeups,
+                                                      std::uint32_t snapshot_bytes,
+                                                      std::stop_token stop,
+                                                      budget::Consumer consumer) {
+  const Lodging lodging = std::get<Lodging>(place_);
+  for (Wakeup& wakeup : wakeups) {
+    channel().tell(protocol::HandWakeup{.guest = lodging.guest,
+                                        .id = wakeup.id,
+                                        .finished = wakeup.finished,
+                                        .is_null = wakeup.is_null,
+                                        .bytes = std::move(wakeup.bytes)});
+  }
+  Run run(loop());
+  run.stop = stop;
+  run.number = home_.processes_.begin_run(lodging.process, *this);
+  const std::uint64_t memory_max = bounds_.memory_bytes_max + wasm::kInstanceBytes;
+  const Duration cpu_max = std::chrono::nanoseconds(bounds_.cpu_nanoseconds_max);
+  const Instant began = io::Loop::now();
+  channel().begin(run.number,
+                  protocol::BeginTurn{.run = run.number,
+                                      .guest = lodging.guest,
+                                      .forgotten = calls_.take_forgotten(),
+                                      .inbound_count = calls_.take_inbound_count(),
+                                      .memory_bytes = memory_ ? memory_->bytes() : memory_max},
+                  {.work = Work::Turn,
+                   .memory_bytes_max = memory_max,
+                   .timeout = std::max<Duration>(kTurnTimeMin, kTurnTimeFactor * cpu_max),
+                   .snapshot_bytes = snapshot_bytes});
+  co_await serve(run, consumer.tenant);
+  const Duration took = io::Loop::now() - began;
+  const Duration most = took * home_.processes_.thread_count();
+  TurnOutcome outcome = std::move(run.outcome);
+  // A turn is on one thread at a time. One that failed with its process reports nothing.
+  outcome.cpu_time = run.lost ? took : std::min(outcome.cpu_time, most);
+  outcome.resume_time = std::min(outcome.resume_time, took);
+  if (budget::Rates* const rates = home_.processes_.engine().rates()) {
+    rates->charge(consumer.tenant,
+                  static_cast<std::uint64_t>(std::min(outcome.cpu_time, took).count()),
+                  io::Loop::now());
+  }
+  if (run.lost) {
+    outcome = TurnOutcome{.ended = std::unexpected(*run.lost), .cpu_time = outcome.cpu_time};
+  }
+  if (!outcome.ended || outcome.exit_code) {
+    if (!run.lost) move_out();
+    end();
+  }
+  co_return outcome;
+}
+
+io::Task<Result<>> RemoteGuests::RemoteGuest::sleep(budget::Tenant tenant) {
+  const auto* const lodging = std::get_if<Lodging>(&place_);
+  if (lodging == nullptr) co_return Result<>();
+  if (const std::string* const obstacle = module_->obstacle()) {
+    co_return fail(ErrorKind::InvalidInput, "the module cannot sleep: it " + *obstacle);
+  }
+  Run run(loop());
+  run.number = home_.processes_.begin_run(lodging->process, *this);
+  channel().begin(
+      run.number, protocol::SleepGuest{.run = run.number, .guest = lodging->guest},
+      {.work = Work::Sleep,
+       .timeout = kSleepTimeMax,
+       .snapshot_bytes = std::min<std::uint64_t>(
+           bounds_.memory_bytes_max + bounds_.memory_bytes_max / 64 + kSleepOverheadBytes,
+           std::numeric_limits<std::uint32_t>::max())});
+  co_await serve(run, tenant);
+  const std::optional<Extent> extent = std::exchange(carried_, std::nullopt);
+  if (run.lost || run.end_of_sleep->is_error) {
+    if (extent) home_.snapshots_.free(*extent);
+    // Its owner learns by itself that a guest is lost while it falls asleep.
+    if (run.lost) {
+      end();
+      events_.on_lost(*run.lost);
+      co_return std::unexpected(*run.lost);
+    }
+    co_return fail(ErrorKind::Unavailable, one_line(std::move(run.end_of_sleep->reason)));
+  }
+  move_out();
+  place_ =
+      Asleep{.extent = *extent,
+             .memory_bytes = std::min(run.end_of_sleep->memory_bytes, bounds_.memory_bytes_max)};
+  calls_.shrink();
+  co_return Result<>();
+}
+
+io::Task<void> RemoteGuests::RemoteGuest::serve(Run& run, const budget::Tenant& tenant) {
+  run_ = &run;
+  piece_at_ = 0;
+  {
+    const std::stop_callback on_stop(run.stop, [this, &run] {
+      if (!run.lost && !run.has_ended) channel().cancel(run.number);
+    });
+    while (!run.has_ended && !run.lost) {
+      if (std::exchange(run.wants_piece, false)) {
+        std::string piece = co_await read_piece(tenant);
+        if (run.lost) break;
+        channel().answer(protocol::Piece{.run = run.number, .bytes = std::move(piece)});
+      } else if (run.kept_piece) {
+        const protocol::KeepPiece piece = *std::exchange(run.kept_piece, std::nullopt);
+        const Result<> written = co_await write_piece(piece, tenant);
+        if (run.lost) break;
+        channel().answer(protocol::Kept{
+            .run = run.number,
+            .refusal = written ? "" : protocol::cut_reason(written.error().message())});
+      } else {
+        const Result<> changed = co_await run.changed.wait({});
+        HANGAR_ASSERT(changed.has_value(), "nobody can stop this wait");
+      }
+    }
+  }
+  if (!run.lost) home_.processes_.end_run(std::get<Lodging>(place_).process, run.number);
+  run_ = nullptr;
+}
+
+io::Task<std::string> RemoteGuests::RemoteGuest::read_piece(const budget::Tenant& tenant) {
+  const Extent extent = *carried_;
+  const std::uint64_t at = piece_at_;
+  std::string bytes(std::min<std::uint64_t>(extent.size_bytes - at, protocol::kPieceBytes), '\0');
+  piece_at_ += bytes.size();
+  const Result<> read = co_await home_.processes_.engine().workers().run(snapshots_of(tenant), [&] {
+    return home_.snapshots_.read_piece(extent, at, std::as_writable_bytes(std::span(bytes)));
+  });
+  // The process finds that the guest is damaged.
+  if (!read) std::ranges::fill(bytes, '\0');
+  co_return bytes;
+}
+
+io::Task<Result<>> RemoteGuests::RemoteGuest::write_piece(const protocol::KeepPiece& piece,
+                                                          const budget::Tenant& tenant) {
+  if (!carried_) carried_ = HANGAR_CO_TRY(home_.snapshots_.reserve(piece.total_bytes, tenant));
+  const std::uint64_t at = std::exchange(piece_at_, piece_at_ + piece.bytes.size());
+  co_return co_await home_.processes_.engine().workers().run(snapshots_of(tenant), [&] {
+    return home_.snapshots_.write_piece(*carried_, at, std::as_bytes(std::span(piece.bytes)));
+  });
+}
+
+Result<> RemoteGuests::RemoteGuest::hear(protocol::FromGuest message) {
+  HANGAR_ASSERT(run_ != nullptr, "messages are about runs in progress");
+  return std::visit([this](auto& one) { return hear_one(std::move(one)); }, message);
+}
+
+void RemoteGuests::RemoteGuest::on_lost(const Error& why) {
+  if (run_ != nullptr) {
+    run_->lost = why;
+    run_->changed.notify_all();
+    return;
+  }
+  if (is_moving_) {
+    lost_while_moving_ = why;
+    return;
+  }
+  end();
+  const auto tell = events_.on_lost;  // The call may destroy this.
+  tell(why);
+}
+
+Result<> RemoteGuests::RemoteGuest::hear_one(const protocol::AskMemory& message) {
+  channel().answer(answer_of(message, memory_));
+  return {};
+}
+
+Result<> RemoteGuests::RemoteGuest::hear_one(const protocol::TurnCall& message) {
+  run_->outcome.calls.push_back(
+      {.id = message.id,
+       .is_stream = message.is_stream,
+       .request = HANGAR_TRY(kube_runtime::decode_request(message.request))});
+  return {};
+}
+
+Result<> RemoteGuests::RemoteGuest::hear_one(const protocol::TurnAnswer& message) {
+  kube_runtime::InboundAnswer answer =
+      HANGAR_TRY(kube_runtime::decode_inbound_answer(message.answer));
+  answer.id = message.id;
+  run_->outcome.answers.push_back(std::move(answer));
+  return {};
+}
+
+Result<> RemoteGuests::RemoteGuest::hear_one(protocol::EndTurn message) {
+  TurnOutcome& outcome = run_->outcome;
+  std::size_t printed_bytes = 0;
+  for (protocol::EndTurn::Line& line : message.output) {
+    printed_bytes += line.text.size() + 1;
+    outcome.output.push_back({.stream = line.is_stderr ? kube_runtime::OutputStream::Stderr
+                                                       : kube_runtime::OutputStream::Stdout,
+                              .text = std::move(line.text)});
+  }
+  // The last line of each stream need not end with a newline.
+  if (printed_bytes > bounds_.output_bytes_max + 2) {
+    return fail(ErrorKind::GuestFault, "its turn has more output than a guest may print");
+  }
+  outcome.output_dropped_bytes = message.output_dropped_bytes;
+  outcome.resume_time = duration_of(message.resume_nanoseconds, Duration::max());
+  outcome.cpu_time = duration_of(message.cpu_nanoseconds, Duration::max());
+  if (message.is_error) {
+    outcome.ended = fail(believed(message.kind, run_->stop.stop_requested()),
+                         one_line(std::move(message.reason)));
+  } else if (message.has_exited) {
+    outcome.exit_code = message.exit_code;
+  } else {
+    for (const protocol::EndTurn::Delay& delay : message.delays) {
+      outcome.delays.push_back({.id = delay.id,
+                                .duration = std::chrono::milliseconds(std::min<std::uint64_t>(
+                                    delay.milliseconds, limits::kGuestDelayMax.count()))});
+    }
+    outcome.cancelled = std::move(message.cancelled);
+    HANGAR_TRY(calls_.take(
+        outcome,
+        {.metrics = message.serves_metrics ? std::optional(message.metrics_id) : std::nullopt,
+         .webhooks = message.serves_webhooks ? std::optional(message.webhooks_id) : std::nullopt,
+         .next = message.next_id}));
+    std::get<Lodging>(place_).resident_bytes =
+        std::min(message.resident_bytes, bounds_.memory_bytes_max);
+  }
+  if (!outcome.ended || outcome.exit_code) {
+    outcome.calls.clear();
+    outcome.answers.clear();
+  }
+  run_->has_ended = true;
+  run_->changed.notify_all();
+  return {};
+}
+
+Result<> RemoteGuests::RemoteGuest::hear_one(const protocol::AskPiece& /*message*/) {
+  run_->wants_piece = true;
+  run_->changed.notify_all();
+  return {};
+}
+
+Result<> RemoteGuests::RemoteGuest::hear_one(protocol::KeepPiece message) {
+  run_->kept_piece = std::move(message);
+  run_->changed.notify_all();
+  return {};
+}
+
+Result<> RemoteGuests::RemoteGuest::hear_one(const protocol::EndSleep& message) {
+  run_->end_of_sleep = message;
+  run_->has_ended = true;
+  run_->changed.notify_all();
+  return {};
+}
+
+std::unique_ptr<kube_runtime::Guest> RemoteGuests::make(
+    std::shared_ptr<const wasm::SleepableModule> module, kube_runtime::GuestOptions options,
+    Events events) {
+  return std::make_unique<RemoteGuest>(*this, std::move(module), std::move(options),
+                                       std::move(events));
+}
+
+}  // namespace hangar::domains

@@ -1,0 +1,405 @@
+#include "domains/remote_guests.h"
+
+#include "abi/kube_runtime/guest.h"
+#include "abi/kube_runtime/messages.h"
+#include "abi/kube_runtime/output_lines.h"
+#include "base/limits.h"
+#include "base/metrics.h"
+#include "base/result.h"
+#include "budget/accounts.h"
+#include "budget/consumer.h"
+#include "domains/guest_processes.h"
+#include "domains/test_processes.h"
+#include "io/loop.h"
+#include "io/task.h"
+#include "wasm/digest.h"
+#include "wasm/engine.h"
+#include "wasm/snapshot/sleepable_module.h"
+#include "wasm/snapshot/snapshot_store.h"
+#include "wasm/test_guests.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace hangar::domains {
+namespace {
+
+// As for guest_processes_test.cc.
+#if !__has_feature(thread_sanitizer)
+
+namespace kube_runtime = abi::kube_runtime;
+using kube_runtime::Guest;
+using kube_runtime::GuestOptions;
+using kube_runtime::TurnOutcome;
+using kube_runtime::Wakeup;
+using std::chrono::milliseconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+budget::Consumer operator_in(const std::string& namespace_name) {
+  return {.tenant = budget::Tenant::of_namespace(namespace_name), .name = "operator/mirror"};
+}
+
+class RemoteGuestsTest : public testing::Test {
+ public:
+  RemoteGuestsTest() { make(); }
+
+  void make(GuestProcesses::Options options = {}) {
+    options.program = HANGAR_GUEST_PROGRAM;
+    options.thread_count = 2;
+    guests_.reset();
+    processes_ = std::make_unique<GuestProcesses>(
+        GuestProcesses::Parts{.engine = rig_.engine(), .metrics = metrics_}, std::move(options),
+        std::nullopt);
+    guests_ = std::make_unique<RemoteGuests>(*processes_, *store_);
+  }
+
+  std::shared_ptr<const wasm::SleepableModule> load(std::shared_ptr<const std::string> bytes) {
+    auto module = rig_.await(wasm::SleepableModule::load(rig_.cache(), wasm::Digest::of(*bytes),
+                                                         bytes, directory_.path() / "images", {}));
+    EXPECT_TRUE(module.has_value()) << module.error().message();
+    return module ? *std::move(module) : nullptr;
+  }
+  std::unique_ptr<Guest> make_guest(const std::string& name, GuestOptions options = {}) {
+    return make_guest(load(wasm::GuestRig::bytes_of(name)), std::move(options));
+  }
+  std::unique_ptr<Guest> make_guest(std::shared_ptr<const wasm::SleepableModule> module,
+                                    GuestOptions options = {}) {
+    return guests_->make(
+        std::move(module), std::move(options),
+        {.on_lost = [this](const Error& error) { lost_.push_back(error.message()); },
+         .on_notice = [this] { ++notices_; }});
+  }
+  void reserve(Guest& guest, const std::string& namespace_name) {
+    if (const std::uint64_t bytes = guest.memory_bytes_needed(); bytes > 0) {
+      guest.provide(
+          rig_.await(rig_.engine().reserve(operator_in(namespace_name), bytes, {})).value());
+    }
+  }
+  TurnOutcome start(Guest& guest, const std::string& namespace_name = "a",
+                    std::stop_token stop = {}) {
+    reserve(guest, namespace_name);
+    return rig_.await(guest.start(std::move(stop), operator_in(namespace_name)));
+  }
+  TurnOutcome wake(Guest& guest, std::vector<Wakeup> wakeups,
+                   const std::string& namespace_name = "a") {
+    reserve(guest, namespace_name);
+    return rig_.await(guest.wake(std::move(wakeups), {}, operator_in(namespace_name)));
+  }
+  void sleep(Guest& guest, const std::string& namespace_name = "a") {
+    const Result<> slept = rig_.await(guest.sleep(operator_in(namespace_name).tenant));
+    ASSERT_TRUE(slept.has_value()) << slept.error().message();
+  }
+  std::unique_ptr<Guest> make_waiting(const std::string& name, GuestOptions options = {}) {
+    auto guest = make_guest(name, std::move(options));
+    const TurnOutcome outcome = start(*guest);
+    EXPECT_TRUE(outcome.ended.has_value()) << outcome.ended.error().message();
+    EXPECT_EQ(outcome.exit_code, std::nullopt);
+    return guest;
+  }
+  static std::vector<std::string> texts_of(const TurnOutcome& outcome) {
+    EXPECT_TRUE(outcome.ended.has_value()) << outcome.ended.error().message();
+    std::vector<std::string> texts;
+    for (const kube_runtime::OutputLine& line : outcome.output)
+      texts.push_back(line.text);
+    return texts;
+  }
+  static void expect_error(const TurnOutcome& outcome, ErrorKind kind, const std::string& text) {
+    ASSERT_FALSE(outcome.ended.has_value()) << text;
+    EXPECT_EQ(name_of(outcome.ended.error().kind()), name_of(kind));
+    EXPECT_THAT(outcome.ended.error().message(), HasSubstr(text));
+    EXPECT_THAT(outcome.calls, IsEmpty());
+  }
+
+  [[nodiscard]] std::vector<pid_t> guest_pids() const {
+    return children_of(processes_->zygote_pid().value());
+  }
+  void kill_guest_processes() {
+    for (const pid_t pid : guest_pids())
+      ::kill(pid, SIGKILL);
+    wait_until([this] { return processes_->process_count() == 0; });
+  }
+  void wait_until(const std::function<bool()>& done) {
+    io::Loop::Timer timer;
+    std::function<void()> again = [&] { timer = rig_.loop().after(milliseconds(5), again); };
+    again();
+    rig_.loop().run_until(done);
+  }
+
+ protected:
+  budget::Accounts accounts_{{.host_bytes_max = 256 * limits::kMiB}};
+  wasm::TemporaryDirectory directory_;
+  wasm::GuestRig rig_{{.memory = &accounts_}};
+  Metrics metrics_;
+  std::unique_ptr<wasm::SnapshotStore> store_ =
+      wasm::SnapshotStore::open(directory_.path() / "snapshots").value();
+  std::unique_ptr<GuestProcesses> processes_;
+  std::unique_ptr<RemoteGuests> guests_;
+  std::vector<std::string> lost_;
+  int notices_ = 0;
+};
+
+TEST_F(RemoteGuestsTest, MakeTheCallsOfTheirContract) {
+  const auto guest = make_guest("kube_runtime_journal");
+
+  const TurnOutcome outcome = start(*guest);
+
+  ASSERT_TRUE(outcome.ended.has_value()) << outcome.ended.error().message();
+  ASSERT_EQ(outcome.calls.size(), 2U);
+  EXPECT_EQ(outcome.calls[0].request,
+            (kube_runtime::HttpRequest{.method = "GET", .uri = "/", .headers = {}, .body = ""}));
+  EXPECT_FALSE(outcome.calls[0].is_stream);
+  EXPECT_TRUE(outcome.calls[1].is_stream);
+  ASSERT_EQ(outcome.delays.size(), 1U);
+  EXPECT_EQ(outcome.delays[0].duration, milliseconds(1500));
+  EXPECT_EQ(guest_pids().size(), 1U);
+  EXPECT_GT(accounts_.held_bytes(), 0U);
+}
+
+TEST_F(RemoteGuestsTest, AreWokenWithWhatTheyWaitFor) {
+  const auto guest = make_waiting("kube_runtime_journal");
+
+  EXPECT_THAT(texts_of(wake(*guest, {{.id = 0, .finished = true, .bytes = "x"},
+                                     {.id = 1, .bytes = ""},
+                                     {.id = 2, .finished = true, .is_null = true},
+                                     {.id = 7, .bytes = "not asked for"}})),
+              ElementsAre("1101bx", "2210b", "3321n"));
+  EXPECT_GT(guest->resident_bytes(), 0U);
+  // Finished, so there is nobody to wake.
+  EXPECT_THAT(texts_of(wake(*guest, {{.id = 0, .bytes = "x"}})), IsEmpty());
+}
+
+// More than a process keeps for guests to come (guest_protocol::kModulesMax): those that are awake
+// have theirs.
+TEST_F(RemoteGuestsTest, StayAwakeInOneProcessWithAHundredModules) {
+  const std::string original = *wasm::GuestRig::bytes_of("kube_runtime_journal");
+  std::vector<std::unique_ptr<Guest>> guests;
+  for (char number = 0; number < 100; ++number) {
+    // A custom section that has nothing but a name of one byte.
+    const std::string section{0, 2, 1, number};
+    guests.push_back(make_guest(load(std::make_shared<const std::string>(original + section))));
+    const TurnOutcome outcome = start(*guests.back());
+    ASSERT_TRUE(outcome.ended.has_value()) << outcome.ended.error().message();
+  }
+
+  EXPECT_EQ(guest_pids().size(), 1U);
+  EXPECT_THAT(lost_, IsEmpty());
+  EXPECT_THAT(texts_of(wake(*guests.front(), {{.id = 1, .bytes = "x"}})), ElementsAre("1110bx"));
+}
+
+TEST_F(RemoteGuestsTest, ThatAreAloneShareWithNobodyAndWakeWithNobody) {
+  const auto one = make_waiting("kube_runtime_journal", {.alone = "one"});
+  const auto two = make_waiting("kube_runtime_journal", {.alone = "two"});
+  const auto shared = make_waiting("kube_runtime_journal");
+  const auto with_it = make_waiting("kube_runtime_journal");
+  EXPECT_EQ(guest_pids().size(), 3U);
+
+  sleep(*one);
+  const TurnOutcome outcome = wake(*one, {{.id = 1, .bytes = "x"}});
+
+  EXPECT_THAT(texts_of(outcome), ElementsAre("1110bx"));
+  EXPECT_EQ(guest_pids().size(), 3U);
+  kill_guest_processes();
+  EXPECT_THAT(lost_, testing::UnorderedElementsAre(HasSubstr("operator one of namespace a"),
+                                                   HasSubstr("operator two of namespace a"),
+                                                   HasSubstr("the guest process of namespace a"),
+                                                   HasSubstr("the guest process of namespace a")));
+}
+
+TEST_F(RemoteGuestsTest, ThatAreAloneWaitForOneOfTheirNamespaceAndAskItToSleep) {
+  make({.table = {.alone_of_tenant_max = 1}});
+  const auto first = make_waiting("kube_runtime_journal", {.alone = "first"});
+  const auto second = make_guest("kube_runtime_journal", {.alone = "second"});
+  std::optional<TurnOutcome> outcome;
+  const auto keep = [](io::Task<TurnOutcome> task,
+                       std::optional<TurnOutcome>& into) -> io::Task<void> {
+    into.emplace(co_await std::move(task));
+  };
+  reserve(*second, "a");
+  rig_.loop().spawn(keep(second->start({}, operator_in("a")), outcome));
+  wait_until([this] { return notices_ > 0; });
+  EXPECT_FALSE(outcome.has_value());
+
+  sleep(*first);
+
+  wait_until([&outcome] { return outcome.has_value(); });
+  EXPECT_TRUE(outcome->ended.has_value()) << outcome->ended.error().message();
+}
+
+TEST_F(RemoteGuestsTest, SleepWithoutAProcessAndWakeInANewOne) {
+  make({.table = {.linger = milliseconds(1)}});
+  const auto guest = make_waiting("kube_runtime_journal");
+  const pid_t first = guest_pids().at(0);
+
+  for (const std::string times : {"1", "2", "3"}) {
+    sleep(*guest);
+    EXPECT_EQ(guest->resident_bytes(), 0U);
+    EXPECT_GT(guest->disk_bytes(), 0U);
+    EXPECT_EQ(accounts_.held_bytes(), 0U);
+    wait_until([this] { return processes_->process_count() == 0; });
+    const TurnOutcome outcome = wake(*guest, {{.id = 1, .bytes = "x"}});
+    EXPECT_TRUE(outcome.was_asleep);
+    EXPECT_THAT(texts_of(outcome), ElementsAre(times + times + "10bx"));
+    EXPECT_EQ(store_->live_bytes(), 0U);
+    EXPECT_NE(guest_pids().at(0), first);
+  }
+  EXPECT_THAT(lost_, IsEmpty());
+}
+
+TEST_F(RemoteGuestsTest, AreToldApartByTheDomainOfTheirProcess) {
+  const auto one = make_guest("kube_runtime_journal");
+  const auto other = make_guest("kube_runtime_journal");
+  ASSERT_TRUE(start(*one, "a").ended.has_value());
+  ASSERT_TRUE(start(*other, "b").ended.has_value());
+
+  EXPECT_EQ(processes_->process_count(), 2U);
+}
+
+TEST_F(RemoteGuestsTest, ThatSleepNoticeNothingOfTheEndOfTheirProcess) {
+  const auto guest = make_waiting("kube_runtime_journal");
+  sleep(*guest);
+  kill_guest_processes();
+
+  EXPECT_THAT(texts_of(wake(*guest, {{.id = 1, .bytes = "x"}})), ElementsAre("1110bx"));
+  EXPECT_THAT(lost_, IsEmpty());
+}
+
+TEST_F(RemoteGuestsTest, ThatAreAwakeAreLostWithTheirProcess) {
+  const auto guest = make_waiting("kube_runtime_journal");
+  kill_guest_processes();
+
+  EXPECT_THAT(lost_, ElementsAre(HasSubstr("signal 9")));
+  EXPECT_EQ(guest->resident_bytes(), 0U);
+  EXPECT_EQ(accounts_.held_bytes(), 0U);
+  expect_error(wake(*guest, {{.id = 1, .bytes = "x"}}), ErrorKind::InvalidInput, "is gone");
+}
+
+TEST_F(RemoteGuestsTest, ThatHaveATurnFailWithTheirProcess) {
+  const auto guest = make_waiting("kube_runtime_wakeup_loops");
+  const io::Loop::Timer timer = rig_.loop().after(milliseconds(50), [this] {
+    for (const pid_t pid : guest_pids())
+      ::kill(pid, SIGKILL);
+  });
+
+  expect_error(wake(*guest, {{.id = 0, .bytes = "abc"}}), ErrorKind::GuestFault, "signal 9");
+  EXPECT_THAT(lost_, IsEmpty());  // The turn has said so.
+}
+
+TEST_F(RemoteGuestsTest, EndAsTheyWouldInTheHost) {
+  expect_error(wake(*make_waiting("kube_runtime_wakeup_traps"), {{.id = 0, .bytes = "abc"}}),
+               ErrorKind::GuestFault, "unreachable");
+  expect_error(wake(*make_waiting("kube_runtime_wakeup_loops", {.cpu_time_max = milliseconds(50)}),
+                    {{.id = 0, .bytes = "abc"}}),
+               ErrorKind::LimitExceeded, "50ms");
+  const auto leaves = make_guest("kube_runtime_exit_in_start");
+  EXPECT_EQ(start(*leaves).exit_code, 3U);
+  expect_error(wake(*leaves, {{.id = 0, .bytes = "x"}}), ErrorKind::InvalidInput, "is gone");
+  EXPECT_EQ(accounts_.held_bytes(), 0U);
+}
+
+TEST_F(RemoteGuestsTest, StopInTheMiddleOfATurn) {
+  std::stop_source source;
+  const auto guest = make_waiting("kube_runtime_wakeup_loops");
+  const io::Loop::Timer timer =
+      rig_.loop().after(milliseconds(50), [&source] { source.request_stop(); });
+
+  expect_error(
+      rig_.await(guest->wake({{.id = 0, .bytes = "abc"}}, source.get_token(), operator_in("a"))),
+      ErrorKind::Cancelled, "");
+}
+
+TEST_F(RemoteGuestsTest, AnswerRequestsThatAreHandedIn) {
+  const auto guest = make_waiting("kube_runtime_serves");
+  ASSERT_TRUE(guest->listens(kube_runtime::Listener::Metrics));
+  sleep(*guest);  // Its process numbers the request as the host does.
+  const Result<Guest::Inbound> inbound =
+      guest->hand_in(kube_runtime::Listener::Metrics, {.method = "GET", .uri = "/metrics"});
+  ASSERT_TRUE(inbound.has_value()) << inbound.error().message();
+
+  const TurnOutcome outcome = wake(*guest, {inbound->wakeup});
+
+  ASSERT_TRUE(outcome.ended.has_value()) << outcome.ended.error().message();
+  ASSERT_EQ(outcome.answers.size(), 1U);
+  EXPECT_EQ(outcome.answers[0].id, inbound->id);
+}
+
+TEST_F(RemoteGuestsTest, HaveNoMoreMemoryThanTheHostGivesThem) {
+  const auto guest =
+      make_waiting("kube_runtime_memory_bomb", {.memory_bytes_max = 16 * limits::kMiB});
+
+  static_cast<void>(wake(*guest, {{.id = 0, .bytes = "abc"}}));
+
+  EXPECT_LE(accounts_.held_bytes(), 16 * limits::kMiB + wasm::kInstanceBytes);
+}
+
+TEST_F(RemoteGuestsTest, StayWhereTheDiskHasNoRoomForThem) {
+  const auto tiny =
+      wasm::SnapshotStore::open(directory_.path() / "tiny", {.file_bytes_max = 64}).value();
+  RemoteGuests guests(*processes_, *tiny);
+  const auto guest = guests.make(load(wasm::GuestRig::bytes_of("kube_runtime_journal")), {}, {});
+  ASSERT_TRUE(start(*guest).ended.has_value());
+
+  const Result<> slept = rig_.await(guest->sleep(operator_in("a").tenant));
+
+  ASSERT_FALSE(slept.has_value());
+  EXPECT_EQ(name_of(slept.error().kind()), name_of(ErrorKind::Unavailable));
+  EXPECT_THAT(slept.error().message(), HasSubstr("no room"));
+  EXPECT_THAT(texts_of(wake(*guest, {{.id = 1, .bytes = "x"}})), ElementsAre("1110bx"));
+  EXPECT_EQ(tiny->live_bytes(), 0U);
+}
+
+TEST_F(RemoteGuestsTest, LeaveTheirProcessWhenTheyAreDestroyed) {
+  make({.table = {.linger = milliseconds(1)}});
+  auto guest = make_waiting("kube_runtime_journal");
+
+  guest.reset();
+
+  wait_until([this] { return processes_->process_count() == 0; });
+  EXPECT_EQ(accounts_.held_bytes(), 0U);
+}
+
+TEST_F(RemoteGuestsTest, AreAskedToMakeRoomForOtherDomains) {
+  make({.table = {.processes_max = 1}});
+  const auto guest = make_waiting("kube_runtime_journal");
+  const auto other = make_guest("kube_runtime_journal");
+  reserve(*other, "b");
+  std::optional<TurnOutcome> outcome;
+  rig_.loop().spawn([](Guest& waiting, std::optional<TurnOutcome>& into) -> io::Task<void> {
+    into = co_await waiting.start({}, operator_in("b"));
+  }(*other, outcome));
+
+  wait_until([this] { return notices_ > 0; });
+  EXPECT_FALSE(outcome.has_value());
+  sleep(*guest);
+  wait_until([&] { return outcome.has_value(); });
+
+  EXPECT_TRUE(outcome->ended.has_value()) << outcome->ended.error().message();
+}
+
+TEST_F(RemoteGuestsTest, DoNotWaitForEverForAProcess) {
+  make({.table = {.processes_max = 1}, .process_wait = milliseconds(50)});
+  const auto guest = make_waiting("kube_runtime_journal", {.may_sleep = false});
+  const auto other = make_guest("kube_runtime_journal");
+
+  expect_error(start(*other, "b"), ErrorKind::Unavailable, "no guest process has become free");
+  EXPECT_EQ(notices_, 0);  // It stays where it is.
+  EXPECT_THAT(texts_of(wake(*guest, {{.id = 1, .bytes = "x"}})), ElementsAre("1110bx"));
+}
+
+#endif
+
+}  // namespace
+}  // namespace hangar::domains

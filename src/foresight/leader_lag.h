@@ -1,0 +1,38 @@
+// "B wakes 40 ms after A": B's knowledge of its leader A. Which operators may lead is known to
+// Leaders.
+#pragma once
+
+#include "base/time.h"
+#include "foresight/plan.h"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace hangar::foresight {
+
+// Of an operator within a host; zero: none.
+using OperatorId = std::uint32_t;
+
+struct RecentWake {
+  OperatorId id = 0;
+  Instant at;
+};
+
+class LeaderLag {
+ public:
+  // This operator woke. `recent`: wakes of others before that, the latest first.
+  void learn(Instant at, std::span<const RecentWake> recent);
+  // From one leader's wake to this operator's. Nothing: no leader is known well enough.
+  [[nodiscard]] std::optional<Guess> guess() const;
+  [[nodiscard]] OperatorId leader() const { return leader_; }
+
+ private:
+  OperatorId leader_ = 0;
+  float lag_ = 0;
+  float error_ = 0;
+  std::uint8_t trust_ = 0;
+  std::uint8_t tries_ = 0;  // Chooses among the candidates.
+};
+
+}  // namespace hangar::foresight

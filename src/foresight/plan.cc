@@ -1,0 +1,40 @@
+#include "foresight/plan.h"
+
+#include <algorithm>
+
+namespace hangar::foresight {
+
+namespace {
+
+// A load takes its turn among the work of the loop and the workers.
+constexpr float kLoadMargin = 1.25F;
+
+}  // namespace
+
+Plan plan_for(const Guess& guess, const Terms& terms) {
+  const float end = guess.at + guess.spread;
+  if (!terms.must_load_ahead()) {
+    // Sleeping costs one break-even, staying the time until the wake.
+    return {.keep = guess.at <= terms.break_even ? end : 0};
+  }
+  const float load_at = guess.at - guess.spread - kLoadMargin * terms.resume;
+  if (load_at <= terms.break_even) return {.keep = std::max(end, 0.0F)};
+  return {.keep = 0, .load_at = load_at, .drop_at = end};
+}
+
+Price price_of(const Plan& plan, float gap, const Terms& terms) {
+  if (gap <= plan.keep) return {.cost = gap};
+  if (gap < plan.load_at) {
+    return {.cost = plan.keep + terms.break_even, .is_late = terms.must_load_ahead()};
+  }
+  if (gap <= plan.drop_at) {
+    // A load under way helps as far as it has come.
+    const float rest = terms.resume - (gap - plan.load_at);
+    return {.cost = plan.keep + (gap - plan.load_at) + terms.break_even,
+            .is_late = rest > terms.latency};
+  }
+  return {.cost = plan.keep + (plan.drop_at - plan.load_at) + 2 * terms.break_even,
+          .is_late = terms.must_load_ahead()};
+}
+
+}  // namespace hangar::foresight

@@ -1,0 +1,13 @@
+// Bounds of built modules, each with the reason for its number.
+#pragma once
+
+#include "base/limits.h"
+
+#include <cstdint>
+
+namespace hangar::limits {
+
+// As large as the engine takes (wasm/limits.h): a host would refuse a larger module.
+inline constexpr std::uint64_t kBuiltModuleBytesMax = 256 * kMiB;
+
+}  // namespace hangar::limits

@@ -1,0 +1,82 @@
+// What each namespace and module costs this host: collects it from the parts that count it, for
+// `hangar top --cost` and for metrics.
+#pragma once
+
+#include "base/metrics.h"
+#include "base/time.h"
+#include "budget/accounts.h"
+#include "budget/rates.h"
+#include "gateway/gateway.h"
+#include "io/loop.h"
+#include "kube/cache/cache.h"
+#include "operators/operator_controller.h"
+#include "recorder/observer.h"
+#include "recorder/record.h"
+#include "recorder/recorder.h"
+#include "seeing/cost.h"
+#include "seeing/cost_book.h"
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace hangar::host {
+
+// How often memory and disk are looked at.
+inline constexpr std::chrono::seconds kCostLookEvery{10};
+
+// Series of metrics exist for the namespaces that cost the most processor time; the others share
+// one, and the host has its own.
+[[nodiscard]] std::vector<seeing::CostRow> costs_by_namespace(
+    const std::vector<seeing::CostRow>& rows);
+
+// Main loop. The metrics may be scraped by another thread.
+class Costs final : public recorder::Observer {
+ public:
+  struct Sources {
+    io::Loop& loop;
+    const budget::Rates& rates;      // Processor time of namespaces.
+    const budget::Accounts& memory;  // Of all guests.
+    const budget::Accounts& disk;    // Of sleeping guests.
+    const kube::Cache& cache;
+    const gateway::Gateway& gateway;
+    const operators::OperatorController& operators;
+  };
+  // All of it outlives this. From now on it sees what `recorder` sees.
+  Costs(Sources sources, recorder::Recorder& recorder, Metrics& metrics);
+  Costs(const Costs&) = delete;
+  Costs& operator=(const Costs&) = delete;
+  ~Costs();
+
+  [[nodiscard]] seeing::FoundCost now();
+
+  void on_turn(const recorder::Turn& turn) override;
+  void on_asked(const recorder::Asked& asked) override;
+  void on_answered(const recorder::Answered& answered) override;
+
+ private:
+  // Returns all rows.
+  std::vector<seeing::CostRow> look();
+  void look_later();
+  // The module of a running operator; empty: of the guest's next turn.
+  [[nodiscard]] std::string module_of(const recorder::Guest& guest) const;
+  [[nodiscard]] std::map<std::string, Duration> processor_time() const;
+  void collect(Metrics::Families& families) const;
+
+  const Sources sources_;
+  recorder::Recorder& recorder_;
+  const WallTime began_;
+  seeing::CostBook book_;
+  Instant looked_;
+  Duration processes_cpu_{};
+  Duration host_cpu_{};  // The most that metrics have shown of the host itself.
+  io::Loop::Timer timer_;
+  mutable std::mutex mutex_;
+  std::vector<seeing::CostRow> shown_;  // By namespace, for metrics.
+  const std::unique_ptr<Metrics::Collection> collection_;
+};
+
+}  // namespace hangar::host

@@ -1,0 +1,60 @@
+#include "host/disk_metrics.h"
+
+#include "base/metrics.h"
+#include "budget/cache_charges.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hangar::host {
+
+namespace {
+
+constexpr std::size_t kDiskSeriesMax = 100;
+
+void add_bytes(Metrics::Family& family, std::string_view namespace_name, std::uint64_t bytes) {
+  family.samples.push_back({.labels = {{"namespace", std::string(namespace_name)}},
+                            .value = static_cast<double>(bytes),
+                            .histogram = {}});
+}
+
+}  // namespace
+
+std::unique_ptr<Metrics::Collection> collect_disk(Metrics& metrics,
+                                                  const budget::CacheCharges& charges) {
+  return metrics.collect_from([&charges](Metrics::Families& families) {
+    using Charged = budget::CacheCharges::Charged;
+    std::vector<Charged> charged = charges.charged();
+    std::ranges::sort(charged, std::greater(), &Charged::bytes);
+    Metrics::Family& used = families.family(
+        "hangar_module_disk_bytes",
+        "what modules and compiled code that a namespace uses take on disk, by namespace; what "
+        "several use counts for each",
+        Metrics::Type::Gauge);
+    Metrics::Family& limits = families.family(
+        "hangar_module_disk_namespace_limit_bytes",
+        "what modules and compiled code of one namespace may take on disk, by namespace",
+        Metrics::Type::Gauge);
+    std::uint64_t others = 0;
+    for (std::size_t index = 0; index < charged.size(); ++index) {
+      const auto& [tenant, bytes] = charged[index];
+      if (index >= kDiskSeriesMax) {
+        others += bytes;
+        continue;
+      }
+      add_bytes(used, tenant.label(), bytes);
+      // Modules of cluster-scoped objects have no limit of their own.
+      if (tenant.namespace_name().empty()) continue;
+      add_bytes(limits, tenant.label(), charges.limit_of(tenant).bytes_max);
+    }
+    if (others > 0) add_bytes(used, "(others)", others);
+  });
+}
+
+}  // namespace hangar::host

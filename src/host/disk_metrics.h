@@ -1,0 +1,16 @@
+// Metrics of the disk that modules and compiled code of namespaces take.
+#pragma once
+
+#include "base/metrics.h"
+#include "budget/cache_charges.h"
+
+#include <memory>
+
+namespace hangar::host {
+
+// Series exist for the namespaces that are charged the most; the others share one. `charges`
+// outlives the result.
+[[nodiscard]] std::unique_ptr<Metrics::Collection> collect_disk(
+    Metrics& metrics, const budget::CacheCharges& charges);
+
+}  // namespace hangar::host

@@ -1,0 +1,29 @@
+// Processor time and resident memory of this process with its descendants, for reports.
+#pragma once
+
+#include "base/time.h"
+
+#include <cstdint>
+#include <string>
+
+namespace hangar::io {
+
+// Field `index` of a line of /proc/PID/stat, from 1 as proc(5) counts. Only fields from the third
+// on, since the second may contain spaces. Zero for a field that is not there, or no number.
+[[nodiscard]] std::int64_t stat_field(const std::string& stat, int index);
+
+// Processor time of this process, without its children.
+[[nodiscard]] Duration process_cpu_time();
+
+struct ProcessUse {
+  Duration cpu{};  // Includes processes that have ended.
+  // All of this process, and of its descendants the pages that no other process shares: a forked
+  // process shares most of its files with its parent.
+  std::uint64_t resident_bytes = 0;
+};
+
+// Reads /proc; blocks for about a millisecond. A process that ends meanwhile may be missing in one
+// answer. Any thread.
+[[nodiscard]] ProcessUse process_use();
+
+}  // namespace hangar::io

@@ -1,0 +1,30 @@
+// What a change of a node's state means for users: an Event on the Node, and the end of an attempt
+// in the metrics. No I/O.
+#pragma once
+
+#include "nodes/names.h"
+#include "nodes/node_view.h"
+#include "nodes/rollout.h"
+#include "reconcile/event_log.h"
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace hangar::nodes {
+
+enum class AttemptEnd : std::uint8_t { Succeeded, Failed };
+[[nodiscard]] std::string_view name_of(AttemptEnd end);
+
+struct Announcement {
+  Action action = Action::Install;
+  AttemptEnd end = AttemptEnd::Succeeded;
+  reconcile::EventText text = {};
+};
+
+// None for a change that ends no attempt.
+[[nodiscard]] std::optional<Announcement> announcement_of(const NodeState& before,
+                                                          const NodeState& after,
+                                                          const Policy& policy);
+
+}  // namespace hangar::nodes

@@ -1,0 +1,33 @@
+// Where the bytes of sleeping guests are.
+#pragma once
+
+#include "base/result.h"
+#include "budget/consumer.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace hangar::wasm {
+
+// Any thread.
+class Snapshots {
+ public:
+  struct Extent {
+    std::uint64_t offset = 0;
+    std::uint32_t size_bytes = 0;
+    std::uint32_t account = 0;  // The number of its tenant among those with extents here.
+  };
+  static_assert(sizeof(Extent) == 16, "there are thousands: the account lies where padding would");
+
+  // LimitExceeded, which says whose bound was hit, or Unavailable; nothing is then stored.
+  [[nodiscard]] virtual Result<Extent> write(std::span<const std::byte> bytes,
+                                             const budget::Tenant& tenant) = 0;
+  [[nodiscard]] virtual Result<> read(Extent extent, std::span<std::byte> into) const = 0;
+  virtual void free(Extent extent) = 0;
+
+ protected:
+  ~Snapshots() = default;
+};
+
+}  // namespace hangar::wasm

@@ -1,0 +1,410 @@
+"""`hangar console`: its server against requests of strangers, and its page in Debian's Chromium.
+
+Screenshots are in the directory that HANGAR_SCREENSHOTS names, or in pytest's.
+"""
+import gzip
+import http.client
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import time
+
+import pytest
+
+import operators
+import users
+import workflows
+from cluster import ROOT, eventually
+from conftest import control_plane
+from host import BINARY, free_port, to_its_end
+from operators import EVERYTHING, OPERATOR, allow
+from shown import SYSTEM, records_cluster, showing_host
+
+NO_BROWSER = "run dev/setup.sh --tests, which installs Debian's chromium and fetches the packages that drive it"
+# 4 KiB of markup, a terminal's sequence, marks that turn the direction, and letters that run from right to left.
+HOSTILE = ('<script>window.owned = 1</script><img src=x onerror="window.owned = 1">\x1b[31m\u202e' + "\u05d0\u05d1\u05d2 " * 1000)[:4096]
+KEY_HEADER = "Hangar-Console-Key"
+
+
+class Console:
+    """One process of the command. `address` is what it has printed."""
+
+    def __init__(self, kubeconfig, directory, *flags, env=None, opens=False):
+        self.log = directory / "console.log"
+        command = [str(BINARY), "console", f"--kubeconfig={kubeconfig}", f"--host-namespace={SYSTEM}", *([] if opens else ["--no-open"]), *flags]
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, stdin=subprocess.DEVNULL, text=True, env={**os.environ, **(env or {})})
+        self.first = self.process.stdout.readline()
+        found = re.search(r"http://127\.0\.0\.1:(\d+)/#key=([0-9a-f]{64})", self.first)
+        assert found, self.first + self.log.read_text()
+        self.address, self.port, self.key = found[0], int(found[1]), found[2]
+
+    def ask(self, path, key=True, method="GET", body=None, **headers):
+        """Status, headers and body; headers are given with underscores."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        if key:
+            sent[KEY_HEADER] = self.key if key is True else key
+        try:
+            connection.request(method, path, body, sent)
+            answer = connection.getresponse()
+            return answer.status, answer.headers, answer.read()
+        finally:
+            connection.close()
+
+    def status(self, path, **options):
+        return self.ask(path, **options)[0]
+
+    def json(self, path, **options):
+        status, _, body = self.ask(path, **options)
+        assert status == 200, body
+        return json.loads(body)
+
+    def end(self):
+        if self.process.poll() is None:
+            self.process.terminate()
+        self.process.stdout.read()
+        return self.process.wait(30)
+
+
+@pytest.fixture
+def console(tmp_path):
+    """Starts consoles, and ends them."""
+    made = []
+
+    def start(kubeconfig, *flags, **options):
+        made.append(Console(kubeconfig, tmp_path, *flags, **options))
+        return made[-1]
+    yield start
+    for one in made:
+        one.end()
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """Chromium's path, and the environment of the program that drives it. Missing ones are a failure, not a skip."""
+    program = shutil.which("chromium")
+    assert program, f"there is no chromium on this machine: {NO_BROWSER}"
+    packages = []
+    for package in ("playwright-core", "axe-core"):
+        version = re.search(rf"^{package} (\S+)", (ROOT / "dev/npm-packages.txt").read_text(), re.MULTILINE)[1]
+        done = subprocess.run([ROOT / "dev/npm-package.sh", f"{package}@{version}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert done.returncode == 0, f"{package} is not there: {NO_BROWSER}\n{done.stderr}"
+        packages.append(done.stdout.strip())
+    return program, {**os.environ, "NODE_PATH": ":".join(packages)}
+
+
+@pytest.fixture
+def browse(chromium, tmp_path):
+    """Runs a scenario of console/browser.mjs, and returns its report, which has no problem."""
+    program, env = chromium
+    screenshots = pathlib.Path(os.environ.get("HANGAR_SCREENSHOTS", tmp_path / "screenshots"))
+    screenshots.mkdir(parents=True, exist_ok=True)
+
+    def run(console, kind, **more):
+        scenario = {"address": console.address, "kind": kind, "chromium": program, "screenshots": str(screenshots), **more}
+        done = subprocess.run(["node", ROOT / "tests/e2e/console/browser.mjs", json.dumps(scenario)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=600, env=env)
+        assert done.returncode == 0, done.stderr
+        report = json.loads(done.stdout)
+        assert not report["problems"], "\n".join(report["problems"])
+        return report
+    yield run
+
+
+@pytest.fixture
+def nowhere(tmp_path):
+    """The kubeconfig of a cluster that does not answer."""
+    path = tmp_path / "nowhere.json"
+    path.write_text(json.dumps({
+        "apiVersion": "v1", "kind": "Config", "current-context": "none", "clusters": [{"name": "none", "cluster": {"server": f"https://127.0.0.1:{free_port()}"}}],
+        "users": [{"name": "none", "user": {"token": "none"}}], "contexts": [{"name": "none", "context": {"cluster": "none", "user": "none"}}]}))
+    return path
+
+
+@pytest.fixture(scope="module")
+def seen():
+    made = records_cluster()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def showing(seen, tmp_path_factory):
+    """A host that shows its records."""
+    yield from to_its_end(showing_host(seen, tmp_path_factory.mktemp("host")))
+
+
+# The server ----------------------------------------------------------------------------------------------
+
+
+def test_only_this_machine_the_own_origin_and_the_key_get_an_answer(console, nowhere):
+    one = console(nowhere)
+
+    assert one.json("/api/state")["allowsActions"] is False
+    assert one.status("/api/state", key=False) == 401 and one.status("/api/state", key="0" * 64) == 401
+    for host in ("evil.example", f"evil.example:{one.port}", "127.0.0.1", f"127.0.0.1.evil.example:{one.port}"):
+        assert one.status("/api/state", Host=host) == 421 and one.status("/", key=False, Host=host) == 421, host
+    for origin in ("http://evil.example", "null", f"https://127.0.0.1:{one.port}", f"http://localhost:{one.port}"):
+        assert one.status("/api/state", Origin=origin) == 403, origin
+    assert one.status("/api/state", Sec_Fetch_Site="cross-site") == 403
+    assert one.status("/api/state", method="OPTIONS", Origin="http://evil.example", Access_Control_Request_Headers=KEY_HEADER) == 403
+    # It listens on no other address of the machine.
+    with socket.socket() as other:
+        other.settimeout(5)
+        with pytest.raises(OSError):
+            other.connect(("127.0.0.2", one.port))
+
+
+def test_each_answer_forbids_the_browser_what_the_page_does_not_need(console, nowhere):
+    one = console(nowhere)
+
+    for path, key in (("/", False), ("/console.js", False), ("/nothing", False), ("/api/state", True), ("/api/state", False)):
+        _, headers, _ = one.ask(path, key=key)
+        policy = headers["Content-Security-Policy"]
+        assert "default-src 'none'" in policy and "frame-ancestors 'none'" in policy and "unsafe" not in policy, path
+        assert (headers["X-Content-Type-Options"], headers["Referrer-Policy"], headers["Cache-Control"]) == ("nosniff", "no-referrer", "no-store"), path
+        assert not [name for name in headers if name.lower().startswith("access-control")], path
+
+
+def test_the_page_is_small_and_refers_to_nothing_elsewhere(console, nowhere):
+    one = console(nowhere)
+    sizes = 0
+    for path in ("/", "/console.js", "/console.css", "/icon.svg"):
+        status, headers, body = one.ask(path, key=False)
+        text = gzip.decompress(body).decode()
+        sizes += len(body)
+        assert status == 200 and headers["Content-Encoding"] == "gzip"
+        assert not re.search(r"(?:src|href)=[\"']?https?:|url\(https?:|@import", text), path
+        if path == "/":
+            assert "<style" not in text and not re.search(r"<script(?![^>]*src=)", text)
+
+    assert sizes <= 300 * 1024
+
+
+def test_it_passes_on_what_the_page_shows_and_nothing_else(console, seen):
+    one = console(seen.kubeconfig, "--allow-actions")
+
+    assert one.json("/api/cluster/apis/hangar.dev/v1alpha1/operators")["kind"] == "OperatorList"
+    for path in ("/api/v1/secrets", "/api/v1/namespaces/kube-system/secrets", "/api/v1/namespaces/default/serviceaccounts", "/version", "/metrics",
+                 "/apis/rbac.authorization.k8s.io/v1/clusterroles", "/apis/hangar.dev/v1alpha1/operators?watch=true", "/api/v1/namespaces/default/pods/x/log",
+                 "/apis/hangar.dev/v1alpha1/namespaces/a%2F..%2Fb/operators"):
+        status, _, body = one.ask(f"/api/cluster{path}")
+        assert status in (400, 403), (path, status)
+        assert b"error" in body and b"items" not in body
+    # Instances of an Airway that does not exist.
+    status, _, body = one.ask("/api/cluster/apis/examples.com/v1/backends")
+    assert status == 403 and b"backends.examples.com" in body
+    assert one.status("/api/cluster/apis/hangar.dev/v1alpha1/operators", method="DELETE") == 405
+
+
+def test_content_of_config_maps_stays_out_of_the_browser(console, seen, unique):
+    seen.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": unique, "namespace": "default"}, "data": {"word": "hidden-word"}})
+    try:
+        _, _, body = console(seen.kubeconfig).ask("/api/cluster/api/v1/namespaces/default/configmaps")
+    finally:
+        seen.delete("v1", "ConfigMap", unique)
+
+    assert unique.encode() in body and b"hidden-word" not in body and b"managedFields" not in body
+
+
+def test_it_ends_when_idle_and_by_a_signal(console, nowhere):
+    began = time.monotonic()
+    idle = console(nowhere, "--idle-timeout=10s")
+    assert idle.process.wait(120) == 0 and time.monotonic() - began >= 10
+    assert "idle" in idle.process.stdout.read()
+
+    one = console(nowhere, "--idle-timeout=0")
+    one.process.send_signal(signal.SIGINT)
+    assert one.process.wait(30) == 0
+
+
+@pytest.mark.parametrize("flags, code, says", [
+    (["--idle-timeout=1s"], 2, "10s"), (["--idle-timeout=soon"], 2, "soon"), (["--port=70000"], 2, "--port"), (["--kubeconfig=/no/such/file"], 1, "/no/such/file")])
+def test_wrong_settings_are_errors_with_words(nowhere, flags, code, says):
+    login = [] if flags[0].startswith("--kubeconfig") else [f"--kubeconfig={nowhere}"]
+    done = subprocess.run([str(BINARY), "console", "--no-open", *login, *flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+
+    assert done.returncode == code and says in done.stderr and not done.stdout
+
+
+def test_a_port_in_use_is_an_error_that_names_it(console, nowhere):
+    one = console(nowhere)
+    done = subprocess.run([str(BINARY), "console", "--no-open", f"--kubeconfig={nowhere}", f"--port={one.port}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+
+    assert done.returncode == 1 and str(one.port) in done.stderr
+
+
+def test_the_browser_gets_an_address_that_works_once(console, nowhere, tmp_path):
+    """Other users of the machine can read the command line of the browser."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    opener = programs / "xdg-open"
+    opener.write_text(f'#!/bin/sh\necho "$1" >{tmp_path}/opened.new && mv {tmp_path}/opened.new {tmp_path}/opened\n')
+    opener.chmod(0o755)
+    one = console(nowhere, env={"PATH": f"{programs}:{os.environ['PATH']}"}, opens=True)
+    eventually((tmp_path / "opened").exists, "the browser is opened")
+    opened = re.fullmatch(rf"http://127\.0\.0\.1:{one.port}/#open=([0-9a-f]{{64}})", (tmp_path / "opened").read_text().strip())
+
+    assert opened and opened[1] != one.key and one.status("/api/state", key=opened[1]) == 401
+    assert one.json("/api/open", method="POST", key=opened[1])["key"] == one.key
+    assert one.status("/api/open", method="POST", key=opened[1]) == 401
+
+
+def test_a_cluster_that_does_not_answer_is_an_error_with_words(console, nowhere):
+    one = console(nowhere)
+
+    for path in ("/api/cluster/apis/hangar.dev/v1alpha1/operators", "/api/top", "/api/nodes"):
+        status, _, body = one.ask(path)
+        assert status == 502 and json.loads(body)["error"], path
+    assert one.status("/api/turns") == 400 and one.status("/api/no-such-question") == 404
+
+
+# The page ------------------------------------------------------------------------------------------------
+
+
+def test_every_page_is_readable_in_both_themes_and_at_360_px(console, nowhere, browse):
+    """With 10,000 operators and hostile names, from canned answers: the page, its policy and its key are the program's."""
+    report = browse(console(nowhere, "--allow-actions"), "canned")
+
+    assert re.match(r"team-\d+/\S+: \w+", report["texts"]["selected"])
+    assert len(report["frames"]) > 5
+
+
+def test_another_page_of_the_same_browser_reaches_nothing(console, nowhere, browse):
+    one = console(nowhere, "--allow-actions")
+    report = browse(one, "stranger")
+    tries = report["tries"]
+
+    assert tries == {"read": "failed: TypeError", "read the page": "failed: TypeError", "read with a key": "failed: TypeError", "without cors": tries["without cors"],
+                     "signal": tries["signal"], "storage": "0", "script": "refused", "window": "not readable"}
+    # What a page may send without being shown the answer is refused: it has no key, and the wrong origin.
+    for name in ("without cors", "signal"):
+        assert tries[name].startswith(("failed", "opaque")), tries
+    assert report["framed"] == [False], "no other page contains the console"
+
+
+def test_what_the_cluster_says_is_text(console, browse):
+    """Nobody but the test writes these statuses: no host runs."""
+    cluster = control_plane()
+    try:
+        cluster.create(operators.manifest("loud", "default"))
+        cluster.patch(*OPERATOR, "loud", {"status": {"phase": "BackOff", "lastError": HOSTILE, "conditions": [
+            {"type": "Ready", "status": "False", "reason": "Trapped", "message": HOSTILE, "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}, subresource="status")
+        cluster.create(workflows.workflow("loud", "default", "none"))
+        cluster.patch(*workflows.WORKFLOW, "loud", {"status": {"value": HOSTILE, "transitions": 1, "failure": HOSTILE}}, subresource="status")
+        cluster.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "loud"}})
+        report = browse(console(cluster.kubeconfig), "visit", pages=[
+            ("hostile-map", "#/", "default/loud"), ("hostile-operator", "#/operator/default/loud", "BackOff"), ("hostile-workflows", "#/workflows", "default/loud"),
+            ("hostile-workflow", "#/workflow/default/loud", "It failed"), ("hostile-nodes", "#/nodes", "loud"), ("hostile-address", "#/operator/default/%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E", "cannot be read")])
+    finally:
+        cluster.close()
+
+    for name in ("hostile-map", "hostile-operator", "hostile-workflows", "hostile-workflow"):
+        assert "<script>window.owned = 1</script>" in report["texts"][name], name
+        assert "\\u001b" in report["texts"][name] and "\\u202e" in report["texts"][name] and "\u202e" not in report["texts"][name], name
+    assert "#key" not in report["left"]
+
+
+@pytest.fixture
+def reader(seen, showing, unique):
+    """A namespace with an operator that has read and written."""
+    seen.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": unique}})
+    allow(seen, unique, *EVERYTHING, resources=("configmaps",))
+    seen.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings", "namespace": unique}})
+    seen.create(operators.manifest("reader", unique, f"get=/api/v1/namespaces/{unique}/configmaps/settings", "wait", "--", "tick=3600000"))
+    yield unique
+    seen.delete(*OPERATOR, "reader", unique)
+    seen.delete("v1", "Namespace", unique)
+
+
+def test_an_operator_its_turns_and_its_output_are_shown(console, browse, seen, reader):
+    one = console(seen.kubeconfig)
+    eventually(lambda: one.status(f"/api/turns?namespace={reader}&name=reader") == 200, "its turns are recorded", 180)
+
+    report = browse(one, "visit", pages=[("map", "#/", f"{reader}/reader"), ("operator", f"#/operator/{reader}/reader", "What it watches"), ("tenants", "#/tenants", reader)])
+
+    assert "Failing and awake first" in report["texts"]["map"] and "There is no cost" not in report["texts"]["map"]
+    assert re.search(r"\d requests?", report["texts"]["operator"]) and "Turns" in report["texts"]["operator"]
+
+
+def test_a_user_of_one_namespace_sees_that_one(console, browse, seen, reader, tmp_path):
+    kubeconfig = users.with_token(seen, tmp_path, "viewer", reader)
+    config = json.loads(kubeconfig.read_text())
+    for context in config["contexts"]:
+        context["context"]["namespace"] = reader
+    kubeconfig.write_text(json.dumps(config))
+    users.let(seen, f"{reader}:viewer", reader, ["get", "list"], ["operators"])
+    seen.create(operators.manifest("elsewhere", "default"))
+    try:
+        report = browse(console(kubeconfig), "visit", pages=[("viewer-map", "#/", f"{reader}/reader"), ("viewer-elsewhere", "#/operator/default/elsewhere", "cannot be read")])
+    finally:
+        seen.delete(*OPERATOR, "elsewhere", "default")
+
+    assert "default/elsewhere" not in report["texts"]["viewer-map"] and "You may not list them in all namespaces" in report["texts"]["viewer-map"]
+    assert "forbidden" in report["texts"]["viewer-elsewhere"]
+
+
+@pytest.fixture
+def waiting(seen, showing, unique):
+    """A workflow whose action waits for a ConfigMap that nobody makes."""
+    seen.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": unique}})
+    workflows.allow(seen, unique)
+    workflows.module(seen, unique, "conductor", workflows.bundle(workflows.CONDUCTOR))
+    wait = {"type": "WAIT_FOR", "params": {"apiVersion": "v1", "kind": "ConfigMap", "name": "nobody-makes-this", "jsonPath": "{.data.ready}"}}
+    seen.create(workflows.workflow("told", unique, "conductor", input={"rounds": [[wait]]}))
+    eventually(lambda: workflows.status(seen, unique, "told").get("value") == "acting", "it acts", 120)
+    yield unique
+    seen.delete(*workflows.WORKFLOW, "told", unique)
+    seen.delete("v1", "Namespace", unique)
+
+
+def heard(cluster, namespace):
+    return workflows.state(workflows.status(cluster, namespace, "told")).get("context", {}).get("seen", [])
+
+
+def test_a_signal_is_sent_after_a_question_and_only_if_actions_are_allowed(console, browse, seen, waiting):
+    page = f"#/workflow/{waiting}/told"
+    allowed = browse(console(seen.kubeconfig, "--allow-actions"), "signal", hash=page, event="BY_HAND")
+    refused = browse(console(seen.kubeconfig), "signal", hash=page, event="NOT_SENT")
+
+    assert allowed["sentWithoutConsent"] == 0 and "BY_HAND" in allowed["texts"]["question"] and waiting in allowed["texts"]["question"]
+    assert "Sent BY_HAND" in allowed["texts"]["main"]
+    eventually(lambda: "BY_HAND" in heard(seen, waiting), "the workflow has heard it", 60)
+    assert "read-only" in refused["texts"]["main"] and "NOT_SENT" not in heard(seen, waiting)
+
+
+def test_a_workflow_is_drawn(console, browse, seen, waiting):
+    report = browse(console(seen.kubeconfig), "visit", pages=[("workflows", "#/workflows", f"{waiting}/told"), ("workflow", f"#/workflow/{waiting}/told", "Filled: where it is")])
+
+    assert "WAIT_FOR" in report["texts"]["workflow"] and "The machine cannot be drawn" not in report["texts"]["workflow"]
+
+
+def test_a_diagram_reads_no_file_of_this_machine(console, seen, unique):
+    """Whoever writes a workflow chooses its module; whoever looks at it does not."""
+    seen.create(workflows.workflow(unique, "default", module={"url": f"file://{workflows.__file__}"}))
+    try:
+        status, _, body = console(seen.kubeconfig).ask(f"/api/machine?namespace=default&name={unique}")
+    finally:
+        seen.delete(*workflows.WORKFLOW, unique, "default")
+
+    assert status != 200 and b"not for modules" in body, body
+
+
+def test_a_signal_needs_the_rights_of_the_user(console, seen, waiting, tmp_path):
+    kubeconfig = users.with_token(seen, tmp_path, "viewer", waiting)
+    users.let(seen, f"{waiting}:viewer", waiting, ["get"], ["statefulworkflows"], groups=("workflows.example.com",))
+    one = console(kubeconfig, "--allow-actions")
+    body = json.dumps({"namespace": waiting, "name": "told", "event": "NO"})
+    origin = f"http://127.0.0.1:{one.port}"
+
+    status, _, answer = one.ask("/api/signal", method="POST", body=body, Origin=origin)
+    assert status == 403 and b"forbidden" in answer
+    assert one.status("/api/signal", method="POST", body=body) == 403  # Without an Origin.
+    assert one.status("/api/signal", method="POST", body="{}", Origin=origin) == 400
+    assert one.status("/api/signal", method="POST", body="x" * 100_000, Origin=origin) == 413
+    assert "NO" not in heard(seen, waiting)
