@@ -33,7 +33,6 @@
 #include "output/log_files.h"
 #include "output/log_writer.h"
 #include "recorder/recorder.h"
-#include "wasm/limits.h"
 
 #include <csignal>
 #include <memory>
@@ -224,9 +223,7 @@ Result<> run_directory(const host::Config& config, RunDirectoryOptions options, 
   opened.zygote = HANGAR_TRY(host::start_zygote(resolved));
   opened.login = HANGAR_TRY(host::find_login(resolved));
   opened.modules = HANGAR_TRY(host::ModuleFiles::open(resolved, log.named("modules")));
-  // All operators belong to one user, who may use all of the space.
-  opened.operators = HANGAR_TRY(
-      host::OperatorFiles::open(resolved, {.tenant_bytes_max = limits::kSnapshotBytesMax}));
+  opened.operators = HANGAR_TRY(host::OperatorFiles::open(resolved, host::Users::One));
   return Session(resolved, std::move(opened), log).run(std::move(specs), resolved.bind_address);
 }
 

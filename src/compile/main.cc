@@ -2,11 +2,11 @@
 // descriptor 1.
 //
 // The only program that is linked with the compiler. hangar starts it for one module, and kills it
-// after kCompileMax. It bounds its own processor time, and its memory to the bytes given by its
-// first argument. With `verify` and public keys as further arguments it compiles nothing and checks
-// whether one of the keys has signed the module. Descriptor 0 must be a file (it is mapped), 1 an
-// empty file; an error is one line on descriptor 2. Exit status: see wasm/compile_exit.h. A module
-// that carries its plugin is first linked with it.
+// after kCompileMax. It bounds its own processor time, and its memory and its output to the bytes
+// given by its first two arguments. With `verify` and public keys as further arguments it compiles
+// nothing and checks whether one of the keys has signed the module. Descriptor 0 must be a file (it
+// is mapped), 1 an empty file; an error is one line on descriptor 2. Exit status: see
+// wasm/compile_exit.h. A module that carries its plugin is first linked with it.
 #include "base/base64.h"
 #include "base/destroyed_by.h"
 #include "base/result.h"
@@ -19,6 +19,7 @@
 #include "wasm/module_header.h"
 #include "wasm/plugin.h"
 
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -165,10 +166,11 @@ Result<> compile_linked(wasm_engine_t* engine, std::span<const std::byte> module
   return compile(engine, std::as_bytes(std::span(linked)));
 }
 
-// The first argument; without it, the maximum.
-Result<std::uint64_t> memory_bytes_of(std::span<char* const> arguments) {
-  if (arguments.size() < 2) return limits::kCompileMemoryBytesMax;
-  const std::string_view text = arguments[1];
+// The argument at `index`; without it, `otherwise`.
+Result<std::uint64_t> bytes_at(std::span<char* const> arguments, std::size_t index,
+                               std::uint64_t otherwise) {
+  if (arguments.size() <= index) return otherwise;
+  const std::string_view text = arguments[index];
   std::uint64_t bytes = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bytes);
   if (error != std::errc() || end != text.data() + text.size()) {
@@ -201,12 +203,14 @@ Result<> verify(std::uint64_t memory_bytes, std::span<char* const> arguments) {
 }
 
 Result<> run(std::span<char* const> arguments) {
-  const std::uint64_t memory_bytes = HANGAR_TRY(memory_bytes_of(arguments));
+  const std::uint64_t memory_bytes =
+      HANGAR_TRY(bytes_at(arguments, 1, limits::kCompileMemoryBytesMax));
   constexpr std::size_t kBeforeKeys = 3;
   if (arguments.size() >= kBeforeKeys && arguments[2] == wasm::kVerifyArgument) {
     return verify(memory_bytes, arguments.subspan(kBeforeKeys));
   }
-  HANGAR_TRY(limit_resources({.memory_bytes = memory_bytes}));
+  const std::uint64_t output_bytes = HANGAR_TRY(bytes_at(arguments, 2, limits::kCompiledBytesMax));
+  HANGAR_TRY(limit_resources({.memory_bytes = memory_bytes, .output_bytes = output_bytes}));
   HANGAR_TRY(limit_system_calls());
   const auto module = HANGAR_TRY(map_input());
   const wasm::ModuleHeader header = HANGAR_TRY(wasm::read_module_header(module));
@@ -243,6 +247,8 @@ int main(int count, char** arguments) {
   // Two threads share the work; the host's guests need the machine, too. No other thread runs yet
   // that could read the environment.
   ::setenv("RAYON_NUM_THREADS", "2", 1);  // NOLINT(concurrency-mt-unsafe)
+  // A write beyond the limit then fails with EFBIG, which has a message.
+  ::signal(SIGXFSZ, SIG_IGN);
   const hangar::Result<> done = hangar::compile::run({arguments, static_cast<std::size_t>(count)});
   if (done) return hangar::wasm::kExitOk;
   std::fprintf(stderr, "%s\n", done.error().message().c_str());

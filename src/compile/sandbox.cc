@@ -18,7 +18,7 @@ Result<> limit_resources(const Resources& resources) {
   HANGAR_TRY(sandbox::give_up_privileges());
   // If the host ended before this program started, the program ends at its time limit.
   HANGAR_TRY(sandbox::die_with(::getppid()));
-  HANGAR_TRY(sandbox::limit(RLIMIT_FSIZE, limits::kCompiledBytesMax));
+  HANGAR_TRY(sandbox::limit(RLIMIT_FSIZE, resources.output_bytes));
   HANGAR_TRY(sandbox::limit(RLIMIT_NOFILE, 16));
   const auto seconds = static_cast<std::uint64_t>(resources.processor_time.count());
   // At the hard limit the kernel sends SIGKILL, which would look as if another process had.

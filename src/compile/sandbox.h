@@ -12,6 +12,7 @@ namespace hangar::compile {
 
 struct Resources {
   std::uint64_t memory_bytes = limits::kCompileMemoryBytesMax;
+  std::uint64_t output_bytes = limits::kCompiledBytesMax;
   std::chrono::seconds processor_time = limits::kCompileProcessorMax;
 };
 

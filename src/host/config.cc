@@ -4,7 +4,9 @@
 #include "base/quantity.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "budget/accounts.h"
 #include "domains/guest_processes.h"
+#include "host/disk_shares.h"
 #include "host/node_settings.h"
 #include "host/recording.h"
 #include "host/seeing.h"
@@ -219,6 +221,12 @@ std::vector<Setting> general_settings() {
        .type = "DIRECTORY",
        .part = Part::Modules,
        .set = text_into(&Config::module_cache_dir)},
+      {.name = "module-cache-size",
+       .help = "room of module-cache-dir, of which each kind of file gets a share, such as 4Gi "
+               "(default: a limit for each kind of file)",
+       .type = "BYTES",
+       .part = Part::Modules,
+       .set = bytes_into(&Config::module_cache_bytes)},
       {.name = "code-cache-key-file",
        .help = "file with a secret of at least 32 bytes that signs the compiled code in "
                "module-cache-dir; keep it off that volume (default: none, only this user may write "
@@ -572,6 +580,11 @@ Result<Config> resolve(Config config) {
                 "module-verification-keys and module-verification-keys-secret are given: one says "
                 "where the keys are");
   }
+  if (config.module_cache_bytes != 0 && config.module_cache_bytes < kModuleCacheBytesMin) {
+    return fail(ErrorKind::InvalidInput, fmt::format("module-cache-size must be at least {}",
+                                                     budget::size_text(kModuleCacheBytesMin)));
+  }
+  config.recorder_bytes = disk_shares(config).records;
   HANGAR_TRY(check_lease(config));
   HANGAR_TRY(check(config.nodes));
   HANGAR_TRY(check(config.webhooks));

@@ -94,6 +94,7 @@ struct Config {
     double ratio = 0.05;
   };
   Traces traces = {};
+  std::uint64_t module_cache_bytes = 0;      // Zero: a limit for each kind of file (DiskShares).
   std::uint64_t operator_memory_bytes = 0;   // For the guests of all operators; zero: no budget.
   std::uint64_t guest_memory_bytes = 0;      // For all guests; zero: derived from the container.
   std::uint64_t namespace_memory_bytes = 0;  // For the guests of one; zero: half of that.

@@ -1,5 +1,6 @@
 #include "host/config.h"
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/result.h"
 #include "domains/guest_processes.h"
@@ -143,6 +144,22 @@ TEST(Config, RefusesALeaseThatTwoCouldHold) {
   EXPECT_FALSE(resolved("15s", "3s", "2s"));
   EXPECT_FALSE(resolved("900ms", "800ms", "100ms"));
   EXPECT_FALSE(resolved("15s", "10s", "50ms"));
+}
+
+TEST(Config, NeedsRoomForModules) {
+  const auto resolved = [](std::string_view size) {
+    Config config{.module_cache_dir = "/tmp", .compiler = "/bin/true"};
+    EXPECT_TRUE(apply_file(config, fmt::format("moduleCacheSize: {}\n", size)));
+    return resolve(std::move(config));
+  };
+
+  const Result<Config> small = resolved("1Gi");
+  ASSERT_TRUE(small);
+  EXPECT_EQ(small->recorder_bytes, 1024 * limits::kMiB / 20) << "the share of records";
+  const Result<Config> refused = resolved("31Mi");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind(), ErrorKind::InvalidInput);
+  EXPECT_EQ(refused.error().message(), "module-cache-size must be at least 32 MiB");
 }
 
 TEST(Config, NeedsAPlaceForAReconcile) {

@@ -4,6 +4,7 @@
 #include "budget/accounts.h"
 #include "budget/cache_charges.h"
 #include "budget/container_memory.h"
+#include "host/disk_shares.h"
 #include "host/module_policy.h"
 #include "io/file.h"
 #include "modules/limits.h"
@@ -75,7 +76,8 @@ Result<ModuleFiles> ModuleFiles::open(const Config& config, const Log& log) {
     files.policy = HANGAR_TRY(read_module_policy(config.module_policy));
   }
   HANGAR_TRY(io::make_private_directory(config.module_cache_dir));
-  files.store = HANGAR_TRY(modules::ModuleStore::open(config.module_cache_dir / "modules", log));
+  files.store = HANGAR_TRY(modules::ModuleStore::open(config.module_cache_dir / "modules",
+                                                      {.bytes = disk_shares(config).modules}, log));
   return files;
 }
 
@@ -87,8 +89,24 @@ constexpr std::uint64_t kReviewsPart = 8;
 constexpr std::uint64_t kReviewsMemoryMax = 128 * limits::kMiB;
 
 // Half of what both caches may have, as of memory.
-constexpr std::uint64_t kNamespaceDiskMax =
-    (limits::kModuleStoreBytesMax + limits::kCodeCacheBytesMax) / 2;
+std::uint64_t namespace_disk_bytes(const DiskShares& shares) {
+  return (shares.modules + shares.code) / 2;
+}
+
+wasm::CodeCache::Options code_cache_options(const Config& config,
+                                            std::shared_ptr<const wasm::CodeCache::Seal> seal,
+                                            budget::CacheCharges& charges) {
+  const DiskShares shares = disk_shares(config);
+  return {
+      .directory = config.module_cache_dir / "code",
+      .compile_program = config.compiler,
+      .bytes_max = shares.code,
+      .compiled_bytes_max = shares.compiling,
+      .all_waiting_bytes_max = shares.waiting,
+      .waiting_bytes_max = std::min(limits::kCompilationsOfOneWaitingBytesMax, shares.waiting / 4),
+      .seal = std::move(seal),
+      .charges = &charges};
+}
 
 budget::Accounts::Limits memory_limits(const Config& config) {
   const std::uint64_t all =
@@ -112,7 +130,7 @@ ModuleSupply::ModuleSupply(ModuleFiles files, const Config& config, io::Loop& lo
                            const Log& log_in)
     : log(log_in),
       store(std::move(files.store)),
-      disk({.namespace_bytes_max = kNamespaceDiskMax}),
+      disk({.namespace_bytes_max = namespace_disk_bytes(disk_shares(config))}),
       memory(memory_limits(config)),
       engine(loop, workers, {.memory = &memory, .rates = &rates}),
       fetcher({.loop = loop,
@@ -148,10 +166,7 @@ ModuleSupply::ModuleSupply(ModuleFiles files, const Config& config, io::Loop& lo
                .gate = gate.get(),
                .log = log,
                .recheck = config.module_recheck_interval}),
-      code_cache(engine, {.directory = config.module_cache_dir / "code",
-                          .compile_program = config.compiler,
-                          .seal = std::move(files.code_seal),
-                          .charges = &disk}) {
+      code_cache(engine, code_cache_options(config, std::move(files.code_seal), disk)) {
   store->charge_to(disk);
   fetcher.use_credentials(std::move(files.credentials));
 }

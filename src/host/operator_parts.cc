@@ -5,6 +5,7 @@
 #include "budget/container_memory.h"
 #include "domains/guest_processes.h"
 #include "domains/remote_guests.h"
+#include "host/disk_shares.h"
 #include "host/output_logs.h"
 #include "io/file.h"
 #include "tenants/rules.h"
@@ -41,12 +42,15 @@ budget::Accounts::Limits feed_memory_limits() {
   return answer_memory_limits();
 }
 
-Result<OperatorFiles> OperatorFiles::open(const Config& config,
-                                          wasm::SnapshotStore::Limits snapshots) {
+Result<OperatorFiles> OperatorFiles::open(const Config& config, Users users) {
   HANGAR_TRY(io::make_private_directory(log_directory(config)));
   HANGAR_TRY(io::make_private_directory(snapshot_directory(config)));
   OperatorFiles files;
-  files.snapshots = HANGAR_TRY(wasm::SnapshotStore::open(snapshot_directory(config), snapshots));
+  const DiskShares shares = disk_shares(config);
+  const std::uint64_t of_one = users == Users::One ? shares.snapshots : shares.snapshots_of_one;
+  files.snapshots = HANGAR_TRY(
+      wasm::SnapshotStore::open(snapshot_directory(config),
+                                {.file_bytes_max = shares.snapshots, .tenant_bytes_max = of_one}));
   return files;
 }
 

@@ -22,6 +22,7 @@
 #include "tenants/rules.h"
 #include "wasm/snapshot/snapshot_store.h"
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -35,11 +36,15 @@ namespace hangar::host {
 // The same for the objects that watches of guests make the host hold.
 [[nodiscard]] budget::Accounts::Limits feed_memory_limits();
 
+// Whose operators a process runs. One user may use all of the space for sleeping guests; of many
+// namespaces each has a part (DiskShares).
+enum class Users : std::uint8_t { Namespaces, One };
+
 // Directories and files, opened before any thread starts.
 struct OperatorFiles {
   // Creates the directories of a resolved configuration. Denied when other users may write there.
   [[nodiscard]] static Result<OperatorFiles> open(const Config& config,
-                                                  wasm::SnapshotStore::Limits snapshots = {});
+                                                  Users users = Users::Namespaces);
 
   std::unique_ptr<wasm::SnapshotStore> snapshots;
 };

@@ -112,7 +112,7 @@ CodeCache::CodeCache(Engine& engine, Options options)
     : engine_(engine),
       options_(std::move(options)),
       loading_(engine.loop()),
-      waiting_({.host_bytes_max = limits::kCompilationsWaitingBytesMax,
+      waiting_({.host_bytes_max = options_.all_waiting_bytes_max,
                 .tenant_bytes_max = options_.waiting_bytes_max}),
       small_(engine.loop(),
              {.slots = kSmallCompilationsMax, .waiting_per_tenant_max = kCompilationsWaitingMax}),
@@ -275,11 +275,13 @@ io::Task<Result<>> CodeCache::compile_in_turn(Digest digest, PrivateFile input, 
                  .input = std::move(input),
                  .output = temporary,
                  .memory_bytes = memory_bytes,
+                 .output_bytes = options_.compiled_bytes_max,
                  .deadline = options_.compile_deadline,
                  .may_go_on = [&turn](auto used) { return turn.may_compute(used); },
                  .asks_every = options_.turn_step};
-  Result<> done =
-      co_await compile(engine_.loop(), engine_.workers(), turn.consumer(), std::move(job), stop);
+  // Others wait for the slot, so nothing here waits in the line of this tenant. The turn bounds it.
+  const budget::Consumer host = budget::Consumer::of_host("compile");
+  Result<> done = co_await compile(engine_.loop(), engine_.workers(), host, std::move(job), stop);
   memory.reset();
   if (done) {
     ++compiled_count_;
@@ -292,15 +294,14 @@ io::Task<Result<>> CodeCache::compile_in_turn(Digest digest, PrivateFile input, 
     }
   }
   if (done) {
-    done = co_await engine_.workers().run(
-        turn.consumer(), [this, temporary, key = internal::key_of(digest)] {
-          Result<> published =
-              internal::publish(temporary, options_.directory, key, options_.seal.get());
-          if (published) {
-            internal::evict(options_.directory, options_.bytes_max, key, options_.charges);
-          }
-          return published;
-        });
+    done = co_await engine_.workers().run(host, [this, temporary, key = internal::key_of(digest)] {
+      Result<> published =
+          internal::publish(temporary, options_.directory, key, options_.seal.get());
+      if (published) {
+        internal::evict(options_.directory, options_.bytes_max, key, options_.charges);
+      }
+      return published;
+    });
   }
   if (!done) {
     std::error_code ignored;

@@ -76,7 +76,9 @@ class CodeCache {
     std::chrono::nanoseconds memory_wait_max = limits::kCompileMemoryWaitMax;
     // How often a compilation is asked what it has used.
     std::chrono::nanoseconds turn_step = std::chrono::seconds(1);
-    // For the modules of one namespace that wait for compilation.
+    std::uint64_t compiled_bytes_max = limits::kCompiledBytesMax;  // For the code of one module.
+    // For the modules that wait for compilation: all of them, and those of one namespace.
+    std::uint64_t all_waiting_bytes_max = limits::kCompilationsWaitingBytesMax;
     std::uint64_t waiting_bytes_max = limits::kCompilationsOfOneWaitingBytesMax;
     // Null: no one else can write to `directory`.
     std::shared_ptr<const Seal> seal = {};

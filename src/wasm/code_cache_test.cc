@@ -758,6 +758,17 @@ TEST_F(CodeCacheTest, TheLeastRecentlyUsedEntriesMakeRoom) {
   EXPECT_TRUE(cache->has(Digest::of(*GuestRig::bytes_of("unreachable"))));
 }
 
+TEST_F(CodeCacheTest, CodeThatIsLargerThanOneModuleMayHaveIsNotKept) {
+  const auto cache = make_cache({.compiled_bytes_max = 4096});
+
+  const Loaded refused = load(*cache, guest_);
+
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().kind(), ErrorKind::LimitExceeded);
+  EXPECT_THAT(refused.error().message(), HasSubstr("the native code is too large"));
+  EXPECT_THAT(entries(), SizeIs(0));
+}
+
 class ChargedCodeTest : public CodeCacheTest {
  protected:
   static budget::Consumer consumer(std::string tenant) {

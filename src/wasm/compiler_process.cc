@@ -245,6 +245,7 @@ io::Task<Result<>> compile(io::Loop& loop, io::Workers& workers, budget::Consume
               .input = std::move(job.input),
               .output = std::move(job.output),
               .memory_bytes = job.memory_bytes,
+              .arguments = {std::to_string(job.output_bytes)},
               .doing = "compiling"},
              job.deadline, {.may_go_on = std::move(job.may_go_on), .asks_every = job.asks_every},
              std::move(stop));

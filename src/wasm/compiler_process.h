@@ -5,6 +5,7 @@
 #include "io/loop.h"
 #include "io/task.h"
 #include "io/workers.h"
+#include "wasm/limits.h"
 #include "wasm/snapshot/private_file.h"
 
 #include <chrono>
@@ -22,6 +23,7 @@ struct CompileJob {
   PrivateFile input;               // The module.
   std::filesystem::path output;    // Created, or replaced.
   std::uint64_t memory_bytes = 0;  // The process may take this much, besides its input.
+  std::uint64_t output_bytes = limits::kCompiledBytesMax;  // How large the output may become.
   // In wall-clock time. The program itself bounds its processor time.
   std::chrono::nanoseconds deadline{};
   // Called from time to time with the processor time that the process has used, and once when it
@@ -31,8 +33,8 @@ struct CompileJob {
 };
 
 // Writes native code for the module to `job.output`. InvalidInput: the module is at fault; the
-// message is the compiler's. LimitExceeded: it takes more processor time or memory than is allowed,
-// or has not ended at the deadline. Cancelled: the process was killed because of `stop`.
+// message is the compiler's. LimitExceeded: it takes more processor time, memory or output than is
+// allowed, or has not ended at the deadline. Cancelled: the process was killed because of `stop`.
 // Unavailable: it was killed because it may not go on, or anything else. The output is complete
 // only after success. Loop thread.
 [[nodiscard]] io::Task<Result<>> compile(io::Loop& loop, io::Workers& workers,

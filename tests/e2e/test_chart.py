@@ -203,6 +203,18 @@ def test_hosts_that_the_api_server_asks_are_two(values, replicas):
     assert manifests[("PodDisruptionBudget", "hangar")]["spec"]["maxUnavailable"] == 1
 
 
+@pytest.mark.parametrize("values", [{}, {"existingClaim": "modules"}])
+def test_the_host_knows_how_large_its_cache_may_be(values):
+    def of(**cache):
+        pod = pod_of(render({"cache": {**values, **cache}}))["spec"]
+        volume = next(one for one in pod["volumes"] if one["name"] == "cache")
+        return [word for word in pod["containers"][0]["args"] if "cache-size" in word], volume.get("emptyDir", {}).get("sizeLimit", "a claim")
+
+    assert of() == (["--module-cache-size=10Gi"], "a claim" if values else "10Gi")
+    assert of(sizeLimit="3Gi")[0] == ["--module-cache-size=3Gi"]
+    assert of(sizeLimit="") == ([], "a claim" if values else None)
+
+
 def test_an_image_may_be_pinned_by_its_digest():
     digest = f"sha256:{'0a' * 32}"
 

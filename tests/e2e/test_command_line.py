@@ -64,7 +64,7 @@ def test_every_command_and_every_setting_of_the_host_is_documented():
 
 
 # The settings in a command's help besides the common ones, as words.
-CLUSTER, MODULES = {"kubeconfig", "context"}, {"module-cache-dir", "code-cache-key-file", "module-allow-list", "docker-config", "compiler"}
+CLUSTER, MODULES = {"kubeconfig", "context"}, {"module-cache-dir", "module-cache-size", "code-cache-key-file", "module-allow-list", "docker-config", "compiler"}
 RECORDER = {"recorder-bytes", "recorder-age", "recorder-directory"}
 REQUESTS, PLACE = {"kube-api-qps", "kube-api-burst"}, {"namespace"}
 GUESTS = {"guest-threads", "operator-memory-budget", "guest-memory", "namespace-guest-memory"}

@@ -137,7 +137,8 @@ class Stage:
         deployment = charts.render(self.values, namespace=NAMESPACE)[("Deployment", "hangar")]
         container = deployment["spec"]["template"]["spec"]["containers"][0]
         self.limit_bytes = bytes_of(container["resources"]["limits"]["memory"])
-        self._flags = [word for word in container["args"] if word.startswith(("--features=", "--leader-elect"))]
+        known = ("--features=", "--leader-elect", *(["--module-cache-size="] if "--module-cache-size" in host_help else []))
+        self._flags = [word for word in container["args"] if word.startswith(known)]
         self._flags += flags(self.cluster)
         if self.records_port:
             address = f"127.0.0.1:{self.records_port}"
