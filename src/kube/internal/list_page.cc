@@ -94,7 +94,7 @@ io::Task<Result<PageEnd>> PageReading::read_elsewhere(std::string body, GroupVer
     PageEnd end;
     std::vector<ObjectPtr> items;
   };
-  const io::Semaphore::Slot slot = HANGAR_CO_TRY(co_await slices_.acquire(stop));
+  const auto turn = HANGAR_CO_TRY(co_await long_pages_.take(whose.tenant, stop));
   Page page = HANGAR_CO_TRY(co_await workers_->run(
       std::move(whose), [body = std::move(body), gvk = std::move(gvk)]() -> Result<Page> {
         PageReader reader(body, gvk);

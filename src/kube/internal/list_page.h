@@ -7,6 +7,7 @@
 #include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
+#include "io/turns.h"
 #include "io/workers.h"
 #include "kube/internal/skim.h"
 #include "kube/object.h"
@@ -56,13 +57,14 @@ class PageReader {
 };
 
 // All pages that one client reads. Between two rounds of the loop all of them together get one
-// slice, in turns; with workers, one long page at a time is read there, so that only one is in
-// memory twice. Loop thread; outlives the tasks that read.
+// slice, in turns. With workers, long pages are read there, of each tenant one at a time: only that
+// one is in memory twice, and a tenant whose work waits for a worker keeps no other's. Loop thread;
+// outlives the tasks that read.
 class PageReading {
  public:
   // `workers` outlives this object, or is null.
   explicit PageReading(io::Loop& loop, io::Workers* workers = nullptr)
-      : loop_(loop), workers_(workers), slices_(loop, 1) {}
+      : loop_(loop), workers_(workers), slices_(loop, 1), long_pages_(loop) {}
 
   // Workers read it in the name of `whose`. Calls `on_item` with each item, in their order; an
   // error of it ends the reading. A page of no more than one slice is read at once. Cancelled.
@@ -79,6 +81,7 @@ class PageReading {
   io::Loop& loop_;
   io::Workers* const workers_;
   io::Semaphore slices_;
+  io::Turns<Tenant> long_pages_;
 };
 
 // The number of items to ask for after a page of `item_count` items and `bytes`.

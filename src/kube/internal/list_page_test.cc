@@ -222,6 +222,33 @@ TEST_F(PageReadingTest, LeavesALongPageToAWorker) {
   EXPECT_EQ(names.back(), "stop-1");
 }
 
+TEST_F(PageReadingTest, LeavesOneLongPageOfEachTenantToTheWorkersAtATime) {
+  io::Workers workers(loop_, 1);
+  PageReading reading(loop_, &workers);
+  std::vector<std::string> names;
+  const auto read = [&](const std::string& tenant, std::string name) {
+    loop_.spawn([](PageReading& pages, std::vector<std::string>& read_, std::string whose,
+                   std::string text) -> io::Task<void> {
+      const Result<PageEnd> end =
+          co_await pages.read(std::move(text), kThings,
+                              {.tenant = Tenant::of_namespace(std::move(whose)), .name = "lister"},
+                              [&](ObjectPtr item) -> Result<> {
+                                read_.push_back(item->key().name);
+                                return {};
+                              },
+                              {});
+      EXPECT_TRUE(end) << end.error().message();
+    }(reading, names, tenant, page_of(std::move(name), 1, 3 * kListSlice)));
+  };
+  read("greedy", "first");
+  read("greedy", "second");
+  read("greedy", "third");
+  read("team", "other");
+  run();
+
+  EXPECT_THAT(names, ElementsAre("first-0", "other-0", "second-0", "third-0"));
+}
+
 TEST_F(PageReadingTest, EndsBetweenTwoSlicesWhenItIsStopped) {
   std::stop_source stop;
   read(page_of("a", 6, kHalf), stop.get_token());
