@@ -7,6 +7,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -73,5 +75,13 @@ int main(int argc, char** argv) {
   ::mallopt(M_ARENA_MAX, 1);
   // NOLINTEND(concurrency-mt-unsafe)
   allow_many_files();
-  return hangar::cli::run(argc, argv);
+  const int code = hangar::cli::run(argc, argv);
+  // Output that is still in the buffer is written here, where its loss can be told.
+  const bool is_written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  if (!is_written && errno != EPIPE) {  // EPIPE: its reader has seen enough.
+    std::fprintf(stderr, "hangar: standard output cannot be written: %s\n",
+                 std::generic_category().message(errno).c_str());
+    return code == 0 ? EXIT_FAILURE : code;
+  }
+  return code;
 }

@@ -488,6 +488,7 @@ io::Task<void> AirwayController::run_instances(Work& work, const kube::Resource&
   const Result<Acting> acting = acting_of(work.value, platform_.acting_by_default);
   if (instances && instances->kind() == kind) {
     instances->act_as(acting);
+    instances->prune_as(prune_of(work.value));
     co_return;
   }
   co_await stop_instances(work.memory);
@@ -495,6 +496,7 @@ io::Task<void> AirwayController::run_instances(Work& work, const kube::Resource&
   by_kind_[kind.gvk().group_kind()] = &instances->controller();
   work.memory.bound.reset();
   instances->act_as(acting);
+  instances->prune_as(prune_of(work.value));
   instances->start();
 }
 

@@ -56,7 +56,7 @@ InstanceController::OutcomeTask AirwayInstances::work_on(kube::ObjectPtr instanc
                      .shell = controller_.shell(),
                      .memory = memory,
                      .binding = binding_,
-                     .prune = binding_ ? binding_->terms.prune : PruneOptions{},
+                     .prune = prune_,
                      .actor = actor_of(instance->key()),
                      .said_by = fmt::format("airway {}: ", airway_name_)},
                     *instance, std::move(stop));

@@ -38,6 +38,9 @@ class AirwayInstances {
   // until then no flight runs.
   void act_as(const Result<Acting>& acting);
 
+  // What a release that is removed takes with it, from now on. Without a binding, too.
+  void prune_as(const PruneOptions& prune) { prune_ = prune; }
+
   [[nodiscard]] const kube::Resource& kind() const { return controller_.kind(); }
   [[nodiscard]] InstanceController& controller() { return controller_; }
   [[nodiscard]] const InstanceController& controller() const { return controller_; }
@@ -51,6 +54,7 @@ class AirwayInstances {
   const std::string airway_name_;
   std::shared_ptr<const Binding> binding_;  // Null: none yet.
   std::optional<Result<Acting>> acting_;    // Nothing: not said yet.
+  PruneOptions prune_;
   InstanceController controller_;
 };
 

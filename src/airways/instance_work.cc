@@ -181,7 +181,13 @@ io::Task<Result<Outcome>> InstanceWork::evaluate() {
     if (std::optional<Verdict> verdict = verdict_on_failure(*error)) verdict_ = *std::move(verdict);
   }
   Result<> written = co_await write_status(verdict_);
-  if (error && !is_untold(*error, written)) co_return std::unexpected(*std::move(error));
+  if (error && !is_untold(*error, written)) {
+    // What the cluster refuses now it may accept later, and nobody would tell.
+    if (is_refused_ && error->kind() == ErrorKind::InvalidInput) {
+      error = Error(ErrorKind::GuestFault, error->message());
+    }
+    co_return std::unexpected(*std::move(error));
+  }
   if (!written) {
     memory_.life.on_changed();
     co_return std::unexpected(std::move(written).error());
@@ -291,6 +297,7 @@ io::Task<Result<>> InstanceWork::release() {
   }
   platform_.tracker.releasing(release_.instance, refs);
 
+  is_refused_ = true;  // As far as the rest fails.
   Progress progress = HANGAR_CO_TRY(co_await work.apply(stages, source));
   Duration patience = limits::kStageReadyMax;
   if (progress.done) {

@@ -123,6 +123,7 @@ class InstanceWork {
   json::Value evaluated_;                // The instance as the flight got it.
   std::optional<json::Value> identity_;  // The instance as the flight printed it, if it did.
   std::optional<Verdict> verdict_;       // For the Ready condition.
+  bool is_refused_ = false;              // An error is the cluster's, and not the flight's.
   std::optional<Duration> look_again_after_;
 };
 

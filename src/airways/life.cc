@@ -43,7 +43,9 @@ Life::Act Life::begin(const Facts& facts, const std::function<bool(const Resourc
 }
 
 bool Life::on_release_waits(Duration patience, Instant now) {
-  if (!release_until_) release_until_ = now + patience;
+  // Of stages and of a prune, which have different patience, each has its own.
+  const bool is_same = std::exchange(release_patience_, patience) == patience;
+  if (!release_until_ || !is_same) release_until_ = now + patience;
   if (*release_until_ <= now) {
     release_until_.reset();
     return false;
@@ -68,6 +70,7 @@ void Life::on_evaluated(Duration drift_interval, Instant now) {
 
 void Life::on_failed() {
   waits_for_ = Waiting::Nothing;
+  release_until_.reset();
   is_to_evaluate_ = true;
 }
 

@@ -87,6 +87,7 @@ class Life {
   std::optional<Instant> tracked_at_;  // When `changed_` counts again.
   Waiting waits_for_ = Waiting::Nothing;
   std::optional<Instant> release_until_;  // When a release that waits fails.
+  Duration release_patience_{0};          // Of that.
   std::optional<Instant> drift_at_;
   bool is_ready_flights_ = false;
 };

@@ -126,6 +126,10 @@ TEST(AirwayLife, GoesOnWithAReleaseThatWaitsUntilItsPatienceEnds) {
   life.on_failed();
   EXPECT_EQ(life.begin(kAlive, no_news, kNow + minutes(3)), Act::Evaluate);
   EXPECT_TRUE(life.on_release_waits(minutes(2), kNow + minutes(3))) << "anew";
+  EXPECT_TRUE(life.on_release_waits(minutes(5), kNow + minutes(6))) << "of something else";
+  EXPECT_TRUE(life.on_release_waits(minutes(5), kNow + minutes(10)));
+  life.on_failed();
+  EXPECT_TRUE(life.on_release_waits(minutes(5), kNow + minutes(30))) << "after a failure";
 }
 
 TEST(AirwayLife, AFailureIsRetriedInItsOwnTimeAndNotForEachChild) {

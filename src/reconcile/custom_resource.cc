@@ -121,7 +121,15 @@ CustomResource::OutcomeTask CustomResource::run(kube::ObjectKey key, std::stop_t
   co_return co_await options_.reconcile(std::move(object), std::move(stop));
 }
 
+// A deletion has no spec that somebody could correct: whatever refuses it is tried again.
 CustomResource::OutcomeTask CustomResource::run_finalize(kube::ObjectPtr object,
+                                                         std::stop_token stop) {
+  Result<Outcome> outcome = co_await try_finalize(std::move(object), std::move(stop));
+  if (outcome || outcome.error().kind() != ErrorKind::InvalidInput) co_return outcome;
+  co_return std::unexpected(Error(ErrorKind::Unavailable, outcome.error().message()));
+}
+
+CustomResource::OutcomeTask CustomResource::try_finalize(kube::ObjectPtr object,
                                                          std::stop_token stop) {
   const kube::ObjectKey key = object->key();
   if (!kube::has_finalizer(object->to_value(), options_.finalizer)) co_return Outcome{};

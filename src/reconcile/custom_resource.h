@@ -159,6 +159,7 @@ class CustomResource {
  private:
   [[nodiscard]] OutcomeTask run(kube::ObjectKey key, std::stop_token stop);
   [[nodiscard]] OutcomeTask run_finalize(kube::ObjectPtr object, std::stop_token stop);
+  [[nodiscard]] OutcomeTask try_finalize(kube::ObjectPtr object, std::stop_token stop);
   void on_delta(const kube::Delta& delta);
   void remember(const json::Value& answer);
   void remember(kube::ObjectPtr object, Newest::Origin origin);

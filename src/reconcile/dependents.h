@@ -47,6 +47,8 @@ class Dependents {
         on_object;
     // Called for a child of some holder. Not called without a selector.
     std::function<void(const kube::GroupKind& kind, const kube::Delta& delta)> on_child = {};
+    // All children of that kind are known: one that went before it was watched is missing.
+    std::function<void(const kube::GroupKind& kind)> on_children_known = {};
   };
   struct Options {
     kube::Detail detail = kube::Detail::Metadata;  // Of single objects.
@@ -126,10 +128,13 @@ class Dependents {
     const kube::GroupKind kind = resource.gvk().group_kind();
     auto& subscription = children_[kind];
     if (!subscription) {
-      subscription = subscribe_({.resource = resource, .label_selector = options_.child_selector},
-                                {.on_delta = [this, kind](const kube::Delta& delta) {
-                                  handlers_.on_child(kind, delta);
-                                }});
+      subscription = subscribe_(
+          {.resource = resource, .label_selector = options_.child_selector},
+          {.on_delta = [this, kind](const kube::Delta& delta) { handlers_.on_child(kind, delta); },
+           .on_synced =
+               [this, kind] {
+                 if (handlers_.on_children_known) handlers_.on_children_known(kind);
+               }});
     }
     return *subscription;
   }

@@ -60,6 +60,8 @@ ElectionMachine::Next ElectionMachine::on_written(Result<LeaseRecord> written, I
     is_certain_ = false;
     if (written.error().kind() == ErrorKind::NotFound) {
       leading_until_.reset();  // Deleted: any candidate may create it at any moment.
+      // One that cannot be created has no namespace.
+      if (!observed_) return wait_for_turn();
       return Read{};
     }
     if (written.error().kind() != ErrorKind::Conflict) return wait_for_turn();

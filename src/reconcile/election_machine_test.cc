@@ -182,6 +182,15 @@ TEST(ElectionMachine, StopsAtOnceWhenTheLeaseWasDeleted) {
   EXPECT_FALSE(ours.is_leading(kNow + seconds(2)));
 }
 
+TEST(ElectionMachine, WaitsWhereTheLeaseCannotBeCreated) {
+  ElectionMachine ours = machine("us");
+  expect<ElectionMachine::Write>(
+      ours.on_read(fail(ErrorKind::NotFound, "leases not found"), kNow, kNoon));
+
+  expect<ElectionMachine::Wait>(
+      ours.on_written(fail(ErrorKind::NotFound, "namespaces not found"), kNow));
+}
+
 TEST(ElectionMachine, GivesTheLeaseAwayWhenItEnds) {
   ElectionMachine ours = machine("us");
   expect<ElectionMachine::Write>(ours.on_read(held_by("", "5"), kNow, kNoon));

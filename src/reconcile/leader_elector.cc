@@ -124,12 +124,12 @@ struct LeaderElector::State : std::enable_shared_from_this<State> {
       const WallTime begun_at = io::Loop::wall_now();
       Result<LeaseRecord> written =
           or_too_long(co_await this->write(write->record, too_long.get_token()));
-      note(written);
+      note(written, write->record.resource_version.empty());
       if (written) wall_until = begun_at + options.election.renew_deadline;
       co_return machine.on_written(std::move(written), io::Loop::now());
     }
     Result<LeaseRecord> read = or_too_long(co_await this->read(too_long.get_token()));
-    note(read);
+    note(read, /*is_create=*/false);
     co_return machine.on_read(std::move(read), io::Loop::now(), io::Loop::wall_now());
   }
 
@@ -161,9 +161,10 @@ struct LeaderElector::State : std::enable_shared_from_this<State> {
     co_return record_from(patched);
   }
 
-  void note(const Result<LeaseRecord>& result) {
-    const bool is_usual = result || result.error().kind() == ErrorKind::NotFound ||
-                          result.error().kind() == ErrorKind::Conflict;
+  void note(const Result<LeaseRecord>& result, bool is_create) {
+    // There may be no Lease yet. One that cannot be created has no namespace.
+    if (!result && result.error().kind() == ErrorKind::NotFound && !is_create) return;
+    const bool is_usual = result || result.error().kind() == ErrorKind::Conflict;
     const std::string error = is_usual ? "" : result.error().message();
     if (!error.empty() && error != last_error) {
       log.warning("lease cannot be read or written",
