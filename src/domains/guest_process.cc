@@ -244,6 +244,7 @@ void GuestProcess::look() {
   if (*move == protocol::Conversation::Move::Ping) {
     send({.bytes = protocol::encode(protocol::Ping{})});
   }
+  pace();
   look_later();
 }
 

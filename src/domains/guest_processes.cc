@@ -21,6 +21,7 @@
 #include "guest_protocol/zygote_messages.h"
 #include "io/descriptor.h"
 #include "io/event.h"
+#include "io/exception.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "wasm/engine.h"
@@ -736,7 +737,12 @@ Result<> GuestProcesses::hear_one(Process& process, protocol::MapKind message) {
 io::Task<void> GuestProcesses::answer(ProcessId id, std::shared_ptr<Run> run,
                                       io::Task<flight::LookupAnswer> question) {
   run->is_looking_up = true;
-  flight::LookupAnswer answer = co_await std::move(question);
+  // The run waits for the end of this, so nothing may escape.
+  Result<flight::LookupAnswer> asked = co_await io::contained(std::move(question));
+  flight::LookupAnswer answer =
+      asked ? *std::move(asked)
+            : flight::LookupAnswer{.state = flight::LookupState::Error,
+                                   .body = std::move(asked).error().message()};
   run->is_looking_up = false;
   run->looked_up.notify_all();
   const auto process = processes_.find(id);

@@ -270,7 +270,8 @@ class RemoteGuests::RemoteGuest final : public kube_runtime::Guest, private Gues
     io::Event changed;
     bool wants_piece = false;
     std::optional<protocol::KeepPiece> kept_piece;
-    TurnOutcome outcome;  // As far as it has arrived.
+    bool is_piece_refused = false;  // The snapshot is not complete, whatever the process says.
+    TurnOutcome outcome;            // As far as it has arrived.
     bool has_ended = false;
     std::optional<protocol::EndSleep> end_of_sleep;
     std::optional<Error> lost;  // The process has ended.
@@ -439,6 +440,12 @@ io::Task<Result<>> RemoteGuests::RemoteGuest::sleep(budget::Tenant tenant) {
            std::numeric_limits<std::uint32_t>::max())});
   co_await serve(run, tenant);
   const std::optional<Extent> extent = std::exchange(carried_, std::nullopt);
+  const bool is_stored = extent && !run.is_piece_refused;
+  if (!run.lost && !run.end_of_sleep->is_error && !is_stored) {
+    run.lost =
+        Error(ErrorKind::GuestFault, "its process says that it sleeps, and it is not stored");
+    move_out();
+  }
   if (run.lost || run.end_of_sleep->is_error) {
     if (extent) home_.snapshots_.free(*extent);
     // Its owner learns by itself that a guest is lost while it falls asleep.
@@ -450,9 +457,10 @@ io::Task<Result<>> RemoteGuests::RemoteGuest::sleep(budget::Tenant tenant) {
     co_return fail(ErrorKind::Unavailable, one_line(std::move(run.end_of_sleep->reason)));
   }
   move_out();
-  place_ =
-      Asleep{.extent = *extent,
-             .memory_bytes = std::min(run.end_of_sleep->memory_bytes, bounds_.memory_bytes_max)};
+  const std::uint64_t memory_min = std::min(module_->memory_bytes_min(), bounds_.memory_bytes_max);
+  place_ = Asleep{.extent = *extent,
+                  .memory_bytes = std::clamp(run.end_of_sleep->memory_bytes, memory_min,
+                                             bounds_.memory_bytes_max)};
   calls_.shrink();
   co_return Result<>();
 }
@@ -472,6 +480,7 @@ io::Task<void> RemoteGuests::RemoteGuest::serve(Run& run, const budget::Tenant& 
       } else if (run.kept_piece) {
         const protocol::KeepPiece piece = *std::exchange(run.kept_piece, std::nullopt);
         const Result<> written = co_await write_piece(piece, tenant);
+        if (!written) run.is_piece_refused = true;
         if (run.lost) break;
         channel().answer(protocol::Kept{
             .run = run.number,

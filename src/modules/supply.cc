@@ -576,13 +576,16 @@ io::Task<Result<Supplied>> Supply::load_once(std::shared_ptr<Entry> entry) {
     co_return Supplied{.product = nullptr, .sha256 = std::move(bytes.sha256), .resolved = resolved};
   }
   if (wish.plugin && !maker_.find(bytes.sha256)) {
-    if (!bytes.bytes)
+    const bool is_stored = !bytes.bytes;
+    if (is_stored)
       bytes.bytes = HANGAR_CO_TRY(
           co_await read(wish.requester.consumer("module"), bytes.sha256, entry->stop.get_token()));
     const std::optional<std::string> missing = co_await sources_.workers.run(
         wish.requester.consumer("module"),
         [&maker = maker_, text = bytes.bytes] { return maker.missing_plugin(*text); });
     if (missing) {
+      // Nobody holds memory while a server is waited for.
+      if (is_stored) bytes.bytes.reset();
       Result<Bytes> both = co_await with_plugin(entry, std::move(bytes));
       if (!both) {
         co_return std::unexpected(std::move(both).error().in(fmt::format(
@@ -680,9 +683,17 @@ io::Task<Result<Supply::Bytes>> Supply::with_plugin(std::shared_ptr<Entry> entry
   if (const auto known = joined_.find(both); known != joined_.end() && maker_.find(known->second)) {
     co_return Bytes{.sha256 = known->second, .bytes = nullptr, .resolved = {}};
   }
-  if (!fetched.bytes)
-    fetched.bytes = HANGAR_CO_TRY(co_await read(entry->wish.requester.consumer("module"),
-                                                fetched.sha256, entry->stop.get_token()));
+  std::vector<Bytes*> stored;
+  for (Bytes* const one : {&module, &fetched}) {
+    if (!one->bytes) stored.push_back(one);
+  }
+  std::vector<std::string> digests;
+  for (const Bytes* const one : stored)
+    digests.push_back(one->sha256);
+  const AllBytes texts = HANGAR_CO_TRY(co_await read_all(
+      entry->wish.requester.consumer("module"), std::move(digests), entry->stop.get_token()));
+  for (std::size_t index = 0; index < stored.size(); ++index)
+    stored[index]->bytes = texts[index];
   Bytes joined = HANGAR_CO_TRY(co_await sources_.workers.run(
       entry->wish.requester.consumer("module"),
       [&store = sources_.store, &maker = maker_, bytes = module.bytes, plugin_bytes = fetched.bytes,
@@ -756,29 +767,47 @@ io::Task<Result<Product>> Supply::make_once(std::shared_ptr<Entry> entry, std::s
 // module shares the product, and no reader waits for memory that another reader holds.
 io::Task<Result<std::shared_ptr<const std::string>>> Supply::read(
     budget::Beneficiaries beneficiaries, std::string sha256, std::stop_token stop) {
+  AllBytes read = HANGAR_CO_TRY(co_await read_all(
+      std::move(beneficiaries), std::vector(1, std::move(sha256)), std::move(stop)));
+  co_return std::move(read.front());
+}
+
+io::Task<Result<Supply::AllBytes>> Supply::read_all(budget::Beneficiaries beneficiaries,
+                                                    std::vector<std::string> digests,
+                                                    std::stop_token stop) {
   struct Held {
     std::optional<budget::Reservation> memory;
-    std::string bytes;
+    std::vector<std::string> bytes;
   };
+  if (digests.empty()) co_return AllBytes();
   const auto held = std::make_shared<Held>();
   if (sources_.memory != nullptr) {
     const std::uint64_t size = co_await sources_.workers.run_for_any(
-        beneficiaries.all(),
-        [&store = sources_.store, sha256] { return store.unpacked_bytes(sha256); });
+        beneficiaries.all(), [&store = sources_.store, digests] {
+          std::uint64_t sum = 0;
+          for (const std::string& sha256 : digests)
+            sum += store.unpacked_bytes(sha256);
+          return sum;
+        });
     held->memory = HANGAR_CO_TRY(co_await sources_.memory->reserve(
         {.tenant = budget::Tenant::host(), .name = "modules"}, kCopiesMade * size, stop));
   }
-  Result<std::string> bytes = co_await sources_.workers.run_for_any(
-      beneficiaries.all(), [&store = sources_.store, sha256] { return store.read(sha256); });
-  if (!bytes) {
-    const bool is_gone =
-        bytes.error().kind() == ErrorKind::Corrupt || bytes.error().kind() == ErrorKind::NotFound;
-    if (!is_gone) co_return std::unexpected(std::move(bytes).error());
-    co_return std::unexpected(
-        Error(ErrorKind::NotFound, bytes.error().message()).with_reason(std::string(kLostInStore)));
+  for (const std::string& sha256 : digests) {
+    Result<std::string> bytes = co_await sources_.workers.run_for_any(
+        beneficiaries.all(), [&store = sources_.store, sha256] { return store.read(sha256); });
+    if (!bytes) {
+      const bool is_gone =
+          bytes.error().kind() == ErrorKind::Corrupt || bytes.error().kind() == ErrorKind::NotFound;
+      if (!is_gone) co_return std::unexpected(std::move(bytes).error());
+      co_return std::unexpected(Error(ErrorKind::NotFound, bytes.error().message())
+                                    .with_reason(std::string(kLostInStore)));
+    }
+    held->bytes.push_back(*std::move(bytes));
   }
-  held->bytes = *std::move(bytes);
-  co_return std::shared_ptr<const std::string>(held, &held->bytes);
+  AllBytes all;
+  for (const std::string& bytes : held->bytes)
+    all.emplace_back(held, &bytes);
+  co_return all;
 }
 
 void Asking::put_off(const Supply& supply, std::string_view definition) {

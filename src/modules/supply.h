@@ -270,6 +270,11 @@ class Supply {
                                                     std::shared_ptr<const std::string> bytes);
   [[nodiscard]] io::Task<Result<std::shared_ptr<const std::string>>> read(
       budget::Beneficiaries beneficiaries, std::string sha256, std::stop_token stop);
+  // Several modules of the store, under one reservation: who holds memory waits for no more.
+  using AllBytes = std::vector<std::shared_ptr<const std::string>>;
+  [[nodiscard]] io::Task<Result<AllBytes>> read_all(budget::Beneficiaries beneficiaries,
+                                                    std::vector<std::string> digests,
+                                                    std::stop_token stop);
   // As look_at(), by the verifier of the rule for that reference.
   [[nodiscard]] io::Task<Result<>> look_by_rule(std::shared_ptr<Entry> entry, Reference reference,
                                                 std::string sha256,

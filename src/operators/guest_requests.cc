@@ -22,6 +22,14 @@ std::optional<TokenBucket> request_rate(const OperatorLimits& limits) {
       {.per_second = limits.requests_per_second, .burst = 2 * limits.requests_per_second});
 }
 
+// What a request takes in memory until its answer begins.
+std::uint32_t bytes_of(const kube_runtime::HttpRequest& request) {
+  std::size_t bytes = request.uri.size() + request.body.size();
+  for (const auto& [name, value] : request.headers)
+    bytes += name.size() + value.size();
+  return static_cast<std::uint32_t>(bytes);
+}
+
 }  // namespace
 
 // One request of the guest, and the receiver of its answer.
@@ -38,6 +46,7 @@ class GuestRequests::Call final : public gateway::Answer, public slots::InSlot {
   void detach() { requests_ = nullptr; }
   // The guest no longer needs this answer; other calls continue.
   void give_up() {
+    release_asked();
     set_under_way(0);
     record_answer(/*status=*/0);
     detach();
@@ -46,6 +55,7 @@ class GuestRequests::Call final : public gateway::Answer, public slots::InSlot {
   void begin(const kube::Identity& identity, kube_runtime::HttpRequest request) {
     method_ = known_method(request.method);
     is_outbound_ = is_outbound(request.uri);
+    asked_bytes_ = bytes_of(request);
     gateway::Request asked{.method = std::move(request.method),
                            .target = std::move(request.uri),
                            .headers = std::move(request.headers),
@@ -71,6 +81,7 @@ class GuestRequests::Call final : public gateway::Answer, public slots::InSlot {
   }
   void on_head(int status, http::Headers headers) override {
     if (requests_ == nullptr) return;
+    release_asked();
     // Another server's answer is not one of the API server's.
     if (!is_outbound_) requests_->ledger_.on_answer(method_, status);
     status_ = static_cast<std::uint16_t>(status);
@@ -102,6 +113,7 @@ class GuestRequests::Call final : public gateway::Answer, public slots::InSlot {
   }
   void on_end() override {
     if (requests_ == nullptr) return;
+    release_asked();
     set_under_way(0);
     record_answer(status_);
     if (!is_stream_) requests_->arrive({.id = id_, .what = gateway::Piece(std::move(text_))});
@@ -122,6 +134,12 @@ class GuestRequests::Call final : public gateway::Answer, public slots::InSlot {
   }
 
  private:
+  // The request is no longer in memory. Requires that it is not detached.
+  void release_asked() {
+    if (asked_bytes_ == 0) return;
+    requests_->inbox().asked_bytes -= std::exchange(asked_bytes_, 0);
+    requests_->recount();
+  }
   // Requires that it is not detached.
   void set_under_way(std::uint64_t bytes) {
     if (bytes == under_way_) return;
@@ -143,7 +161,8 @@ class GuestRequests::Call final : public gateway::Answer, public slots::InSlot {
   // Fits the padding before the next member: thousands of these sleep.
   std::uint16_t status_ = 0;
   const std::uint32_t turn_;
-  std::uint64_t under_way_ = 0;  // The bytes that the mailbox counts as under way for this call.
+  std::uint32_t asked_bytes_ = 0;  // Counted in Inbox::asked_bytes for this call.
+  std::uint64_t under_way_ = 0;    // The bytes that the mailbox counts as under way for this call.
   // A stream: the bookmark held back while the guest sleeps. Otherwise: the body so far.
   std::string text_;
   std::unique_ptr<gateway::Exchange> exchange_;
@@ -164,8 +183,11 @@ void GuestRequests::take_up(kube_runtime::TurnOutcome& outcome, std::uint64_t tu
          })});
   }
   if (outcome.calls.empty()) return;
-  for (kube_runtime::HttpCall& call : outcome.calls)
+  for (kube_runtime::HttpCall& call : outcome.calls) {
+    inbox().asked_bytes += bytes_of(call.request);
     inbox().held_back.push_back({.call = std::move(call), .turn = turn});
+  }
+  (void)account();
 }
 
 void GuestRequests::begin_due() {
@@ -249,6 +271,7 @@ void GuestRequests::clear() {
   if (inbox_) {
     inbox_->next.cancel();
     inbox_->held_back.clear();
+    inbox_->asked_bytes = 0;
     inbox_->mailbox.clear();
     recount();
   }
@@ -269,7 +292,7 @@ void GuestRequests::reopen() {
 void GuestRequests::rest() {
   calls_.shrink_to_fit();
   delays_.shrink_to_fit();
-  if (inbox_ && inbox_->mailbox.is_idle() && inbox_->held_back.empty()) inbox_.reset();
+  if (inbox_ && inbox_->mailbox.is_idle() && inbox_->asked_bytes == 0) inbox_.reset();
 }
 
 bool GuestRequests::is_empty() const {
@@ -289,16 +312,20 @@ void GuestRequests::cancel(std::span<const std::uint64_t> ids) {
       // Destroyed later: the gateway may be working on it.
       parts_.loop.post([ended = std::move(*call)] {});
       calls_.erase(call);
-    } else if (const auto delay = std::ranges::lower_bound(delays_, id, {}, &Delay::id);
-               delay != delays_.end() && delay->id == id) {
-      delays_.erase(delay);
     }
   }
+  // All in one pass each: a guest may have thousands of delays, and cancel all of them.
+  std::vector<std::uint64_t> gone(ids.begin(), ids.end());
+  std::ranges::sort(gone);
+  const auto is_gone = [&gone](std::uint64_t id) { return std::ranges::binary_search(gone, id); };
+  std::erase_if(delays_, [&](const Delay& delay) { return is_gone(delay.id); });
   if (!inbox_ || ids.empty()) return;
-  std::erase_if(inbox_->held_back, [&ids](const Inbox::HeldBack& waiting) {
-    return std::ranges::find(ids, waiting.call.id) != ids.end();
+  std::erase_if(inbox_->held_back, [&](const Inbox::HeldBack& waiting) {
+    if (!is_gone(waiting.call.id)) return false;
+    inbox_->asked_bytes -= bytes_of(waiting.call.request);
+    return true;
   });
-  inbox_->mailbox.drop(ids);
+  inbox_->mailbox.drop(gone);
   recount();
 }
 
@@ -308,7 +335,7 @@ GuestRequests::Calls::iterator GuestRequests::find_call(std::uint64_t id) {
 }
 
 bool GuestRequests::account() {
-  const auto shortage = inbox_->memory.set(inbox_->mailbox.bytes() + inbox_->delivered_bytes);
+  const auto shortage = inbox_->memory.set(inbox_->bytes());
   if (!shortage) return true;
   inbox_->mailbox.close();
   overflow(shortage);
@@ -317,7 +344,7 @@ bool GuestRequests::account() {
 
 void GuestRequests::recount() {
   // As text, what was counted as objects may take a step more: the earlier count stays then.
-  (void)inbox_->memory.set(inbox_->mailbox.bytes() + inbox_->delivered_bytes);
+  (void)inbox_->memory.set(inbox_->bytes());
 }
 
 void GuestRequests::overflow(const std::optional<budget::Shortage>& shortage) {

@@ -113,7 +113,11 @@ class GuestRequests {
 
     Mailbox mailbox;
     std::uint64_t delivered_bytes = 0;  // Handed over for the turn in progress.
-    budget::SteppedReservation memory;  // Of both.
+    std::uint64_t asked_bytes = 0;      // Of requests whose answers have not begun.
+    budget::SteppedReservation memory;  // Of all three.
+    [[nodiscard]] std::uint64_t bytes() const {
+      return mailbox.bytes() + delivered_bytes + asked_bytes;
+    }
     // A request that the rate limit holds back.
     struct HeldBack {
       abi::kube_runtime::HttpCall call;

@@ -20,6 +20,11 @@ inline constexpr std::uint64_t kGuestAnswersBytesMax = 64 * kMiB;
 // that small answers cost nothing and none is refused for what others have.
 inline constexpr std::uint64_t kAnswersCountedStep = 64 * kKiB;
 
+// What spec.env and spec.files of an Operator name, and what is read for them. The host holds it
+// from before the guest starts.
+inline constexpr std::size_t kOperatorInputsMax = 256;
+inline constexpr std::uint64_t kOperatorInputBytesMax = 8 * kMiB;
+
 // A failed guest is restarted after 1 s, then after twice as long each time, as the kubelet does
 // with containers (which begins at 10 s). After kOperatorStableMin without a failure, the back-off
 // begins at 1 s again.

@@ -44,7 +44,7 @@ std::vector<Mailbox::Arrival> Mailbox::take() {
 
 void Mailbox::drop(std::span<const std::uint64_t> ids) {
   std::erase_if(arrivals_, [&](const Arrival& arrival) {
-    if (std::ranges::find(ids, arrival.id) == ids.end()) return false;
+    if (!std::ranges::binary_search(ids, arrival.id)) return false;
     arrivals_bytes_ -= size_of(arrival);
     return true;
   });

@@ -47,7 +47,7 @@ class Mailbox {
 
   // Everything, in order.
   [[nodiscard]] std::vector<Arrival> take();
-  // Drops arrivals for these ids: the guest no longer waits for them.
+  // Drops arrivals for these ids, which ascend: the guest no longer waits for them.
   void drop(std::span<const std::uint64_t> ids);
   // Drops everything, and forgets the answers under way. A closed mailbox stays closed.
   void clear();

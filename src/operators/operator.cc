@@ -333,6 +333,10 @@ Result<Operator> parse_operator(const json::Value& manifest) {
   for (const Fields& item : HANGAR_TRY(spec.objects("files"))) {
     result.files.push_back(HANGAR_TRY(parse_file_entry(item)));
   }
+  if (result.environment.size() + result.files.size() > hangar::limits::kOperatorInputsMax) {
+    return invalid(fmt::format("spec.env and spec.files: may have {} entries together",
+                               hangar::limits::kOperatorInputsMax));
+  }
   if (spec.has("serviceAccountName")) {
     result.service_account = HANGAR_TRY(spec.required_text("serviceAccountName"));
     // It becomes part of a user name that RBAC decides on, so it has to be a plain name.

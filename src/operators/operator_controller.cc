@@ -89,10 +89,26 @@ io::Task<Result<json::Value>> read_source(kube::Client client, std::string names
   co_return object;
 }
 
+// Counts what is read for one operator.
+class InputBytes {
+ public:
+  [[nodiscard]] Result<> add(std::size_t bytes) {
+    bytes_ += bytes;
+    if (bytes_ <= limits::kOperatorInputBytesMax) return {};
+    return fail(ErrorKind::LimitExceeded,
+                fmt::format("spec.env and spec.files: what they name has more than {} MiB together",
+                            limits::kOperatorInputBytesMax / limits::kMiB));
+  }
+
+ private:
+  std::uint64_t bytes_ = 0;
+};
+
 // Reads only from the operator's own namespace. Values never become part of a message.
 io::Task<Result<GuestInputs>> read_inputs(kube::Client client, const Operator& spec,
                                           std::stop_token stop) {
   GuestInputs inputs;
+  InputBytes read;
   inputs.in_pod = pod_view({.namespace_ = spec.key.namespace_,
                             .name = spec.key.name,
                             .cluster_ca = HANGAR_CO_TRY(co_await client.server_ca(stop))});
@@ -111,6 +127,7 @@ io::Task<Result<GuestInputs>> read_inputs(kube::Client client, const Operator& s
                      fmt::format("env {}: {} {} has no text at the key {}", entry.name,
                                  is_secret ? "Secret" : "ConfigMap", entry.object, entry.key));
     }
+    HANGAR_CO_TRY(read.add(value->size()));
     inputs.environment.push_back(fmt::format("{}={}", entry.name, *value));
   }
   for (const FileEntry& entry : spec.files) {
@@ -118,6 +135,7 @@ io::Task<Result<GuestInputs>> read_inputs(kube::Client client, const Operator& s
         client, spec.key.namespace_, entry.object, entry.is_secret, entry.is_optional, stop));
     for (const std::string& key : keys_of(object, entry.is_secret)) {
       if (std::optional<std::string> value = value_at(object, entry.is_secret, key)) {
+        HANGAR_CO_TRY(read.add(value->size()));
         inputs.files[fmt::format("{}/{}", entry.path, key)] = *std::move(value);
       }
     }

@@ -2,11 +2,13 @@
 
 #include "base/limits.h"
 #include "json/yaml.h"
+#include "operators/limits.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -156,6 +158,20 @@ TEST(ParseOperator, NamesTheFieldThatIsWrong) {
     EXPECT_EQ(parsed.error().kind(), ErrorKind::InvalidInput) << spec;
     EXPECT_THAT(parsed.error().message(), HasSubstr(std::string(message)));
   }
+}
+
+TEST(ParseOperator, BoundsHowManyInputsItNames) {
+  const auto with_files = [](std::size_t count) {
+    std::string files;
+    for (std::size_t index = 0; index < count; ++index)
+      files += "{path: /f" + std::to_string(index) + ", configMap: {name: c}}, ";
+    return parse("{module: {url: a}, env: [{name: A, value: b}], files: [" + files + "]}");
+  };
+
+  EXPECT_TRUE(with_files(limits::kOperatorInputsMax - 1));
+  const Result<Operator> more = with_files(limits::kOperatorInputsMax);
+  ASSERT_FALSE(more);
+  EXPECT_THAT(more.error().message(), HasSubstr("spec.env and spec.files: may have 256 entries"));
 }
 
 TEST(ParseOperator, NamesTheWebhookConfigurationsThatItAnswers) {

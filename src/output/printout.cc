@@ -40,7 +40,13 @@ void Printout::keep(std::span<const Line> lines, std::uint64_t dropped_bytes) {
                                {"text", line.text}});
     text += formatted;
   };
+  bool is_full = false;
   for (const Line& line : lines) {
+    // What follows would have no room either, and a guest may print very many lines.
+    if (is_full) {
+      allowance_.drop(line.text.size() + 1);
+      continue;
+    }
     const std::string formatted =
         LogFiles::format({.time = time, .stream = line.stream, .text = line.text});
     std::optional<std::string> refused;
@@ -52,6 +58,7 @@ void Printout::keep(std::span<const Line> lines, std::uint64_t dropped_bytes) {
     if (refused) {
       allowance_.drop(line.text.size() + 1);
       dropped_by_ = *std::move(refused);
+      is_full = true;
     } else {
       write(line, formatted);
     }

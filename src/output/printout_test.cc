@@ -68,6 +68,25 @@ TEST(Printout, KeepsWhatIsPrintedAndSaysWhatIsNot) {
   EXPECT_FALSE(printout.is_as_new());
 }
 
+TEST(Printout, KeepsNothingOfOneTurnBehindALineThatHadNoRoom) {
+  const wasm::TemporaryDirectory directory;
+  io::Loop loop;
+  const LogFiles logs(directory.path());
+  LogWriter writer(loop, logs, Log());
+  const Log log;
+  const LogFiles::Owner owner{.key = {"ns", "it"}, .uid = "1"};
+  Printout printout({.loop = loop, .files = writer, .log = log}, owner, 100, "the bound");
+  const std::string large(500, '.');
+
+  printout.keep(
+      lines_of("stdout", "first\n" + large + "\n" + large + "\n" + std::string(1000, '\n')), 0);
+  EXPECT_TRUE(io::run_to_end(loop, flushed(writer)));
+
+  const std::string text = logs.read(owner.key).value_or("");
+  EXPECT_THAT(text, HasSubstr("stdout first\n"));
+  EXPECT_THAT(text, HasSubstr("[1501 more bytes were dropped: the bound]"));
+}
+
 TEST(Printout, GuestsOfOneNamespaceShareItsBound) {
   const wasm::TemporaryDirectory directory;
   io::Loop loop;

@@ -414,8 +414,10 @@ bool Decision::has_room_for(const json::Value& event) const {
   if (ledger_.inbox.empty()) return true;
   if (ledger_.inbox.size() >= limits::kWorkflowInboxMax) return false;
   std::size_t bytes = json::dump(event).size();
-  for (const QueuedEvent& queued : ledger_.inbox)
-    bytes += json::dump(queued.body).size();
+  for (const QueuedEvent& queued : ledger_.inbox) {
+    if (queued.body_bytes == 0) queued.body_bytes = json::dump(queued.body).size();
+    bytes += queued.body_bytes;
+  }
   return bytes <= limits::kWorkflowInboxBytesMax;
 }
 

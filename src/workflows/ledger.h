@@ -36,6 +36,8 @@ struct QueuedEvent {
   // For the recorder, not stored in the status: the version of the workflow that a signal came
   // with, or number_of_timer(). Zero: not known.
   std::uint64_t source = 0;
+  // The size of the body as text; zero: not measured yet.
+  mutable std::size_t body_bytes = 0;
 };
 [[nodiscard]] std::string_view type_of(const json::Value& event);
 // The machine's actor that receives the event; empty: the machine itself.

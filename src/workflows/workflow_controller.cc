@@ -22,14 +22,20 @@ std::string digest_of(const kube::Object& workflow) {
   return std::string(json::string_at(workflow.to_value(), {"status", "revision", "sha256"}));
 }
 
-// The workflow whose action made it.
-std::optional<kube::ObjectKey> maker_of(const kube::Object& object) {
+// The workflow whose action made an object, by what the object says.
+struct Maker {
+  kube::ObjectKey key;
+  std::string uid;
+};
+
+std::optional<Maker> maker_of(const kube::Object& object) {
   const json::Value value = object.to_value();
   const std::string_view name = kube::annotation_of(value, kNameAnnotation);
   const std::size_t slash = name.find('/');
   if (slash == std::string_view::npos) return std::nullopt;
-  return kube::ObjectKey{.namespace_ = std::string(name.substr(0, slash)),
-                         .name = std::string(name.substr(slash + 1))};
+  return Maker{.key = {.namespace_ = std::string(name.substr(0, slash)),
+                       .name = std::string(name.substr(slash + 1))},
+               .uid = std::string(kube::label_of(value, kUidLabel))};
 }
 
 }  // namespace
@@ -47,10 +53,9 @@ WorkflowController::WorkflowController(const Parts& parts)
                       for (const kube::ObjectKey& workflow : holders)
                         look_at(workflow);
                     },
-                .on_child =
-                    [this](const kube::GroupKind&, const kube::Delta& delta) {
-                      if (const auto workflow = maker_of(*delta.object)) look_at(*workflow);
-                    }}),
+                .on_child = [this](const kube::GroupKind&,
+                                   const kube::Delta& delta) { on_child(*delta.object); },
+                .on_children_known = [this](const kube::GroupKind&) { look_again({}); }}),
       executor_(platform_.client, platform_.discovery, watches_),
       random_(std::random_device()()),
       copies_({.platform = platform_,
@@ -110,6 +115,15 @@ void WorkflowController::look_again(const std::string& namespace_name) {
 void WorkflowController::look_at(const kube::ObjectKey& workflow) {
   asking_.erase(workflow);
   workflows_.enqueue(workflow);
+}
+
+// Anybody may give an object of theirs the name of a workflow in another namespace. The uid is
+// known to those only who may read that workflow, or an object that it made.
+void WorkflowController::on_child(const kube::Object& object) {
+  const std::optional<Maker> maker = maker_of(object);
+  if (!maker) return;
+  const kube::ObjectPtr workflow = workflows_.newest(maker->key);
+  if (workflow && workflow->uid() == maker->uid) look_at(maker->key);
 }
 
 void WorkflowController::on_change(const kube::Delta& delta) {

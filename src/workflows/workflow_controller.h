@@ -65,6 +65,8 @@ class WorkflowController {
   void look_again(const std::string& namespace_name);
   void look_at(const kube::ObjectKey& workflow);
   void on_change(const kube::Delta& delta);
+  // One that the action of a workflow may have made has changed.
+  void on_child(const kube::Object& object);
   [[nodiscard]] io::Task<Result<Outcome>> reconcile(kube::ObjectPtr workflow, std::stop_token stop);
   [[nodiscard]] io::Task<void> forget(kube::ObjectKey key);
   [[nodiscard]] bool is_pinned(const archive::ArchivedModule& module) const;

@@ -101,6 +101,7 @@ class Reader {
   // If `id` is empty, the event's type is the id.
   Result<> start_timer(std::string id, const json::Value* delay, const json::Value* event,
                        bool replaces) {
+    HANGAR_TRY(count_timer());
     const json::Object* const object = event != nullptr ? event->if_object() : nullptr;
     if (object == nullptr || text_member(*object, "type").empty()) {
       return no_answer(fmt::format("timer {} has no event with a type", id));
@@ -124,14 +125,23 @@ class Reader {
     return {};
   }
 
-  void cancel_timer(const std::string& id) {
+  Result<> cancel_timer(const std::string& id) {
+    HANGAR_TRY(count_timer());
     forget_started(id);
     if (!id.empty() &&
         std::ranges::find(step_.timers_cancelled, id) == step_.timers_cancelled.end())
       step_.timers_cancelled.push_back(id);
+    return {};
   }
 
  private:
+  // Each is looked for among the others.
+  Result<> count_timer() {
+    if (++timer_count_ <= limits::kMachineStepTimersMax) return {};
+    return fail(ErrorKind::LimitExceeded,
+                fmt::format("the machine starts and cancels more than {} timers in one step",
+                            limits::kMachineStepTimersMax));
+  }
   void forget_started(const std::string& id) {
     std::erase_if(step_.timers_started, [&id](const Timer& timer) { return timer.id == id; });
   }
@@ -154,8 +164,7 @@ class Reader {
     const json::Object& said =
         params != nullptr && params->is_object() ? params->get_object() : action;
     if (type == "xstate.cancel") {
-      cancel_timer(text_member(said, "sendId"));
-      return {};
+      return cancel_timer(text_member(said, "sendId"));
     }
     if (type == "xstate.send" || type == "xstate.sendTo" || type == "xstate.raise") {
       const json::Value* const delay = member(said, "delay");
@@ -190,6 +199,7 @@ class Reader {
   }
 
   Step& step_;
+  std::size_t timer_count_ = 0;
 };
 
 // Two equal actions have the same identity.
@@ -210,18 +220,23 @@ void drop_repeated(json::Array& actions, const json::Object& state, const json::
   const json::Value* const meta_before = member(before, "meta");
   const json::Value* const executed = member(state, "actions");
   if (meta == nullptr || !meta->is_object()) return;
+  // The state nodes whose delays started: such a timer's id ends with ")#" and the node's.
+  std::set<std::string_view> restarted;
+  if (executed != nullptr && executed->is_array()) {
+    for (const json::Value& action : executed->get_array()) {
+      if (json::string_at(action, {"type"}) != "xstate.send") continue;
+      const std::string_view id = json::string_at(action, {"id"});
+      const std::size_t end = id.rfind(")#");
+      if (end != std::string_view::npos) restarted.insert(id.substr(end + 2));
+    }
+  }
   const auto was_active = [&](std::string_view id) {
     if (meta_before == nullptr || !meta_before->is_object() ||
         !meta_before->get_object().contains(id)) {
       return false;
     }
     // The state's delays started again, so it was left and entered.
-    const std::string suffix = fmt::format(")#{}", id);
-    if (executed == nullptr || !executed->is_array()) return true;
-    return std::ranges::none_of(executed->get_array(), [&suffix](const json::Value& action) {
-      return json::string_at(action, {"type"}) == "xstate.send" &&
-             json::string_at(action, {"id"}).ends_with(suffix);
-    });
+    return !restarted.contains(id);
   };
   std::multiset<std::string> repeated;
   std::multiset<std::string> entered;
@@ -281,7 +296,7 @@ Result<> read_timers(const json::Object& answer, Reader& reader) {
   if (cancelled != nullptr && cancelled->is_array()) {
     for (const json::Value& id : cancelled->get_array()) {
       if (!id.is_string()) return no_answer("timersCancelled has something that is not text");
-      reader.cancel_timer(std::string(id.get_string()));
+      HANGAR_TRY(reader.cancel_timer(std::string(id.get_string())));
     }
   }
   const json::Value* const started = member(answer, "timersStarted");

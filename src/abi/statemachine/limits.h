@@ -28,6 +28,9 @@ inline constexpr std::uint64_t kMachineMemoryBytesMax = 128 * kMiB;
 // are not kept (XState's activities and metadata).
 inline constexpr std::uint64_t kMachineAnswerBytesMax = kMiB;
 
+// The timers that one step starts and cancels together: four times what a workflow may have.
+inline constexpr std::size_t kMachineStepTimersMax = 1024;
+
 // A JavaScript bundle. XState and a machine have 100 KB; the memory image has some 20 times
 // that size.
 inline constexpr std::uint64_t kMachineBundleBytesMax = 8 * kMiB;
