@@ -12,13 +12,12 @@ import time
 
 import pytest
 
-from airways import flight
 from cluster import Proxy, condition, eventually, never
 from conftest import control_plane
 from front import Front
 from host import Host, to_its_end
 from operators import (
-    BEHAVE, EVERYTHING, OPERATOR, Run, allow, create_config_map, events_of, lines, logs, phase, send_nonce)
+    EVERYTHING, OPERATOR, Run, allow, create_config_map, events_of, lines, logs, phase, send_nonce)
 
 CONFIG_MAP = ("v1", "ConfigMap")
 SEED = int(os.environ.get("HANGAR_TEST_SEED") or random.SystemRandom().randrange(1 << 32))
@@ -361,56 +360,6 @@ def test_a_cache_on_a_read_only_disk_is_named_at_the_start(cluster, tmp_path):
         assert str(cache) in host.tail() and "Read-only file system" in host.tail()
     finally:
         host.stop()
-
-
-class TestSmallCache:
-    """The cache directory has a size, and the file system has more."""
-    SIZE = 64 << 20
-
-    @pytest.fixture
-    def host(self, cluster, tmp_path):
-        cache = tmp_path / "host/cache"
-        cache.mkdir(parents=True)
-        mount = f'mount -t tmpfs -o size=512m,mode=0700 cache "{cache}" && exec "$@"'
-        yield from to_its_end(Host(cluster.kubeconfig, tmp_path / "host", "--module-cache-size=64Mi",
-                                   inside=("unshare", "--map-root-user", "--mount", "sh", "-c", mount, "sh")))
-
-    def test_a_namespace_that_fills_its_part_does_not_fill_the_directory(self, cluster, host, namespace, operator, get, tmp_path):
-        program = pathlib.Path(flight(BEHAVE)).read_bytes()
-
-        def variant(index):
-            """The same program, for which nothing is compiled yet."""
-            path = tmp_path / f"variant-{index}.wasm"
-            path.write_bytes(program + b"\0\7\4salt" + b"%02d" % index)
-            return {"url": str(path)}
-
-        def used():
-            seen = os.statvfs(f"/proc/{host.process.pid}/root{host.directory}/cache")
-            assert seen.f_blocks * seen.f_frsize > self.SIZE
-            return (seen.f_blocks - seen.f_bfree) * seen.f_frsize
-        most = 0
-
-        def is_true(condition):
-            nonlocal most
-            most = max(most, used())
-            return condition()
-        allow(cluster, namespace, *EVERYTHING)
-        # Each writes 8 MiB in which no page is like another; together they do not fit into the part of sleeping guests.
-        growing = [f"growing-{index}" for index in range(6)]
-        for name in growing:
-            operator(name, f"watch={namespace}", "--", "grow=2000,50,8000", "wait", sleep={"after": "0s"})
-        variants = [f"variant-{index}" for index in range(40)]
-        for index, name in enumerate(variants):
-            operator(name, "print=here", module=variant(index))
-        for name in variants:
-            eventually(lambda: is_true(lambda: lines(host, name, namespace) == ["here"]), f"{name} has run", 300)
-        for name in growing:
-            eventually(lambda: is_true(lambda: "grown to 8000 KiB" in lines(host, name, namespace)), f"{name} has grown", 120)
-
-        def stays():
-            return [name for name in growing if condition(get(name), "CanSleep").get("reason") == "SnapshotFailed"]
-        assert eventually(lambda: is_true(stays), "one has no room to sleep", 120)
-        assert self.SIZE / 8 < most < self.SIZE, most
 
 
 class TestFullDisk:
