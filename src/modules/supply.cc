@@ -683,17 +683,14 @@ io::Task<Result<Supply::Bytes>> Supply::with_plugin(std::shared_ptr<Entry> entry
   if (const auto known = joined_.find(both); known != joined_.end() && maker_.find(known->second)) {
     co_return Bytes{.sha256 = known->second, .bytes = nullptr, .resolved = {}};
   }
-  std::vector<Bytes*> stored;
-  for (Bytes* const one : {&module, &fetched}) {
-    if (!one->bytes) stored.push_back(one);
+  std::vector<std::string> missing;
+  for (const Bytes* const one : {&module, &fetched}) {
+    if (!one->bytes) missing.push_back(one->sha256);
   }
-  std::vector<std::string> digests;
-  for (const Bytes* const one : stored)
-    digests.push_back(one->sha256);
-  const AllBytes texts = HANGAR_CO_TRY(co_await read_all(
-      entry->wish.requester.consumer("module"), std::move(digests), entry->stop.get_token()));
-  for (std::size_t index = 0; index < stored.size(); ++index)
-    stored[index]->bytes = texts[index];
+  const AllBytes read = HANGAR_CO_TRY(co_await read_all(
+      entry->wish.requester.consumer("module"), std::move(missing), entry->stop.get_token()));
+  if (!fetched.bytes) fetched.bytes = read.back();
+  if (!module.bytes) module.bytes = read.front();
   Bytes joined = HANGAR_CO_TRY(co_await sources_.workers.run(
       entry->wish.requester.consumer("module"),
       [&store = sources_.store, &maker = maker_, bytes = module.bytes, plugin_bytes = fetched.bytes,
