@@ -731,8 +731,8 @@ def long_names(attacker):
     name = ".".join(["n" * 62] * 4)[:253]
     attacker.operator(name, "print=long")
     attacker.operator("arguments", *(["x" * 1000] * 900))
-    attacker.operator("environment", "wait", env=[{"name": f"N{index}" + "n" * 1000, "value": "v" * 1000} for index in range(400)])
-    attacker.operator("files", "wait", files=[{"path": "/" + "/".join(["p" * 250] * 8) + str(index), "configMap": {"name": "missing", "optional": True}} for index in range(300)])
+    attacker.operator("environment", "wait", env=[{"name": f"N{index}" + "n" * 1000, "value": "v" * 3000} for index in range(250)])
+    attacker.operator("files", "wait", files=[{"path": "/" + "/".join(["p" * 250] * 8) + str(index), "configMap": {"name": "missing", "optional": True}} for index in range(250)])
     attacker.operator("modules", module={"url": "https://example.invalid/" + "m" * 30_000})
     yield noticed(attacker, name, "arguments", "environment", "files")
 
