@@ -337,23 +337,25 @@ io::Task<Result<flight::Output>> GuestProcesses::carry_out(Job& job, std::shared
   // Before the slot, as everywhere: a run that waits for memory blocks no other.
   run->memory = HANGAR_CO_TRY(co_await engine_.reserve(
       bounds.consumer, std::min(bounds.memory_bytes_min, bounds.memory_bytes_max), run->stop));
-  const Result<budget::FairSlots::Slot> slot =
-      co_await slots_.acquire(bounds.consumer, {}, run->stop);
-  if (!slot) co_return fail(slot.error().kind(), "the run was stopped");
-
+  const Error gone(ErrorKind::Unavailable, "its guest process has just ended");
   const ProcessId id =
       HANGAR_CO_TRY(co_await acquire(domain_of(bounds.consumer.tenant, {}), run->stop));
-  if (!processes_.contains(id)) {
-    co_return fail(ErrorKind::Unavailable, "its guest process has just ended");
-  }
-  // It stays while something is handed over.
+  if (!processes_.contains(id)) co_return std::unexpected(gone);
+  // It stays while the run waits for its slot, and while something is handed over. The slot comes
+  // after the process, so that runs that wait for processes leave the slots to those that have one.
   table_.begin_run(id);
-  const Result<Handed> handed = co_await job.hand_over(*this, id);
+  const Result<budget::FairSlots::Slot> slot =
+      co_await slots_.acquire(bounds.consumer, {}, run->stop);
+  Result<Handed> handed = std::unexpected(gone);
+  if (!slot) {
+    handed = fail(slot.error().kind(), "the run was stopped");
+  } else if (processes_.contains(id)) {
+    handed = co_await job.hand_over(*this, id);
+  }
   const auto found = processes_.find(id);
   if (!handed || found == processes_.end()) {
     carry_out(table_.end_run(id, io::Loop::now()));
-    if (!handed) co_return std::unexpected(handed.error());
-    co_return fail(ErrorKind::Unavailable, "its guest process has just ended");
+    co_return std::unexpected(handed ? gone : std::move(handed).error());
   }
   std::uint64_t memory_bytes = run->memory_bytes_max;  // Without accounts: all.
   if (run->memory) {

@@ -11,6 +11,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 
 namespace hangar::domains {
@@ -78,21 +79,32 @@ ProcessTable::Actions ProcessTable::look(Instant now) {
   for (const auto& [id, process] : processes_) {
     const bool is_idle = process.state == State::Open && process.runs == 0;
     if (is_idle && process.used + options_.linger <= now) end(id, actions);
+    const bool is_draining = process.state == State::Draining;
+    if (is_draining && process.draining_since + options_.drain_max <= now) end(id, actions);
   }
+  serve(now, actions);
   return actions;
 }
 
 std::optional<Instant> ProcessTable::look_at() const {
   std::optional<Instant> at;
-  for (const auto& [id, process] : processes_) {
-    if (process.state != State::Open || process.runs > 0) continue;
-    const Instant due = process.used + options_.linger;
+  const auto add = [&at](Instant due) {
     if (!at || due < *at) at = due;
+  };
+  for (const auto& [id, process] : processes_) {
+    if (process.state == State::Draining) add(process.draining_since + options_.drain_max);
+    if (process.state != State::Open) continue;
+    if (process.runs == 0) add(process.used + options_.linger);
+    const Instant remains_until = process.began + options_.remain_min;
+    if (process.remaining_runs > 0 && !waiting_.empty() && remains_until > served_) {
+      add(remains_until);
+    }
   }
   return at;
 }
 
 void ProcessTable::serve(Instant now, Actions& actions) {
+  served_ = now;
   for (auto at = waiting_.begin();
        at != waiting_.end() && processes_.size() < options_.processes_max;) {
     if (crowd_before(*at)) {
@@ -117,8 +129,8 @@ void ProcessTable::serve(Instant now, Actions& actions) {
     of_whom = std::move(crowd);
   }
   for (const auto& [tenant, crowd] : crowds)
-    make_room(crowd.first, crowd.second, actions);
-  make_room(others, [](const Process& /*process*/) { return true; }, actions);
+    make_room(crowd.first, crowd.second, now, actions);
+  make_room(others, [](const Process& /*process*/) { return true; }, now, actions);
 }
 
 std::size_t ProcessTable::count_if_alone(const std::optional<budget::Tenant>& tenant) const {
@@ -139,11 +151,14 @@ ProcessTable::Crowd ProcessTable::crowd_before(const Domain& domain) const {
   return [](const Process& process) { return process.domain.is_alone(); };
 }
 
-void ProcessTable::make_room(std::size_t count, const Crowd& crowd, Actions& actions) {
+std::tuple<bool, bool, Instant> ProcessTable::order_of(const Process& process) {
+  const bool is_busy = process.runs > 0;
+  return {process.remaining_runs > 0, is_busy, is_busy ? process.began : process.used};
+}
+
+void ProcessTable::make_room(std::size_t count, const Crowd& crowd, Instant now, Actions& actions) {
   while (true) {
     std::size_t to_come = 0;
-    // Idle processes go first, the least recently used one before the others; then busy ones, the
-    // one that has had its place for longest.
     auto next = processes_.end();
     for (auto at = processes_.begin(); at != processes_.end(); ++at) {
       if (!crowd(at->second)) continue;
@@ -152,22 +167,16 @@ void ProcessTable::make_room(std::size_t count, const Crowd& crowd, Actions& act
         continue;
       }
       if (at->second.is_new) continue;
-      if (at->second.remaining_runs > 0) continue;  // It would not end.
-      const bool is_idle = at->second.runs == 0;
-      if (next == processes_.end()) {
-        next = at;
-      } else if (const bool next_is_idle = next->second.runs == 0; is_idle != next_is_idle) {
-        if (is_idle) next = at;
-      } else if (is_idle ? at->second.used < next->second.used
-                         : at->second.began < next->second.began) {
-        next = at;
-      }
+      const bool remains = at->second.remaining_runs > 0;
+      if (remains && at->second.began + options_.remain_min > now) continue;
+      if (next == processes_.end() || order_of(at->second) < order_of(next->second)) next = at;
     }
     if (to_come >= count || next == processes_.end()) return;
     if (next->second.runs == 0) {
       end(next->first, actions);
     } else {
       next->second.state = State::Draining;
+      next->second.draining_since = now;
       actions.drain.push_back(next->first);
     }
   }

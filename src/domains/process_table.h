@@ -12,6 +12,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace hangar::domains {
@@ -33,7 +34,8 @@ struct Domain {
 // Guarantees: no more processes than `processes_max`, including those that are ending; of a
 // domain one at a time that accepts runs; a waiting domain gets one, the longest waiting first,
 // however busy the others are, because one of them then accepts no more runs and is ended after
-// its last; unless each of them has a run that remains. Of a tenant at most `alone_of_tenant_max`
+// its last, or after `drain_max`. A process with runs that remain keeps its place for `remain_min`.
+// Of a tenant at most `alone_of_tenant_max`
 // domains that are alone have a process, and `alone_max` of all tenants: a further one waits for
 // one of these. An idle process is kept for `linger`, or
 // until its place is needed: the least recently used goes first.
@@ -50,6 +52,11 @@ class ProcessTable {
     // those who share.
     std::size_t alone_of_tenant_max = 8;
     std::size_t alone_max = 16;
+    // Guests that stay have left long before, unless a turn of one of them takes this long.
+    Duration drain_max = std::chrono::seconds(20);
+    // Guests that never sleep take turns at places if there are too many; each time, those that
+    // cannot sleep start anew.
+    Duration remain_min = std::chrono::seconds(20);
   };
   struct Start {
     Id process = 0;
@@ -104,6 +111,7 @@ class ProcessTable {
     bool is_new = true;              // The run that waited for it has not begun yet.
     Instant used;                    // When its last run ended, or it was started.
     Instant began;
+    Instant draining_since = {};
   };
 
   // Gives places to waiting domains, or makes sure that places will become free.
@@ -115,12 +123,17 @@ class ProcessTable {
   // How many processes are alone: of a tenant, or of all.
   [[nodiscard]] std::size_t count_if_alone(const std::optional<budget::Tenant>& tenant) const;
   // Makes sure that `count` processes of the crowd will be gone, as far as they can be.
-  void make_room(std::size_t count, const Crowd& crowd, Actions& actions);
+  void make_room(std::size_t count, const Crowd& crowd, Instant now, Actions& actions);
+  // Since when it is the next to go: idle ones first, the least recently used one before the
+  // others; then busy ones, and last those with runs that remain, the one that has had its place
+  // for longest.
+  [[nodiscard]] static std::tuple<bool, bool, Instant> order_of(const Process& process);
   void start(const Domain& domain, Instant now, Actions& actions);
   void end(Id process, Actions& actions);
 
   const Options options_;
   Id last_ = 0;
+  Instant served_;  // When places were last given.
   std::map<Id, Process> processes_;
   std::deque<Domain> waiting_;  // Each domain once.
 };

@@ -166,9 +166,9 @@ TEST(ProcessTable, SaysWhichProcessesAreToBecomeFree) {
   EXPECT_TRUE(table.want(domain("b"), kNow).drain.empty());  // It was said.
 }
 
-TEST(ProcessTable, DrainsNoneWithARunThatRemains) {
+TEST(ProcessTable, DrainsThoseWithRunsThatRemainAfterTheirTimeOnly) {
   using Stay = ProcessTable::Stay;
-  ProcessTable table({.processes_max = 2});
+  ProcessTable table({.processes_max = 2, .remain_min = seconds(20)});
   const Id first = started(table.want(domain("a"), kNow));
   const Id second = started(table.want(domain("b"), kNow + seconds(1)));
   table.begin_run(first, Stay::Remains);
@@ -179,8 +179,44 @@ TEST(ProcessTable, DrainsNoneWithARunThatRemains) {
   EXPECT_TRUE(table.want(domain("d"), kNow + seconds(2)).drain.empty());
   EXPECT_EQ(table.find(domain("a")), first);
 
-  // As soon as it has left, the process is like the others.
-  EXPECT_EQ(table.end_run(first, kNow + seconds(3), Stay::Remains).drain, std::vector<Id>{first});
+  EXPECT_EQ(table.look_at(), kNow + seconds(20));
+  EXPECT_TRUE(table.look(kNow + seconds(19)).drain.empty());
+  EXPECT_EQ(table.look(kNow + seconds(20)).drain, std::vector<Id>{first});
+}
+
+TEST(ProcessTable, DrainsOneWhoseRemainingRunsHaveEndedLikeAnyOther) {
+  using Stay = ProcessTable::Stay;
+  ProcessTable table({.processes_max = 1});
+  const Id only = started(table.want(domain("a"), kNow));
+  table.begin_run(only, Stay::Remains);
+  table.begin_run(only);
+  EXPECT_TRUE(table.want(domain("b"), kNow).drain.empty());
+
+  EXPECT_EQ(table.end_run(only, kNow, Stay::Remains).drain, std::vector<Id>{only});
+}
+
+TEST(ProcessTable, EndsOneThatDrainsForTooLong) {
+  ProcessTable table({.processes_max = 1, .drain_max = seconds(20)});
+  const Id only = started(table.want(domain("a"), kNow));
+  table.begin_run(only);
+  ASSERT_EQ(table.want(domain("b"), kNow + seconds(1)).drain, std::vector<Id>{only});
+
+  EXPECT_EQ(table.look_at(), kNow + seconds(21));
+  EXPECT_TRUE(table.look(kNow + seconds(20)).end.empty());
+  EXPECT_EQ(table.look(kNow + seconds(21)).end, std::vector<Id>{only});
+  EXPECT_EQ(table.look_at(), std::nullopt);  // It is said once.
+}
+
+TEST(ProcessTable, DoesNotLookAgainForOneThatIsInNobodysWay) {
+  using Stay = ProcessTable::Stay;
+  ProcessTable table({.processes_max = 9, .alone_of_tenant_max = 1, .remain_min = seconds(20)});
+  table.begin_run(started(table.want(domain("b"), kNow)), Stay::Remains);
+  table.begin_run(started(table.want(alone("a", "one"), kNow + seconds(1))), Stay::Remains);
+  EXPECT_TRUE(table.want(alone("a", "two"), kNow + seconds(2)).start.empty());
+
+  EXPECT_EQ(table.look(kNow + seconds(20)).drain.size(), 0U);
+
+  EXPECT_EQ(table.look_at(), kNow + seconds(21));
 }
 
 TEST(ProcessTable, ServesThoseThatWaitInTheOrderInWhichTheyCame) {
@@ -246,19 +282,24 @@ TEST(ProcessTable, KeepsItsPromisesInRandomSchedules) {
     return number < kDomains - 3 ? domain(std::to_string(number))
                                  : alone("tenant", std::to_string(number));
   };
+  using Stay = ProcessTable::Stay;
   std::set<Id> are_alone;
   Instant now = kNow;
-  std::map<Id, std::size_t> alive;  // And the number of runs of each.
+  std::map<Id, std::vector<Stay>> alive;  // And the runs of each.
+  std::map<Id, Instant> draining;         // And since when.
   std::set<Id> ending;
   std::map<int, int> waiting;  // Since which step each waits.
   const auto carry_out = [&](const Actions& actions) {
     for (const Id id : actions.end) {
       ASSERT_TRUE(alive.contains(id));
-      ASSERT_EQ(alive[id], 0U) << "ended at work";
+      const bool is_late = draining.contains(id) && now - draining[id] >= seconds(20);
+      ASSERT_TRUE(alive[id].empty() || is_late) << "ended at work";
       ASSERT_TRUE(ending.insert(id).second) << "ended twice";
     }
+    for (const Id id : actions.drain)
+      ASSERT_TRUE(draining.emplace(id, now).second) << "asked to leave twice";
     for (const ProcessTable::Start& start : actions.start) {
-      ASSERT_TRUE(alive.emplace(start.process, 0).second) << "started twice";
+      ASSERT_TRUE(alive.try_emplace(start.process).second) << "started twice";
       if (start.domain.is_alone()) are_alone.insert(start.process);
     }
     ASSERT_LE(alive.size(), kProcessesMax);
@@ -280,8 +321,9 @@ TEST(ProcessTable, KeepsItsPromisesInRandomSchedules) {
       case 0:
       case 1:
         if (const auto process = table.find(which)) {
-          table.begin_run(*process);
-          ++alive[*process];
+          const Stay stay = random() % 4 == 0 ? Stay::Remains : Stay::Passes;
+          table.begin_run(*process, stay);
+          alive[*process].push_back(stay);
           waiting.erase(number);
         } else {
           carry_out(table.want(which, now));
@@ -291,9 +333,10 @@ TEST(ProcessTable, KeepsItsPromisesInRandomSchedules) {
       case 2:
       case 3:
         if (alive.empty()) break;
-        if (const auto at = any_of(alive); at->second > 0) {
-          --at->second;
-          carry_out(table.end_run(at->first, now));
+        if (const auto at = any_of(alive); !at->second.empty()) {
+          const Stay stay = at->second.back();
+          at->second.pop_back();
+          carry_out(table.end_run(at->first, now, stay));
         }
         break;
       case 4:

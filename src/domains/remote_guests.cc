@@ -425,7 +425,10 @@ io::Task<TurnOutcome> RemoteGuests::RemoteGuest::turn(std::vector<Wakeup> wakeup
 
 io::Task<Result<>> RemoteGuests::RemoteGuest::sleep(budget::Tenant tenant) {
   const auto* const lodging = std::get_if<Lodging>(&place_);
-  if (lodging == nullptr) co_return Result<>();
+  if (lodging == nullptr) {
+    memory_.reset();
+    co_return Result<>();
+  }
   if (const std::string* const obstacle = module_->obstacle()) {
     co_return fail(ErrorKind::InvalidInput, "the module cannot sleep: it " + *obstacle);
   }

@@ -71,6 +71,9 @@ Fleet::Fleet(const Parts& parts, Listener listener)
       pressure_suspends_(parts.metrics.counter("hangar_operator_pressure_suspends_total",
                                                "guests that were asked to sleep because the "
                                                "container or the machine is short of memory")),
+      evictions_(parts.metrics.counter(
+          "hangar_operator_evictions_total",
+          "guests that had to leave memory because their namespace held more than an equal part")),
       page_cache_drops_(parts.metrics.counter(
           "hangar_page_cache_drops_total",
           "files of images, code and snapshots dropped from the page cache under pressure")),
@@ -241,6 +244,7 @@ void Fleet::watch_pressure() {
     is_pressed_ = advice.is_pressed;
     if (advice.give_back_bytes > 0) press_least_valuable(advice.give_back_bytes);
     if (advice.drop_page_cache) drop_page_cache();
+    evict();
     watch_pressure();
   });
 }
@@ -256,6 +260,60 @@ void Fleet::press_least_valuable(std::uint64_t bytes) {
   for (const std::size_t index : least_valuable(residents, bytes, io::Loop::now())) {
     candidates[index]->press();
     pressure_suspends_.add();
+  }
+}
+
+// As long as a waiting guest is within the equal part and does not fit, some namespace holds more
+// than that. So a guest waits until a turn of another ends, however many namespaces have guests
+// that never sleep or never rest.
+void Fleet::evict() {
+  const budget::ReservationQueue* const memory = fleet_parts_.engine.memory();
+  if (memory == nullptr || memory->largest_wait(budget::Tenant::host()) == nullptr) return;
+  const budget::Accounts& accounts = memory->accounts();
+  std::map<budget::Tenant, std::uint64_t> held;
+  for (const auto& [tenant, bytes] : accounts.holdings())
+    held.emplace(tenant, bytes);
+  for (const auto& [consumer, shortage] : memory->waits())
+    held.try_emplace(consumer.tenant, 0);
+  const budget::Accounts::Limits& limits = accounts.limits();
+  const std::uint64_t all = limits.host_bytes_max - limits.kept_bytes;
+  const std::uint64_t part = all / held.size();
+
+  std::uint64_t wanted = 0;
+  for (const auto& [consumer, shortage] : memory->waits()) {
+    const bool is_of_host = shortage.level == budget::Shortage::Level::Host;
+    const bool fits = held.at(consumer.tenant) + shortage.wanted_bytes <= part;
+    if (is_of_host && fits) wanted = std::max(wanted, shortage.wanted_bytes);
+  }
+  std::uint64_t coming = all - std::min(all, accounts.held_bytes());
+  struct Candidate {
+    RunningOperator* running;
+    std::uint64_t bytes;
+  };
+  std::vector<Candidate> candidates;
+  for (const std::shared_ptr<RunningOperator>& running : operators_) {
+    const bool is_leaving = running->life().is_pressed() || running->life().is_evicted();
+    if (!is_leaving && !running->may_be_evicted()) continue;
+    const auto tenant = held.find(running->consumer().tenant);
+    if (tenant == held.end() || (!is_leaving && tenant->second <= part)) continue;
+    const std::uint64_t bytes = accounts.held_bytes(running->consumer());
+    if (bytes == 0) continue;
+    if (is_leaving) {
+      coming += bytes;
+      tenant->second -= std::min(tenant->second, bytes);
+    } else {
+      candidates.push_back({.running = running.get(), .bytes = bytes});
+    }
+  }
+  std::ranges::sort(candidates, std::greater(), &Candidate::bytes);
+  for (const auto& [running, bytes] : candidates) {
+    if (coming >= wanted) return;
+    std::uint64_t& of_tenant = held.at(running->consumer().tenant);
+    if (of_tenant <= part) continue;
+    running->evict();
+    evictions_.add();
+    coming += bytes;
+    of_tenant -= std::min(of_tenant, bytes);
   }
 }
 

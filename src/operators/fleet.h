@@ -113,6 +113,9 @@ class Fleet {
   // the kernel takes it.
   void watch_pressure();
   void press_least_valuable(std::uint64_t bytes);
+  // Evicts guests of namespaces that hold more than an equal part of the memory of all guests, for
+  // those that wait for some and would hold no more than that.
+  void evict();
   void drop_page_cache();
   [[nodiscard]] bool may_load_ahead(const budget::Consumer& consumer, std::uint64_t bytes) const;
   void collect(Metrics::Families& families) const;
@@ -127,6 +130,7 @@ class Fleet {
   OperatorSeriesPool series_{limits::kOperatorSeriesMax};
   SleepPlanners planners_;
   Counter& pressure_suspends_;
+  Counter& evictions_;
   Counter& page_cache_drops_;
   const RunningOperator::Parts parts_;
   // By their keys.

@@ -47,6 +47,7 @@ Life::Step Life::next(Instant now, const Nap* nap) {
       ++start_count_;
       return begin(Act::Start);
     case State::Resident: {
+      if (is_evicted_) return begin(Act::Sleep);
       if (has_arrivals_) return begin(Act::Wake);
       if (!options_.sleep_after) return {};
       Instant planned = idle_since_ + *options_.sleep_after;
@@ -89,8 +90,16 @@ void Life::on_turn_ended(TurnEnd end, Instant now) {
   if (end == TurnEnd::Failed || std::exchange(must_fail_, false)) fail(now);
 }
 
+void Life::on_turn_put_off(Instant now) {
+  HANGAR_ASSERT(state_ == State::Busy && act_ == Act::Wake, "a turn was to begin");
+  state_ = State::Resident;
+  has_arrivals_ = true;
+  if (std::exchange(must_fail_, false)) fail(now);
+}
+
 void Life::on_sleep_ended(SleepEnd end, Instant now) {
   HANGAR_ASSERT(state_ == State::Busy && act_ == Act::Sleep, "it was going to sleep");
+  is_evicted_ = false;
   state_ = end == SleepEnd::Asleep ? State::Asleep : State::Resident;
   // Not again at once: the obstacle (a full disk) lasts a while, and each attempt compresses.
   if (end == SleepEnd::StaysResident) sleep_not_before_ = now + options_.sleep_retry;
@@ -101,6 +110,7 @@ void Life::on_sleep_ended(SleepEnd end, Instant now) {
 void Life::on_load_ended(LoadEnd end, Instant now) {
   HANGAR_ASSERT(state_ == State::Busy && act_ == Act::Load, "it was being loaded");
   state_ = end == LoadEnd::Loaded ? State::Resident : State::Asleep;
+  if (end == LoadEnd::StaysAsleep) is_evicted_ = false;
   has_loaded_ = true;
   is_pressed_ = false;
   if (std::exchange(must_fail_, false)) fail(now);
@@ -115,6 +125,7 @@ void Life::fail(Instant now) {
   if (now - started_at_ >= options_.stable_min) failures_ = 0;
   const ExponentialBackoff backoff{.min = options_.backoff_min, .max = options_.backoff_max};
   has_loaded_ = false;
+  is_evicted_ = false;
   retry_at_ = now + backoff.delay(failures_++);
   state_ = State::BackOff;
   has_arrivals_ = false;

@@ -65,6 +65,8 @@ class Life {
   void on_arrival();
   // All arrivals until now are part of the turn in progress.
   void on_handed_over() { has_arrivals_ = false; }
+  // The turn that was to begin does not: what has arrived waits for a later one.
+  void on_turn_put_off(Instant now);
   // Tells whether an answer is expected soon.
   void expect_answer(bool is_expected) { expects_answer_ = is_expected; }
   // Whether the guest shall have one more turn before it goes to sleep. It stays pressed meanwhile.
@@ -80,6 +82,10 @@ class Life {
   void on_load_ended(LoadEnd end, Instant now);
   // Memory is short: the guest shall sleep as soon as it is idle. Valid until it next wakes.
   void press() { is_pressed_ = true; }
+  // Others have a better right to what the guest holds: it sleeps as soon as no act is in progress,
+  // although something has arrived and although it would never sleep otherwise. A guest that cannot
+  // sleep then starts anew. Valid until it has left memory.
+  void evict() { is_evicted_ = true; }
   // The guest has to start anew for a reason that is not its own; the back-off is that of a
   // failure. If an act is in progress, this takes effect when it has ended.
   void fail(Instant now);
@@ -102,6 +108,8 @@ class Life {
   }
   // It was pressed and does not sleep yet.
   [[nodiscard]] bool is_pressed() const { return is_pressed_; }
+  // It was evicted and is still in memory.
+  [[nodiscard]] bool is_evicted() const { return is_evicted_; }
   // The end of its last activity.
   [[nodiscard]] Instant idle_since() const { return idle_since_; }
   // Start of the present instance, or of the last one.
@@ -121,6 +129,7 @@ class Life {
   bool has_arrivals_ = false;
   bool expects_answer_ = false;
   bool is_pressed_ = false;
+  bool is_evicted_ = false;
   bool must_fail_ = false;
   bool wants_last_turn_ = false;
   bool stays_idle_ = false;

@@ -45,6 +45,66 @@ TEST(Life, BeginsWithAStart) {
   EXPECT_EQ(life.phase(), Phase::Running);
 }
 
+TEST(Life, LeavesMemoryWhenItIsEvictedWhateverHasArrived) {
+  Life life = started();
+  life.on_arrival();
+
+  life.evict();
+
+  EXPECT_EQ(life.next(kStart).act, Act::Sleep);
+  life.on_sleep_ended(Life::SleepEnd::Asleep, kStart);
+  EXPECT_FALSE(life.is_evicted());
+  EXPECT_EQ(life.next(kStart).act, Act::Wake);  // For what had arrived.
+}
+
+TEST(Life, LeavesMemoryWhenItIsEvictedAlthoughItNeverSleeps) {
+  Life life = started(Life({.sleep_after = std::nullopt}));
+  EXPECT_FALSE(life.may_be_pressed());
+  EXPECT_EQ(life.next(kStart + 1h).act, Act::Nothing);
+
+  life.evict();
+
+  EXPECT_EQ(life.next(kStart + 1h).act, Act::Sleep);
+}
+
+TEST(Life, IsEvictedWhenItsTurnIsOver) {
+  Life life = started();
+  life.on_arrival();
+  ASSERT_EQ(life.next(kStart).act, Act::Wake);
+
+  life.evict();
+
+  EXPECT_EQ(life.next(kStart).act, Act::Nothing);
+  life.on_arrival();
+  life.on_turn_ended(Life::TurnEnd::Waits, kStart);
+  EXPECT_EQ(life.next(kStart).act, Act::Sleep);
+}
+
+TEST(Life, KeepsWhatHasArrivedForATurnThatIsPutOff) {
+  Life life = started();
+  life.on_arrival();
+  ASSERT_EQ(life.next(kStart).act, Act::Wake);
+  life.evict();
+
+  life.on_turn_put_off(kStart);
+
+  ASSERT_EQ(life.next(kStart).act, Act::Sleep);
+  life.on_sleep_ended(Life::SleepEnd::Asleep, kStart);
+  EXPECT_EQ(life.next(kStart).act, Act::Wake);
+}
+
+TEST(Life, IsNoLongerEvictedOnceItHasFailed) {
+  Life life = started();
+  life.evict();
+
+  life.fail(kStart);
+
+  EXPECT_FALSE(life.is_evicted());
+  ASSERT_EQ(life.next(life.retry_at()).act, Act::Start);
+  life.on_turn_ended(Life::TurnEnd::Waits, life.retry_at());
+  EXPECT_EQ(life.next(life.retry_at()).act, Act::Nothing);
+}
+
 TEST(Life, DoesOneThingAtATime) {
   Life life = sleeper();
   ASSERT_EQ(life.next(kStart).act, Act::Start);

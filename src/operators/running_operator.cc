@@ -25,6 +25,13 @@ bool may_sleep(const SleepPolicy& sleep, const wasm::SleepableModule& module) {
   return sleep.kind != SleepPolicy::Kind::Never && !module.obstacle();
 }
 
+// A guest that cannot sleep, or has not begun, starts anew.
+Error evicted() {
+  return {ErrorKind::LimitExceeded,
+          "the guest had to make room: its namespace had more than an equal part of what guests of "
+          "other namespaces were waiting for"};
+}
+
 Life::Options life_options(const SleepPolicy& sleep, const wasm::SleepableModule& module) {
   return {.sleep_after = may_sleep(sleep, module) ? std::optional(sleep.after) : std::nullopt};
 }
@@ -72,6 +79,12 @@ io::Task<void> RunningOperator::stop() {
 
 void RunningOperator::press() {
   life_.press();
+  look_later();
+}
+
+void RunningOperator::evict() {
+  life_.evict();
+  if (work_) work_->turn_wait.request_stop();
   look_later();
 }
 
@@ -264,8 +277,10 @@ io::Task<Result<>> RunningOperator::wait_to_start() {
 }
 
 io::Task<Result<>> RunningOperator::wait_for_memory() {
+  waits_for_memory_ = true;
   Result<std::optional<budget::Reservation>> memory = co_await parts_.engine.reserve(
       consumer(), guest_->memory_bytes_needed(), work().stop.get_token());
+  waits_for_memory_ = false;
   if (!memory) co_return std::unexpected(std::move(memory).error());
   guest_->provide(*std::move(memory));
   co_return Result<>();
@@ -273,8 +288,14 @@ io::Task<Result<>> RunningOperator::wait_for_memory() {
 
 // The last turn's cost is the expected cost of this one.
 io::Task<Result<budget::FairSlots::Slot>> RunningOperator::wait_for_turn() {
-  co_return co_await parts_.turns.acquire(consumer(), {.cost = expected_cost()},
-                                          work().stop.get_token());
+  std::stop_source& wait = work().turn_wait;
+  wait = std::stop_source();
+  const std::stop_callback on_stop(work().stop.get_token(), [&wait] { wait.request_stop(); });
+  Result<budget::FairSlots::Slot> slot =
+      co_await parts_.turns.acquire(consumer(), {.cost = expected_cost()}, wait.get_token());
+  wait = std::stop_source(std::nostopstate);
+  if (!slot && life_.is_evicted()) co_return std::unexpected(evicted());
+  co_return slot;
 }
 
 std::uint64_t RunningOperator::expected_cost() const {
@@ -311,7 +332,7 @@ io::Task<Result<TurnOutcome>> RunningOperator::first_turn() {
   // Processes of guests tell modules apart by their owner, which of module_ is a charge, too.
   guest_ = parts_.guests.make(module_->shared(), std::move(options),
                               {.on_lost = [this](Error error) { fail(std::move(error)); },
-                               .on_notice = [this] { press(); }});
+                               .on_notice = [this] { evict(); }});
   HANGAR_CO_TRY(co_await wait_for_memory());
   budget::FairSlots::Slot slot = HANGAR_CO_TRY(co_await wait_for_turn());
   ledger_.on_start();
@@ -343,6 +364,10 @@ io::Task<void> RunningOperator::wake_guest() {
   if (!slot && is_stopped_) {
     // Stopped while it waited for its turn: there is nothing to hand over.
     life_.on_turn_ended(Life::TurnEnd::Completed, io::Loop::now());
+    co_return;
+  }
+  if (!slot && life_.is_evicted()) {
+    life_.on_turn_put_off(io::Loop::now());
     co_return;
   }
   if (!slot) {
@@ -397,6 +422,7 @@ void RunningOperator::ask_for_metrics(std::vector<Wakeup>& wakeups) {
 io::Task<void> RunningOperator::fall_asleep() {
   const Instant began = io::Loop::now();
   const std::uint64_t held_bytes = resident_bytes();
+  const bool must_leave = life_.is_evicted();
   const Result<> slept = co_await guest_->sleep(consumer().tenant);
   ledger_.on_sleep(began, slept.has_value(), disk_bytes());
   if (slept && planner_) planner_->on_suspended(io::Loop::now() - began, held_bytes);
@@ -410,6 +436,7 @@ io::Task<void> RunningOperator::fall_asleep() {
   }
   life_.on_sleep_ended(slept ? Life::SleepEnd::Asleep : Life::SleepEnd::StaysResident,
                        io::Loop::now());
+  if (!slept && must_leave && life_.is_resident()) fail(evicted());
   if (life_.phase() == Phase::BackOff) drop_guest();
 }
 
@@ -425,6 +452,8 @@ io::Task<void> RunningOperator::load_guest() {
   Result<budget::FairSlots::Slot> slot =
       has_memory ? co_await wait_for_turn() : std::unexpected(has_memory.error());
   if (!slot) {
+    // Gives back the memory that it was provided with.
+    static_cast<void>(co_await guest_->sleep(consumer().tenant));
     life_.on_load_ended(Life::LoadEnd::StaysAsleep, io::Loop::now());
     co_return;
   }

@@ -91,6 +91,9 @@ class RunningOperator final : public std::enable_shared_from_this<RunningOperato
   [[nodiscard]] io::Task<void> stop();
   // Makes it sleep as soon as it is idle.
   void press();
+  // Makes it leave memory as soon as no turn of it is under way, whatever waits for it: it sleeps,
+  // or starts anew if it cannot.
+  void evict();
   // The metrics that the guest has registered, in Prometheus' text format. Never wakes the guest:
   // of one that sleeps, the text of its last answer, or a comment if there is none. NotFound when
   // it serves none; Unavailable, with the reason, when there is no usable answer.
@@ -116,6 +119,10 @@ class RunningOperator final : public std::enable_shared_from_this<RunningOperato
   [[nodiscard]] const Life& life() const { return life_; }
   [[nodiscard]] std::uint64_t resident_bytes() const;
   [[nodiscard]] std::uint64_t disk_bytes() const;
+  // Whether evict() would free memory: it holds some, or is about to use what it has been given.
+  [[nodiscard]] bool may_be_evicted() const {
+    return (life_.is_busy() || life_.is_resident()) && !waits_for_memory_ && !life_.is_evicted();
+  }
   // When it probably wakes next. Nothing: nobody knows.
   [[nodiscard]] std::optional<foresight::Forecaster::Expectation> expected_wake() const;
   // Events and answers that wait for the next turn.
@@ -179,7 +186,8 @@ class RunningOperator final : public std::enable_shared_from_this<RunningOperato
 
     io::Loop::Timer look_timer;
     std::stop_source stop;
-    std::optional<io::OneShot<bool>> stopped;  // Set when the act under way has ended.
+    std::stop_source turn_wait{std::nostopstate};  // Ends the wait for a turn.
+    std::optional<io::OneShot<bool>> stopped;      // Set when the act under way has ended.
 
     [[nodiscard]] bool is_nothing() const { return !starting && !stopped; }
   };
@@ -211,6 +219,7 @@ class RunningOperator final : public std::enable_shared_from_this<RunningOperato
   bool takes_webhooks_ = false;            // The same.
   bool will_look_ = false;
   bool is_stopped_ = false;
+  bool waits_for_memory_ = false;
   std::unique_ptr<output::Printout> output_;  // Null: the same as never having printed.
   std::unique_ptr<Work> work_;
 };

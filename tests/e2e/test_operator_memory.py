@@ -5,8 +5,9 @@ import pytest
 
 import operators
 from cluster import eventually
+from conftest import namespace_in
 from host import Host
-from operators import OPERATOR
+from operators import OPERATOR, events_of
 
 
 @pytest.fixture(scope="module")
@@ -14,12 +15,13 @@ def cluster(own_cluster):
     return own_cluster
 
 
-def module_of(tmp_path, on_start, on_wake="", wait_milliseconds=-1):
+def module_of(tmp_path, on_start, on_wake="", wait_milliseconds=-1, can_sleep=True):
     """A guest of 9.25 MiB, and its steps before it waits to be woken."""
+    table = "" if can_sleep else "(table $changed 1 funcref) (func $changes (table.set $changed (i32.const 0) (ref.null func)))"
     source = tmp_path / "large.wat"
     source.write_text(f"""(module
       (import "delay-abi" "delay" (func $delay (param i64) (result i64)))
-      (memory (export "memory") 128)
+      (memory (export "memory") 128) {table}
       (func $wait (drop (call $delay (i64.const {wait_milliseconds}))))
       (func $spin (local $left i32)
         (local.set $left (i32.const 20000000))
@@ -85,3 +87,47 @@ def test_guests_take_turns_in_memory(cluster, tmp_path, namespace):
         for name in names:
             cluster.delete(*OPERATOR, name, namespace)
         host.stop()
+
+
+@pytest.mark.parametrize("kind", ["idle", "busy", "unsuspendable"])
+def test_guests_that_never_sleep_make_room_for_a_namespace_that_has_less(cluster, tmp_path, namespace, unique, kind):
+    """Five guests of 9.25 MiB fill 48 MiB and keep them: two namespaces have two each, a third has one. The fourth's equal part is
+    12 MiB: one of the four that exceed theirs leaves memory, and the one that does not stays."""
+    step = "(call $spin)" if kind == "busy" else ""
+    module = module_of(tmp_path, on_start=step, on_wake=f"{step} (call $wait)", wait_milliseconds=5 if kind == "busy" else -1,
+                       can_sleep=kind != "unsuspendable")
+    others = [namespace_in(cluster, f"ns-{unique}-{index}") for index in range(3)]
+    spaces = [next(other) for other in others]
+    many = [(f"many-{index}", space) for space in spaces[:2] for index in range(2)]
+    one, late = ("one", spaces[2]), ("late", namespace)
+    host = Host(cluster.kubeconfig, tmp_path / "host", "--allow-file-modules", "--guest-memory=48Mi")
+
+    def phase(which):
+        return operators.phase(cluster.get(*OPERATOR, *which))
+
+    def create(which):
+        cluster.create(operators.manifest(*which, module=module, sleep={"policy": "Never"}))
+
+    try:
+        for which in [*many, one]:
+            create(which)
+        eventually(lambda: all(phase(which) == "Running" for which in [*many, one]), "all five are in memory", 60)
+        create(late)
+        eventually(lambda: phase(late) == "Running", "the late one finds memory", 60)
+        metrics = host.metrics()
+        assert metrics["hangar_operator_evictions_total"] >= 1
+        assert not events_of(cluster, *one)
+        assert phase(one) == "Running"
+        if kind == "idle":
+            eventually(lambda: [phase(which) for which in many].count("Asleep") == 1, "one of the four sleeps")
+        if kind == "unsuspendable":
+            events = [event["message"] for which in many for event in events_of(cluster, *which)]
+            assert any("had to make room" in message for message in events), events
+        else:
+            assert not any(events_of(cluster, *which) for which in many), "nobody fails"
+    finally:
+        for which in [*many, one, late]:
+            cluster.delete(*OPERATOR, *which)
+        host.stop()
+        for other in others:
+            next(other, None)
