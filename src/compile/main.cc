@@ -244,8 +244,9 @@ extern "C" const char* __tsan_default_options() {  // NOLINT(bugprone-reserved-i
 #endif
 
 int main(int count, char** arguments) {
-  // Two threads share the work; the host's guests need the machine, too. No other thread runs yet
-  // that could read the environment.
+  // Two threads share the work; the host and its guests need the machine, too. No other thread runs
+  // yet that could read the environment.
+  (void)::nice(5);
   ::setenv("RAYON_NUM_THREADS", "2", 1);  // NOLINT(concurrency-mt-unsafe)
   // A write beyond the limit then fails with EFBIG, which has a message.
   ::signal(SIGXFSZ, SIG_IGN);

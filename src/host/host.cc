@@ -273,7 +273,7 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                 log.info("stopping", {{"signal", signal}});
                 end();
               }),
-      workers(loop, config.guest_threads),
+      workers(loop, config.guest_threads, io::Workers::Priority::BelowLoop),
       readers(loop, 1),
       http(loop),
       fence(config.leader_elect ? std::make_shared<kube::Fence>() : nullptr),

@@ -4,10 +4,21 @@
 
 namespace hangar::io {
 
+namespace {
+
+// On Linux this applies to one thread. It only lowers the priority, which is always allowed.
+void set_nice(int nice) {
+  (void)::setpriority(PRIO_PROCESS, 0, nice);
+}
+
+}  // namespace
+
 void give_way() {
-  constexpr int kNice = 15;
-  // On Linux this applies to one thread. It only lowers the priority, which is always allowed.
-  (void)::setpriority(PRIO_PROCESS, 0, kNice);
+  set_nice(15);
+}
+
+void give_some_way() {
+  set_nice(5);
 }
 
 }  // namespace hangar::io

@@ -6,6 +6,7 @@
 #include "io/cpu_time.h"
 #include "io/event.h"
 #include "io/loop.h"
+#include "io/priority.h"
 #include "io/task.h"
 
 #include <algorithm>
@@ -21,10 +22,14 @@
 
 namespace hangar::io {
 
-Workers::Workers(Loop& loop, std::size_t thread_count) : loop_(loop), workers_(thread_count) {
+Workers::Workers(Loop& loop, std::size_t thread_count, Priority priority)
+    : loop_(loop), workers_(thread_count) {
   threads_.reserve(thread_count);
   for (Worker& worker : workers_) {
-    threads_.emplace_back([this, &worker] { work_until_stopped(worker); });
+    threads_.emplace_back([this, &worker, priority] {
+      if (priority == Priority::BelowLoop) give_some_way();
+      work_until_stopped(worker);
+    });
   }
 }
 

@@ -37,9 +37,11 @@ class Workers {
     First,
   };
 
+  enum class Priority : std::uint8_t { Normal, BelowLoop };  // See give_some_way().
+
   // The threads start at once. The destructor joins them after the jobs that have started; jobs
   // that still wait are dropped, so the loop must have ended before.
-  Workers(Loop& loop, std::size_t thread_count);
+  Workers(Loop& loop, std::size_t thread_count, Priority priority = Priority::Normal);
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
   ~Workers();

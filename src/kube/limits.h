@@ -60,6 +60,8 @@ inline constexpr std::size_t kListSliceBytes = 128 * kKiB;
 // watch wait for that: the API server writes hardly faster than a worker reads.
 inline constexpr std::size_t kWatchLineAtOnceBytesMax = kListSliceBytes;
 inline constexpr std::size_t kWatchLinesWaitingBytesMax = 2 * kWatchLineBytesMax;
+// How many bytes a worker reads in one go, unless one line has more: some milliseconds.
+inline constexpr std::size_t kWatchLinesReadTogetherBytesMax = 2 * kMiB;
 
 // How many objects of a list are compared, or told to one subscriber, before the rest of the loop
 // has its turn: about a millisecond, most of it the subscribers'.

@@ -12,11 +12,14 @@
 #include "kube/limits.h"
 #include "kube/watch/watch_event.h"
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
+#include <vector>
 
 namespace hangar::kube {
 
@@ -89,22 +92,41 @@ io::Task<void> EventReading::read_later() {
 io::Task<void> EventReading::read_in_order() {
   io::Slice slice(loop_, limits::kWatchLineAtOnceBytesMax);
   while (!waiting_.empty() && !has_failed()) {
-    const Line line = waiting_.front();
-    if (line->size() > limits::kWatchLineAtOnceBytesMax) {
-      const std::uint64_t round = round_;
-      Result<WatchEvent> event =
-          co_await workers_->run(whose_, [line] { return read_event_of(*line); });
+    const bool is_long = waiting_.front()->size() > limits::kWatchLineAtOnceBytesMax;
+    std::vector<Result<WatchEvent>> events;
+    const std::uint64_t round = round_;
+    if (is_long) {
+      // Many at a time: on a busy machine the way to the worker and back takes longer than reading.
+      events = co_await workers_->run(whose_, [lines = first_waiting()] {
+        std::vector<Result<WatchEvent>> read;
+        for (const Line& line : lines)
+          read.push_back(read_event_of(*line));
+        return read;
+      });
       slice.renew();
-      if (round != round_) continue;
-      (void)next();
-      handle(std::move(event));
     } else {
-      handle(read_event_of(*next()));
-      if (slice.is_used_up_by(line->size())) {
+      events.push_back(read_event_of(*waiting_.front()));
+    }
+    for (Result<WatchEvent>& event : events) {
+      if (round != round_ || has_failed()) break;
+      const std::size_t size_bytes = next()->size();
+      handle(std::move(event));
+      if (slice.is_used_up_by(size_bytes)) {
         HANGAR_ASSERT((co_await slice.rest({})).has_value(), "nobody stops it");
       }
     }
   }
+}
+
+std::vector<EventReading::Line> EventReading::first_waiting() const {
+  std::vector<Line> lines;
+  std::size_t bytes = 0;
+  for (const Line& line : waiting_) {
+    bytes += line->size();
+    if (!lines.empty() && bytes > limits::kWatchLinesReadTogetherBytesMax) break;
+    lines.push_back(line);
+  }
+  return lines;
 }
 
 void EventReading::read_now() {

@@ -19,6 +19,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace hangar::kube {
 
@@ -52,6 +53,8 @@ class EventReading {
   [[nodiscard]] io::Task<void> read_later();
   [[nodiscard]] io::Task<void> read_in_order();
   void read_now();
+  // What a worker reads in one go.
+  [[nodiscard]] std::vector<Line> first_waiting() const;
   [[nodiscard]] Line next();
   void handle(Result<WatchEvent> event);
   [[nodiscard]] bool has_failed() const { return failure_.has_value() || is_handling_; }
@@ -61,7 +64,7 @@ class EventReading {
   io::Workers* const workers_;
   const Consumer whose_;
   const Handler handler_;
-  std::deque<Line> waiting_;  // The first may be at a worker.
+  std::deque<Line> waiting_;  // The first ones may be at a worker.
   std::size_t waiting_bytes_ = 0;
   bool is_reading_ = false;  // read_later() runs.
   // Changes when `waiting_` is emptied by others than read_later(): what its worker returns then
