@@ -296,8 +296,23 @@ start_host() {
     --namespace="$namespace" "${nodes[@]}" >"$log" 2>&1 </dev/null &
   host=$!
 }
-# In MiB: RssAnon is anonymous memory, RssFile are pages of files, which the kernel can drop at any time.
-memory_of_host() { awk -v name="$1:" '$1 == name {printf "%.0f", $2 / 1024}' "/proc/$host/status"; }
+# In MiB, of the host and its guest processes: RssAnon is anonymous memory, RssFile are pages of files, which the kernel can drop
+# at any time.
+memory_of_host() {
+  local pid
+  for pid in "$host" $(children_of "$host"); do
+    cat "/proc/$pid/status" 2>/dev/null || true # It has just ended.
+  done | awk -v name="$1:" '$1 == name {sum += $2} END {printf "%.0f", sum / 1024}'
+}
+
+# All processes below one.
+children_of() {
+  local pid
+  for pid in $(cat "/proc/$1/task"/*/children 2>/dev/null || true); do
+    echo "$pid"
+    children_of "$pid"
+  done
+}
 
 # An Airway is cluster-scoped: the demo must not remove one that existed before.
 apply_airway() { # EXAMPLE NAME
@@ -443,7 +458,7 @@ workflow
 nodes
 
 heading "That is it"
-tell "$operators operators, an Airway, a workflow and node provisioning run in one process (pid $host): $(memory_of_host RssAnon) MiB of memory of its own."
+tell "$operators operators, an Airway, a workflow and node provisioning run in one host (pid $host): $(memory_of_host RssAnon) MiB of memory of its own."
 if [ -t 0 ] && [ -t 1 ]; then
   tell "Everything is still running. In another terminal:" '' \
     "  export KUBECONFIG=$KUBECONFIG PATH=$(dirname "$kubectl"):$PWD/build/bin:\$PATH" "  kubectl get operators --all-namespaces" \

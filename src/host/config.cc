@@ -344,7 +344,7 @@ std::vector<Setting> general_settings() {
        .help =
            "process in which flights, operators and machines of workflows run: none (this one), "
            "shared (one for all, without the cluster credential) or namespace (one such process "
-           "for each namespace) (default: none for a host, namespace for other commands)",
+           "for each namespace) (default: namespace)",
        .type = "ISOLATION",
        .part = Part::Walls,
        .set = choice_into<domains::Isolation>(&Config::guest_isolation,

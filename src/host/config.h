@@ -110,7 +110,7 @@ struct Config {
   std::string docker_config = {};         // A docker config.json; empty: DOCKER_CONFIG, ~/.docker.
   std::string docker_config_secret = {};  // Replaces docker_config; in the host's namespace.
   std::filesystem::path compiler = {};    // Empty: hangar-compile beside this program.
-  // Nothing: none for a host, and namespace for commands (resolve_for_guests).
+  // Nothing: namespace, where guests run (resolve_for_guests).
   std::optional<domains::Isolation> guest_isolation = {};
   std::filesystem::path guest_program = {};  // Empty: hangar-guest beside this program.
   std::uint32_t kube_api_qps = 0;            // Zero: no limit here; the API server has its own.
@@ -179,11 +179,10 @@ struct Setting {
 // pod or kubeconfig, or empty.
 [[nodiscard]] std::string lease_namespace(const Config& config, std::string_view own);
 
-// Fills in defaults that depend on the machine: directories, programs, the number of threads; and
-// the isolation of guests, for a host. NotFound when a required program is missing; InvalidInput
-// for values that contradict each other.
+// Fills in defaults that depend on the machine: directories, programs, the number of threads.
+// NotFound when a required program is missing; InvalidInput for values that contradict each other.
 [[nodiscard]] Result<Config> resolve(Config config);
-// The same for a command that runs guests: they have guest processes unless a setting says
+// The same for a host or command that runs guests: they have guest processes unless a setting says
 // otherwise.
 [[nodiscard]] Result<Config> resolve_for_guests(Config config);
 

@@ -105,7 +105,7 @@ TEST(Config, SaysWhichSettingIsWrongAndWhatWouldBeRight) {
   }
 }
 
-TEST(Config, GivesGuestsOfCommandsAProcessUnlessASettingSaysOtherwise) {
+TEST(Config, GivesGuestsAProcessUnlessASettingSaysOtherwise) {
   const auto isolation = [](auto resolved_by, std::string_view settings) {
     Config config{.module_cache_dir = "/tmp", .compiler = "/bin/true"};
     config.guest_program = "/bin/true";

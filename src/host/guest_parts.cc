@@ -36,6 +36,11 @@ std::uint32_t threads_of_each(const Config& config) {
 
 }  // namespace
 
+bool runs_guests(const Config& config) {
+  return config.has(Feature::Airways) || config.has(Feature::Flights) ||
+         config.has(Feature::Operators) || config.has(Feature::Workflows);
+}
+
 Result<std::optional<domains::ZygoteProcess>> start_zygote(const Config& config) {
   std::optional<domains::ZygoteProcess> zygote;
   if (isolation_of(config) != domains::Isolation::None) {
@@ -45,9 +50,7 @@ Result<std::optional<domains::ZygoteProcess>> start_zygote(const Config& config)
 }
 
 Result<std::optional<domains::ZygoteProcess>> start_host_zygote(const Config& config) {
-  const bool has_guests = config.has(Feature::Airways) || config.has(Feature::Flights) ||
-                          config.has(Feature::Operators) || config.has(Feature::Workflows);
-  if (!has_guests) return std::nullopt;
+  if (!runs_guests(config)) return std::nullopt;
   return start_zygote(config);
 }
 

@@ -15,6 +15,9 @@
 
 namespace hangar::host {
 
+// Whether one of the host's features has guests.
+[[nodiscard]] bool runs_guests(const Config& config);
+
 // Starts the process that guest processes are forked from; nothing if none are configured. Call it
 // before any credential is read. `config` is resolved. Unavailable.
 [[nodiscard]] Result<std::optional<domains::ZygoteProcess>> start_zygote(const Config& config);

@@ -580,7 +580,7 @@ Host::~Host() = default;
 
 Result<> Host::run() {
   Parts::Opened opened;
-  opened.config = HANGAR_TRY(resolve(config_));
+  opened.config = HANGAR_TRY(runs_guests(config_) ? resolve_for_guests(config_) : resolve(config_));
   // Before the credential is read, so that no process that is forked from it has one.
   opened.zygote = HANGAR_TRY(start_host_zygote(opened.config));
   opened.login = HANGAR_TRY(find_login(opened.config));

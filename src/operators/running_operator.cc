@@ -316,7 +316,7 @@ io::Task<Result<TurnOutcome>> RunningOperator::first_turn() {
     co_return hangar::fail(
         ErrorKind::InvalidInput,
         "spec.isolation is Operator, and this host runs operators in its own process: start it "
-        "with --guest-isolation, or leave the field out");
+        "without --guest-isolation=none, or leave the field out");
   }
   GuestInputs inputs = HANGAR_CO_TRY(co_await parts_.read_inputs(spec, stop));
   kube_runtime::GuestOptions options{.args = {spec.key.name},

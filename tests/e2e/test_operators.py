@@ -51,24 +51,6 @@ def test_a_sleeping_operator_wakes_for_what_it_watches(cluster, host, namespace,
     assert metrics["hangar_operator_resume_seconds_count"] > 0
 
 
-def test_an_operator_that_looks_ahead_misses_nothing_and_its_decisions_are_counted(cluster, host, namespace, operator, get):
-    allow(cluster, namespace, *EVERYTHING)
-    # Every resume is too slow, so that plans include loading ahead.
-    operator("watcher", f"watch={namespace}", sleep={"policy": "Predictive", "after": "100ms", "wakeLatency": "0s"})
-    eventually(lambda: any(line.startswith("listed") for line in lines(host, "watcher", namespace)), "it listed", 60)
-    eventually(lambda: phase(get("watcher")) == "Asleep", "it sleeps before its wakes are known", 30)
-
-    def decisions():
-        return sum(value for series, value in host.metrics().items() if series.startswith("hangar_operator_sleep_decisions_total"))
-    before = decisions()
-    for index in range(12):
-        create_config_map(cluster, f"one-{index}", namespace)
-        eventually(lambda: f"changed one-{index}" in lines(host, "watcher", namespace), "the guest heard of it")
-    # An event that comes before the guest is idle again belongs to the same decision.
-    assert decisions() >= before + 6
-    assert get("watcher")["status"]["restarts"] == 0
-
-
 def test_a_sleeping_operator_wakes_for_its_own_delays(host, namespace, operator):
     operator("clock", "tick=300,4", "exit=0", sleep={"after": "0s"})
     eventually(lambda: lines(host, "clock", namespace)[-1:] == ["tick 4"], "four ticks")
@@ -118,12 +100,6 @@ def test_an_operator_that_may_not_sleep_stays(cluster, namespace, operator, get)
     one = eventually(lambda: (lambda o: o if phase(o) == "Running" else None)(get("awake")), "it runs", 60)
     assert (condition(one, "CanSleep")["status"], condition(one, "CanSleep")["reason"]) == ("False", "Policy")
     never(lambda: phase(get("awake")) == "Asleep", "it sleeps", 3)
-
-
-def test_an_operator_that_is_to_share_with_nobody_is_not_run_without_guest_processes(host, namespace, operator, get):
-    operator("lone", f"watch={namespace}", isolation="Operator")
-    eventually(lambda: "--guest-isolation" in get("lone").get("status", {}).get("lastError", ""), "it says what the host lacks", 60)
-    assert not lines(host, "lone", namespace), "it has not run"
 
 
 def test_a_guest_that_ends_has_completed(host, namespace, operator, get):
