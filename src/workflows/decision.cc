@@ -93,6 +93,9 @@ std::optional<WallTime> Decision::next_due(WallTime now) const {
       consider(*action.deadline);
     }
   }
+  // Nothing else makes the host look again at what found no room. A machine that is stuck makes
+  // none.
+  if (has_left_out_ && !is_stuck_) consider(now);
   if (ledger_.is_finished()) return due;
   // Timers that are due wait for room in the inbox.
   for (const RunningTimer& timer : ledger_.timers) {
@@ -434,7 +437,12 @@ void Decision::take_due_timers(WallTime now) {
 
 bool Decision::on_signal(std::string id, json::Value event, std::uint64_t version) {
   if (std::ranges::find(ledger_.signals, id) != ledger_.signals.end()) return false;
-  if (!has_room_for(event)) return false;
+  // The signals after one without room wait, too: they keep their order. A finished workflow keeps
+  // no events, so it has room for all.
+  if (!ledger_.is_finished() && (has_left_out_ || !has_room_for(event))) {
+    has_left_out_ = true;
+    return false;
+  }
   refuse_signal(std::move(id));
   if (!ledger_.is_finished()) receive(Origin::Signal, std::move(event), version);
   return true;
@@ -450,9 +458,13 @@ void Decision::refuse_signal(std::string id) {
 
 void Decision::on_change(std::size_t resource, std::string seen, json::Value event) {
   HANGAR_ASSERT(resource < ledger_.resources.size(), "it is one of the ledger's resources");
-  if (ledger_.is_finished() || !has_room_for(event)) return;
+  if (ledger_.is_finished()) return;
   // The end of the deletion action tells the machine.
   if (seen == kSeenDeleted && is_being_deleted(ledger_.resources[resource])) return;
+  if (!has_room_for(event)) {
+    has_left_out_ = true;
+    return;
+  }
   ledger_.resources[resource].seen = std::move(seen);
   receive(Origin::Change, std::move(event));
 }

@@ -103,8 +103,9 @@ class Decision {
   // This host does not know the type: the action waits for a host that does.
   void on_unknown(std::int64_t id) { parked_.insert(id); }
 
-  // An event for the machine from outside. False: that signal was already taken in. `version`: of
-  // the workflow that it came with, if that is known.
+  // An event for the machine from outside. False: that signal was already taken in, or the inbox
+  // has no room for it or for an earlier one. `version`: of the workflow that it came with, if that
+  // is known.
   bool on_signal(std::string id, json::Value event, std::uint64_t version = 0);
   // A signal that is not valid: its id is remembered, so that it is looked at once.
   void refuse_signal(std::string id);
@@ -175,6 +176,8 @@ class Decision {
   const Rules rules_;
   bool is_dirty_ = false;
   bool is_stuck_ = false;
+  // A signal or a change found no room in the inbox: it is looked at again once there is some.
+  bool has_left_out_ = false;
   std::size_t steps_ = 0;           // Of the machine.
   std::size_t written_events_ = 0;  // How many of the inbox are in the written ledger.
   std::set<std::int64_t> fresh_;

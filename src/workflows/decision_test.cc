@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <random>
 #include <set>
 #include <string>
@@ -684,6 +685,81 @@ TEST(Decision, LeavesSignalsWhereTheyAreOnceTheInboxIsFull) {
     ++taken;
   EXPECT_EQ(taken, limits::kWorkflowInboxBytesMax / (60 * limits::kKiB));
   EXPECT_THAT(decision.ledger().signals, SizeIs(taken)) << "it is not remembered either";
+  EXPECT_FALSE(decision.on_signal("small", json::Object{{"type", "GO"}})) << "it overtakes none";
+
+  ASSERT_TRUE(std::holds_alternative<Decision::Write>(decision.next(kNow)));
+  decision.on_written();
+  const Decision::Next next = decision.next(kNow);
+  ASSERT_TRUE(std::holds_alternative<Decision::Wait>(next));
+  EXPECT_EQ(std::get<Decision::Wait>(next).until, std::nullopt) << "a stuck machine makes no room";
+}
+
+// An inbox has room for so many of these.
+constexpr std::size_t kLargeEvents = 4;
+json::Value large_event() {
+  return json::Object{{"type", "DATA"}, {"text", std::string(60 * limits::kKiB, 'x')}};
+}
+
+// Lets the machine ignore all that is in the inbox, and writes that.
+void drain(Decision& decision) {
+  while (std::holds_alternative<Decision::Ask>(decision.next(kNow)))
+    ASSERT_TRUE(decision.on_decided({.state = "{}", .is_handled = false}, kNow));
+  ASSERT_TRUE(std::holds_alternative<Decision::Write>(decision.next(kNow)));
+  decision.on_written();
+}
+
+// When a decision that waits looks again.
+std::optional<WallTime> wait_of(Decision& decision) {
+  const Decision::Next next = decision.next(kNow);
+  EXPECT_TRUE(std::holds_alternative<Decision::Wait>(next));
+  const auto* const wait = std::get_if<Decision::Wait>(&next);
+  return wait == nullptr ? std::nullopt : wait->until;
+}
+
+TEST(Decision, LooksAgainAtOnceForSignalsThatFoundNoRoom) {
+  Decision decision = begun(step_to("a"));
+  EXPECT_EQ(wait_of(decision), std::nullopt);
+  for (std::size_t number = 0; number < kLargeEvents; ++number)
+    ASSERT_TRUE(decision.on_signal(fmt::format("{}", number), large_event()));
+  ASSERT_FALSE(decision.on_signal("one more", large_event()));
+
+  drain(decision);
+
+  EXPECT_EQ(wait_of(decision), kNow);
+  Decision again(stored(decision.ledger()), rules());
+  EXPECT_FALSE(again.on_signal("0", large_event())) << "it is known";
+  EXPECT_TRUE(again.on_signal("one more", large_event()));
+  drain(again);
+  EXPECT_EQ(wait_of(again), std::nullopt);
+}
+
+TEST(Decision, LooksAgainAtOnceForChangesThatFoundNoRoom) {
+  Decision decision = begun(step_to("a", {{"CREATE_PVC", R"({"size":"1Gi"})"}}));
+  decision.on_done(1, json::Object{{"type", "DONE"}});
+  drain(decision);
+  ASSERT_THAT(decision.ledger().resources, SizeIs(1));
+  Ledger full = decision.ledger();
+  for (std::size_t number = 0; number < kLargeEvents; ++number)
+    full.inbox.push_back({.origin = Origin::Signal, .body = large_event()});
+  Decision again(full, rules());
+  again.on_change(0, "42", large_event());
+  ASSERT_NE(again.ledger().resources[0].seen, "42");
+
+  drain(again);
+
+  EXPECT_EQ(wait_of(again), kNow);
+}
+
+TEST(Decision, TakesAllSignalsOnceTheMachineHasEnded) {
+  Ledger ended = begun(step_to("a")).ledger();
+  ended.finished_at = kNow;
+  for (std::size_t count = 0; count < limits::kWorkflowInboxMax; ++count)
+    ended.inbox.push_back({.origin = Origin::Signal, .body = json::Object{{"type", "MORE"}}});
+  Decision decision(ended, rules());
+
+  EXPECT_TRUE(decision.on_signal("1", json::Object{{"type", "GO"}}));
+
+  EXPECT_THAT(decision.ledger().inbox, SizeIs(limits::kWorkflowInboxMax)) << "none is kept";
 }
 
 TEST(Decision, KnowsAFailureByAnyName) {

@@ -94,9 +94,15 @@ io::Task<Result<reconcile::Outcome>> Reconciliation::go_on() {
   skip_action();
   HANGAR_CO_TRY(co_await migrate());
   HANGAR_CO_TRY(co_await take_changes());
+  bool is_told = false;  // The conditions are written, and nothing has happened since.
   while (true) {
     const WallTime now = io::Loop::wall_now();
     const Decision::Next next = decision_.next(now);
+    const auto* const wait = std::get_if<Decision::Wait>(&next);
+    if (wait != nullptr && (is_told || is_quiet_)) {
+      co_return outcome_of({.until = wait->until, .look_again = look_again_, .retry = retry_}, now);
+    }
+    is_told = wait != nullptr;
     if (std::holds_alternative<Decision::Start>(next)) {
       HANGAR_CO_TRY(co_await begin());
       take_signals();  // Those that came before: nothing else makes the host look again.
@@ -108,15 +114,10 @@ io::Task<Result<reconcile::Outcome>> Reconciliation::go_on() {
     } else if (const auto* const execute = std::get_if<Decision::Execute>(&next)) {
       HANGAR_CO_TRY(co_await carry_out(*execute));
     } else {
-      // The conditions may have changed although the ledger did not.
-      if (!is_quiet_) {
-        HANGAR_CO_TRY(co_await write());
-        HANGAR_CO_TRY(co_await remove_signals());
-      }
-      co_return outcome_of({.until = std::get<Decision::Wait>(next).until,
-                            .look_again = look_again_,
-                            .retry = retry_},
-                           now);
+      // The conditions may have changed although the ledger did not. Removing signals may bring
+      // others to light, which are not news to anybody else.
+      HANGAR_CO_TRY(co_await write());
+      HANGAR_CO_TRY(co_await remove_signals());
     }
   }
 }
