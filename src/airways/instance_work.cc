@@ -312,7 +312,7 @@ io::Task<Result<>> InstanceWork::release() {
   }
 
   const Instant now = io::Loop::now();
-  if (!memory_.life.on_release_waits(patience, now)) {
+  if (!memory_.life.on_release_waits({.step = work.released_count(), .patience = patience}, now)) {
     co_return fail(ErrorKind::Unavailable,
                    "release did not become ready within wait period: " + progress.waiting_for);
   }

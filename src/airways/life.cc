@@ -42,10 +42,14 @@ Life::Act Life::begin(const Facts& facts, const std::function<bool(const Resourc
   return Act::Settle;
 }
 
-bool Life::on_release_waits(Duration patience, Instant now) {
-  // Of stages and of a prune, which have different patience, each has its own.
-  const bool is_same = std::exchange(release_patience_, patience) == patience;
-  if (!release_until_ || !is_same) release_until_ = now + patience;
+bool Life::on_release_waits(const ReleaseWait& wait, Instant now) {
+  // Each stage has its own patience, and so has a prune, whose patience is another one. A release
+  // that falls back to an earlier stage gets no more: it could go back and forth for ever.
+  const bool is_further = wait.step > release_wait_.step;
+  if (!release_until_ || is_further || wait.patience != release_wait_.patience) {
+    release_until_ = now + wait.patience;
+    release_wait_ = wait;
+  }
   if (*release_until_ <= now) {
     release_until_.reset();
     return false;

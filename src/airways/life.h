@@ -9,6 +9,7 @@
 #include "airways/resource_ref.h"
 #include "base/time.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -50,9 +51,13 @@ class Life {
 
   // Results -------------------------------------------------------------------------------------
 
+  struct ReleaseWait {
+    std::size_t step = 0;  // How far the release has come: greater for a later stage.
+    Duration patience{0};  // How long it may wait there in all.
+  };
   // A stage is not ready, or a pruned resource is not gone: its change continues the release. False
-  // if that has taken longer than `patience` in all.
-  [[nodiscard]] bool on_release_waits(Duration patience, Instant now);
+  // if that has taken longer than the patience.
+  [[nodiscard]] bool on_release_waits(const ReleaseWait& wait, Instant now);
   // Everything is applied, and pruned.
   void on_released();
   // Whether the release is ready. If not, changes of children are awaited.
@@ -87,7 +92,7 @@ class Life {
   std::optional<Instant> tracked_at_;  // When `changed_` counts again.
   Waiting waits_for_ = Waiting::Nothing;
   std::optional<Instant> release_until_;  // When a release that waits fails.
-  Duration release_patience_{0};          // Of that.
+  ReleaseWait release_wait_;              // The wait that this is the end of.
   std::optional<Instant> drift_at_;
   bool is_ready_flights_ = false;
 };

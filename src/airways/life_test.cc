@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstddef>
 #include <optional>
 
 namespace hangar::airways {
@@ -25,6 +26,10 @@ bool news(const ResourceRef& /*resource*/) {
 }
 bool no_news(const ResourceRef& /*resource*/) {
   return false;
+}
+
+Life::ReleaseWait stage(std::size_t step, Duration patience) {
+  return {.step = step, .patience = patience};
 }
 
 // An instance whose flight has run, and whose release is ready.
@@ -114,22 +119,45 @@ TEST(AirwayLife, AChangeDuringARunIsAnotherRun) {
 TEST(AirwayLife, GoesOnWithAReleaseThatWaitsUntilItsPatienceEnds) {
   Life life;
   EXPECT_EQ(life.begin(kAlive, no_news, kNow), Act::Evaluate);
-  EXPECT_TRUE(life.on_release_waits(minutes(2), kNow));
+  EXPECT_TRUE(life.on_release_waits(stage(1, minutes(2)), kNow));
   EXPECT_TRUE(life.waits_for_release());
   EXPECT_EQ(life.patience_left(kNow + seconds(30)), seconds(90));
   EXPECT_TRUE(life.on_child(true));
 
   EXPECT_EQ(life.begin(kAlive, no_news, kNow + minutes(1)), Act::Evaluate);
-  EXPECT_TRUE(life.on_release_waits(minutes(2), kNow + minutes(1))) << "counted from the first";
+  EXPECT_TRUE(life.on_release_waits(stage(1, minutes(2)), kNow + minutes(1)))
+      << "counted from the first";
   EXPECT_EQ(life.begin(kAlive, no_news, kNow + minutes(2)), Act::Evaluate);
-  EXPECT_FALSE(life.on_release_waits(minutes(2), kNow + minutes(2)));
+  EXPECT_FALSE(life.on_release_waits(stage(1, minutes(2)), kNow + minutes(2)));
   life.on_failed();
   EXPECT_EQ(life.begin(kAlive, no_news, kNow + minutes(3)), Act::Evaluate);
-  EXPECT_TRUE(life.on_release_waits(minutes(2), kNow + minutes(3))) << "anew";
-  EXPECT_TRUE(life.on_release_waits(minutes(5), kNow + minutes(6))) << "of something else";
-  EXPECT_TRUE(life.on_release_waits(minutes(5), kNow + minutes(10)));
+  EXPECT_TRUE(life.on_release_waits(stage(1, minutes(2)), kNow + minutes(3))) << "anew";
+  EXPECT_TRUE(life.on_release_waits(stage(1, minutes(5)), kNow + minutes(6)))
+      << "of something else";
+  EXPECT_TRUE(life.on_release_waits(stage(1, minutes(5)), kNow + minutes(10)));
   life.on_failed();
-  EXPECT_TRUE(life.on_release_waits(minutes(5), kNow + minutes(30))) << "after a failure";
+  EXPECT_TRUE(life.on_release_waits(stage(1, minutes(5)), kNow + minutes(30))) << "after a failure";
+}
+
+TEST(AirwayLife, GivesEachStageItsOwnPatience) {
+  Life life;
+  EXPECT_TRUE(life.on_release_waits(stage(1, seconds(30)), kNow));
+  EXPECT_TRUE(life.on_release_waits(stage(3, seconds(30)), kNow + seconds(29)));
+  EXPECT_EQ(life.patience_left(kNow + seconds(29)), seconds(30));
+
+  EXPECT_TRUE(life.on_release_waits(stage(3, seconds(30)), kNow + seconds(58)));
+  EXPECT_FALSE(life.on_release_waits(stage(3, seconds(30)), kNow + seconds(59)));
+}
+
+TEST(AirwayLife, DoesNotWaitForEverForStagesThatTakeTurns) {
+  Life life;
+  EXPECT_TRUE(life.on_release_waits(stage(1, seconds(30)), kNow));
+  EXPECT_TRUE(life.on_release_waits(stage(3, seconds(30)), kNow + seconds(10)));
+  EXPECT_TRUE(life.on_release_waits(stage(1, seconds(30)), kNow + seconds(20)));
+  EXPECT_TRUE(life.on_release_waits(stage(3, seconds(30)), kNow + seconds(39)));
+  EXPECT_FALSE(life.on_release_waits(stage(1, seconds(30)), kNow + seconds(40)));
+
+  EXPECT_TRUE(life.on_release_waits(stage(1, seconds(30)), kNow + seconds(50))) << "anew";
 }
 
 TEST(AirwayLife, AFailureIsRetriedInItsOwnTimeAndNotForEachChild) {
