@@ -1,6 +1,8 @@
 #include "airways/airway.h"
 
+#include "airways/flight.h"
 #include "airways/limits.h"
+#include "airways/terms.h"
 #include "json/yaml.h"
 
 #include <gmock/gmock.h>
@@ -63,7 +65,6 @@ TEST(Airway, HasYokesDefaults) {
   EXPECT_EQ(airway->terms.fix_drift_interval, seconds(0));
   EXPECT_EQ(airway->terms.timeout, seconds(10));
   EXPECT_EQ(airway->terms.history_max, 2U);
-  EXPECT_EQ(airway->terms.prune, PruneOptions{});
   EXPECT_EQ(airway->terms.memory_mib_max, 0U);
   EXPECT_THAT(airway->terms.object_path, IsEmpty());
   EXPECT_THAT(unsupported_of(*airway, {}), IsEmpty());
@@ -116,7 +117,7 @@ maxMemoryMib: 64
   EXPECT_TRUE(airway->terms.flight.insecure);
   EXPECT_TRUE(airway->terms.skip_admission_webhook);
   EXPECT_EQ(airway->terms.history_max, 7U);
-  EXPECT_EQ(airway->terms.prune, (PruneOptions{.crds = true, .namespaces = true}));
+  EXPECT_EQ(prune_of(manifest), (PruneOptions{.crds = true, .namespaces = true}));
   EXPECT_EQ(airway->terms.memory_mib_max, 64U);
 }
 

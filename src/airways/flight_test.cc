@@ -83,16 +83,17 @@ TEST(Flight, HasYokesDefaults) {
   EXPECT_EQ(terms->fix_drift_interval, seconds(0));
   EXPECT_EQ(terms->timeout, seconds(10));
   EXPECT_EQ(terms->history_max, 2U);
-  EXPECT_EQ(terms->prune, PruneOptions{});
   EXPECT_EQ(terms->memory_mib_max, 0U);
 }
 
 TEST(Flight, ReadsEveryField) {
-  const Result<Terms> terms = parse_flight(
-      flight("{wasmUrl: u, checksum: c, args: [--a, b], fixDriftInterval: 90s, clusterAccess: "
-             "true, resourceAccessMatchers: [Secret], insecure: true, skipAdmissionWebhook: true, "
-             "historyCapSize: 5, prune: {crds: true, namespaces: true}, maxMemoryMib: 64, timeout: "
-             "30s}"));
+  const json::Value manifest = flight(
+      "{wasmUrl: u, checksum: c, args: [--a, b], fixDriftInterval: 90s, clusterAccess: "
+      "true, resourceAccessMatchers: [Secret], insecure: true, skipAdmissionWebhook: true, "
+      "historyCapSize: 5, prune: {crds: true, namespaces: true}, maxMemoryMib: 64, timeout: "
+      "30s}");
+
+  const Result<Terms> terms = parse_flight(manifest);
 
   ASSERT_TRUE(terms) << terms.error().message();
   EXPECT_EQ(terms->flight, (modules::Source{.reference = "u", .sha256 = "c", .insecure = true}));
@@ -102,7 +103,7 @@ TEST(Flight, ReadsEveryField) {
   ASSERT_EQ(terms->resource_access_matchers.size(), 1U);
   EXPECT_TRUE(terms->skip_admission_webhook);
   EXPECT_EQ(terms->history_max, 5U);
-  EXPECT_EQ(terms->prune, (PruneOptions{.crds = true, .namespaces = true}));
+  EXPECT_EQ(prune_of(manifest), (PruneOptions{.crds = true, .namespaces = true}));
   EXPECT_EQ(terms->memory_mib_max, 64U);
   EXPECT_EQ(terms->timeout, seconds(30));
 }
@@ -149,6 +150,8 @@ TEST(Flight, ErrorsNameTheField) {
   EXPECT_EQ(message("{wasmUrl: u, input: {}}"), "spec.input: must be a string");
   EXPECT_EQ(message("{wasmUrl: u, inputObject: text}"), "spec.inputObject: must be an object");
   EXPECT_EQ(message("{wasmUrl: u, maxMemoryMib: -1}"), "spec.maxMemoryMib: must not be negative");
+  EXPECT_EQ(message("{wasmUrl: u, prune: {namespaces: 1}}"),
+            "spec.prune.namespaces: must be true or false");
   EXPECT_THAT(message("{wasmUrl: u, resourceAccessMatchers: ['a/']}"),
               HasSubstr("spec.resourceAccessMatchers[0]: "));
   EXPECT_EQ(parse_flight(json::Object()).error().message(), "spec: is required");

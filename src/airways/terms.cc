@@ -84,6 +84,17 @@ Result<> parse_limits(const Fields& spec, Terms& terms) {
   return {};
 }
 
+Result<> check_prune(const Fields& spec) {
+  const json::Object* const prune = HANGAR_TRY(spec.object("prune"));
+  if (prune == nullptr) return {};
+  const Fields options(*prune, "spec.prune");
+  for (const std::string_view name : {"crds", "namespaces"}) {
+    const Result<bool> flag = options.flag(name);
+    if (!flag) return std::unexpected(flag.error());
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string_view name_of(Mode mode) {
@@ -111,11 +122,7 @@ Result<Terms> parse_terms(const Fields& spec) {
   terms.flight.insecure = HANGAR_TRY(spec.flag("insecure"));
   terms.skip_admission_webhook = HANGAR_TRY(spec.flag("skipAdmissionWebhook"));
   HANGAR_TRY(parse_limits(spec, terms));
-  if (const json::Object* prune = HANGAR_TRY(spec.object("prune"))) {
-    const Fields options(*prune, "spec.prune");
-    terms.prune.crds = HANGAR_TRY(options.flag("crds"));
-    terms.prune.namespaces = HANGAR_TRY(options.flag("namespaces"));
-  }
+  HANGAR_TRY(check_prune(spec));
   return terms;
 }
 

@@ -59,15 +59,15 @@ struct Terms {
   std::optional<Duration> timeout = limits::kGuestCallMax;
   bool skip_admission_webhook = false;
   std::optional<std::uint32_t> history_max = 2;  // Nothing (negative): unlimited.
-  PruneOptions prune;
-  std::uint32_t memory_mib_max = 0;  // 0: the host's own limit.
+  std::uint32_t memory_mib_max = 0;              // 0: the host's own limit.
 };
 
 // What the mode needs and the host does not have. `has_webhooks`: they are on.
 [[nodiscard]] std::optional<std::string> unsupported_mode(Mode mode, bool has_webhooks);
 
 // Reads everything except the module's URL and checksum, and the flight's arguments and input.
-// InvalidInput names the field ("spec.mode: ...").
+// InvalidInput names the field ("spec.mode: ..."). What to prune is checked, and read by
+// prune_of().
 [[nodiscard]] Result<Terms> parse_terms(const json::Fields& spec);
 
 // The flight's stdin: `input`, or else, as JSON, the instance or its member at `object_path` (null
