@@ -146,7 +146,7 @@ class GuestRequests::Call final : public gateway::Answer, public slots::InSlot {
     const std::uint64_t before = std::exchange(under_way_, bytes);
     const Mailbox::Room room = requests_->inbox().mailbox.set_under_way(before, bytes);
     if (room == Mailbox::Room::Overflow) {
-      requests_->overflow();
+      requests_->overflow({});
     } else if (room == Mailbox::Room::Enough) {
       (void)requests_->account();  // After an overflow, this call is detached.
     }
@@ -337,8 +337,9 @@ GuestRequests::Calls::iterator GuestRequests::find_call(std::uint64_t id) {
 bool GuestRequests::account() {
   const auto shortage = inbox_->memory.set(inbox_->bytes());
   if (!shortage) return true;
+  const bool is_of_requests = inbox_->asked_bytes > inbox_->answers_bytes();
   inbox_->mailbox.close();
-  overflow(shortage);
+  overflow({.shortage = shortage, .is_of_requests = is_of_requests});
   return false;
 }
 
@@ -347,17 +348,17 @@ void GuestRequests::recount() {
   (void)inbox_->memory.set(inbox_->bytes());
 }
 
-void GuestRequests::overflow(const std::optional<budget::Shortage>& shortage) {
+void GuestRequests::overflow(const Owner::Overflow& what) {
   // Immediately: if the guest is in a turn, that may be long.
   clear();
-  owner_.on_overflow(shortage);
+  owner_.on_overflow(what);
 }
 
 void GuestRequests::arrive(Mailbox::Arrival arrival) {
   const std::uint64_t id = arrival.id;
   const bool is_head_only = std::holds_alternative<Mailbox::Head>(arrival.what);
   const Mailbox::Room room = inbox().mailbox.put(std::move(arrival), io::Loop::now());
-  if (room == Mailbox::Room::Overflow) overflow();
+  if (room == Mailbox::Room::Overflow) overflow({});
   if (room != Mailbox::Room::Enough || !account()) return;
   // The guest cannot use the head of a plain answer alone.
   const auto call = find_call(id);

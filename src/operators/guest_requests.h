@@ -57,10 +57,14 @@ class GuestRequests {
     virtual void on_arrival() = 0;
     // A bound of the namespace or of the host refuses a request.
     virtual void on_bound(const std::string& message) = 0;
-    // The guest does not take what it asked for, or all guests of its namespace or of the host have
-    // asked for too much (`shortage`). All its requests are dropped, and nothing arrives any more
-    // until reopen().
-    virtual void on_overflow(const std::optional<budget::Shortage>& shortage) = 0;
+    struct Overflow {
+      // All guests of the namespace or of the host have asked for too much. Nothing: the guest does
+      // not take what it asked for.
+      std::optional<budget::Shortage> shortage = {};
+      bool is_of_requests = false;  // The requests take more memory than the answers.
+    };
+    // All requests of the guest are dropped, and nothing arrives any more until reopen().
+    virtual void on_overflow(const Overflow& overflow) = 0;
 
    protected:
     ~Owner() = default;
@@ -115,9 +119,8 @@ class GuestRequests {
     std::uint64_t delivered_bytes = 0;  // Handed over for the turn in progress.
     std::uint64_t asked_bytes = 0;      // Of requests whose answers have not begun.
     budget::SteppedReservation memory;  // Of all three.
-    [[nodiscard]] std::uint64_t bytes() const {
-      return mailbox.bytes() + delivered_bytes + asked_bytes;
-    }
+    [[nodiscard]] std::uint64_t bytes() const { return answers_bytes() + asked_bytes; }
+    [[nodiscard]] std::uint64_t answers_bytes() const { return mailbox.bytes() + delivered_bytes; }
     // A request that the rate limit holds back.
     struct HeldBack {
       abi::kube_runtime::HttpCall call;
@@ -141,7 +144,7 @@ class GuestRequests {
   [[nodiscard]] bool account();
   // The same where nothing was added. Requires an inbox.
   void recount();
-  void overflow(const std::optional<budget::Shortage>& shortage = std::nullopt);
+  void overflow(const Owner::Overflow& what);
 
   const Parts& parts_;
   Owner& owner_;

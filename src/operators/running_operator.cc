@@ -193,12 +193,18 @@ void RunningOperator::on_bound(const std::string& message) {
 }
 
 // The guest starts anew; its requests are dropped.
-void RunningOperator::on_overflow(const std::optional<budget::Shortage>& shortage) {
-  if (shortage) {
+void RunningOperator::on_overflow(const Overflow& overflow) {
+  if (overflow.shortage && overflow.is_of_requests) {
+    return fail({ErrorKind::LimitExceeded,
+                 fmt::format("there is no memory for the requests of the guest: {}; operators "
+                             "should send fewer and smaller requests at a time",
+                             to_text(*overflow.shortage))});
+  }
+  if (overflow.shortage) {
     return fail({ErrorKind::LimitExceeded,
                  fmt::format("there is no memory for the answers that wait for the guest: {}; "
                              "operators should ask for less at a time (limit, selectors)",
-                             to_text(*shortage))});
+                             to_text(*overflow.shortage))});
   }
   fail({ErrorKind::LimitExceeded,
         fmt::format("more than {} MiB of answers wait for the guest; it should ask for less at a "

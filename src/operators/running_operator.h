@@ -141,7 +141,7 @@ class RunningOperator final : public std::enable_shared_from_this<RunningOperato
   [[nodiscard]] bool is_resident() const override { return life_.is_resident(); }
   void on_arrival() override;
   void on_bound(const std::string& message) override;
-  void on_overflow(const std::optional<budget::Shortage>& shortage) override;
+  void on_overflow(const Overflow& overflow) override;
 
   void look();
   void look_later();
