@@ -34,7 +34,9 @@ struct LeaseRecord {
 class ElectionMachine {
  public:
   struct Options {
-    // Belongs to this process and no other, ever: hostname and a random part.
+    // No other process that may still run has it: two with one identity would both lead. A process
+    // may have that of one that has certainly ended, such as a container that is started again in
+    // its pod: it takes the Lease at once.
     std::string identity;
     Duration lease_duration = limits::kLeaseDuration;
     Duration renew_deadline = limits::kLeaseRenewDeadline;
