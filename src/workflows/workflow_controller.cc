@@ -183,10 +183,12 @@ io::Task<void> WorkflowController::forget(kube::ObjectKey key) {
 
 bool WorkflowController::is_pinned(const archive::ArchivedModule& module) const {
   // Reads the newest state: the cache may still have a workflow as it was before the migration that
-  // caused this question.
+  // caused this question. Tenants decide how many workflows there are, so only those that have the
+  // digest somewhere in their text are parsed.
   return std::ranges::any_of(
-      workflows_.list(module.namespace_),
-      [&](const kube::ObjectPtr& workflow) { return digest_of(*workflow) == module.sha256; });
+      workflows_.list(module.namespace_), [&](const kube::ObjectPtr& workflow) {
+        return workflow->bytes().contains(module.sha256) && digest_of(*workflow) == module.sha256;
+      });
 }
 
 }  // namespace hangar::workflows
