@@ -59,6 +59,47 @@ std::vector<std::size_t> least_valuable(std::span<const Resident> residents,
   return order;
 }
 
+std::vector<std::size_t> guests_to_evict(const Contest& contest) {
+  std::map<budget::Tenant, std::uint64_t> held = contest.held;
+  for (const auto& [tenant, bytes] : contest.claims)
+    held.try_emplace(tenant, 0);
+  if (held.empty()) return {};
+  const std::uint64_t part = contest.all_bytes / held.size();
+
+  std::uint64_t wanted = 0;
+  for (const auto& [tenant, bytes] : contest.claims)
+    if (held.at(tenant) + bytes <= part) wanted = std::max(wanted, bytes);
+  std::uint64_t coming = contest.all_bytes;
+  for (const auto& [tenant, bytes] : held)
+    coming -= std::min(coming, bytes);
+
+  const auto leaves = [&](const Contest::Guest& guest) {
+    coming += guest.bytes;
+    std::uint64_t& of_tenant = held[guest.tenant];
+    of_tenant -= std::min(of_tenant, guest.bytes);
+  };
+  std::vector<std::size_t> staying;
+  for (std::size_t index = 0; index < contest.guests.size(); ++index) {
+    const Contest::Guest& guest = contest.guests[index];
+    if (guest.is_leaving) {
+      leaves(guest);
+    } else if (held[guest.tenant] > part) {
+      staying.push_back(index);
+    }
+  }
+  std::ranges::sort(staying, std::greater(),
+                    [&](std::size_t index) { return contest.guests[index].bytes; });
+  std::vector<std::size_t> evicted;
+  for (const std::size_t index : staying) {
+    const Contest::Guest& guest = contest.guests[index];
+    if (coming >= wanted) break;
+    if (held[guest.tenant] <= part) continue;
+    leaves(guest);
+    evicted.push_back(index);
+  }
+  return evicted;
+}
+
 Fleet::Fleet(const Parts& parts, Listener listener)
     : fleet_parts_(parts),
       listener_(std::move(listener)),
@@ -263,57 +304,31 @@ void Fleet::press_least_valuable(std::uint64_t bytes) {
   }
 }
 
-// As long as a waiting guest is within the equal part and does not fit, some namespace holds more
-// than that. So a guest waits until a turn of another ends, however many namespaces have guests
-// that never sleep or never rest.
 void Fleet::evict() {
   const budget::ReservationQueue* const memory = fleet_parts_.engine.memory();
   if (memory == nullptr || memory->largest_wait(budget::Tenant::host()) == nullptr) return;
   const budget::Accounts& accounts = memory->accounts();
-  std::map<budget::Tenant, std::uint64_t> held;
+  Contest contest{.all_bytes = accounts.limits().host_bytes_max - accounts.limits().kept_bytes};
   for (const auto& [tenant, bytes] : accounts.holdings())
-    held.emplace(tenant, bytes);
-  for (const auto& [consumer, shortage] : memory->waits())
-    held.try_emplace(consumer.tenant, 0);
-  const budget::Accounts::Limits& limits = accounts.limits();
-  const std::uint64_t all = limits.host_bytes_max - limits.kept_bytes;
-  const std::uint64_t part = all / held.size();
-
-  std::uint64_t wanted = 0;
+    contest.held.emplace(tenant, bytes);
   for (const auto& [consumer, shortage] : memory->waits()) {
-    const bool is_of_host = shortage.level == budget::Shortage::Level::Host;
-    const bool fits = held.at(consumer.tenant) + shortage.wanted_bytes <= part;
-    if (is_of_host && fits) wanted = std::max(wanted, shortage.wanted_bytes);
+    if (shortage.level != budget::Shortage::Level::Host) continue;
+    std::uint64_t& most = contest.claims[consumer.tenant];
+    most = std::max(most, shortage.wanted_bytes);
   }
-  std::uint64_t coming = all - std::min(all, accounts.held_bytes());
-  struct Candidate {
-    RunningOperator* running;
-    std::uint64_t bytes;
-  };
-  std::vector<Candidate> candidates;
+  std::vector<RunningOperator*> running_ones;
   for (const std::shared_ptr<RunningOperator>& running : operators_) {
     const bool is_leaving = running->life().is_pressed() || running->life().is_evicted();
     if (!is_leaving && !running->may_be_evicted()) continue;
-    const auto tenant = held.find(running->consumer().tenant);
-    if (tenant == held.end() || (!is_leaving && tenant->second <= part)) continue;
-    const std::uint64_t bytes = accounts.held_bytes(running->consumer());
+    const budget::Consumer consumer = running->consumer();
+    const std::uint64_t bytes = accounts.held_bytes(consumer);
     if (bytes == 0) continue;
-    if (is_leaving) {
-      coming += bytes;
-      tenant->second -= std::min(tenant->second, bytes);
-    } else {
-      candidates.push_back({.running = running.get(), .bytes = bytes});
-    }
+    contest.guests.push_back({.tenant = consumer.tenant, .bytes = bytes, .is_leaving = is_leaving});
+    running_ones.push_back(running.get());
   }
-  std::ranges::sort(candidates, std::greater(), &Candidate::bytes);
-  for (const auto& [running, bytes] : candidates) {
-    if (coming >= wanted) return;
-    std::uint64_t& of_tenant = held.at(running->consumer().tenant);
-    if (of_tenant <= part) continue;
-    running->evict();
+  for (const std::size_t index : guests_to_evict(contest)) {
+    running_ones[index]->evict();
     evictions_.add();
-    coming += bytes;
-    of_tenant -= std::min(of_tenant, bytes);
   }
 }
 

@@ -7,6 +7,7 @@
 #include "base/slots.h"
 #include "base/time.h"
 #include "budget/accounts.h"
+#include "budget/consumer.h"
 #include "budget/fair_slots.h"
 #include "budget/memory_pressure.h"
 #include "io/event.h"
@@ -49,6 +50,26 @@ struct Resident {
 // Returns indices into `residents`; all of them if even that is not enough.
 [[nodiscard]] std::vector<std::size_t> least_valuable(std::span<const Resident> residents,
                                                       std::uint64_t excess_bytes, Instant now);
+
+// Who holds and wants how much of the memory of all guests.
+struct Contest {
+  std::uint64_t all_bytes = 0;
+  std::map<budget::Tenant, std::uint64_t> held = {};
+  // The most that one waiting guest of a tenant lacks.
+  std::map<budget::Tenant, std::uint64_t> claims = {};
+  struct Guest {
+    budget::Tenant tenant;
+    std::uint64_t bytes = 0;
+    bool is_leaving = false;  // It will sleep soon, whatever happens here.
+  };
+  std::vector<Guest> guests = {};  // Those that could leave.
+};
+// Which guests have to make room for others, although they have work or never sleep: the largest
+// ones of tenants that hold more than an equal part, for claims of tenants that would hold no more
+// than that. While such a claim is not met, some tenant holds more than the part, since the parts
+// are all there is. So it waits for the end of a turn at most, however many tenants have guests
+// that never rest. Returns indices into `guests`.
+[[nodiscard]] std::vector<std::size_t> guests_to_evict(const Contest& contest);
 
 // Loop thread only.
 class Fleet {
@@ -113,8 +134,7 @@ class Fleet {
   // the kernel takes it.
   void watch_pressure();
   void press_least_valuable(std::uint64_t bytes);
-  // Evicts guests of namespaces that hold more than an equal part of the memory of all guests, for
-  // those that wait for some and would hold no more than that.
+  // Evicts what guests_to_evict() returns.
   void evict();
   void drop_page_cache();
   [[nodiscard]] bool may_load_ahead(const budget::Consumer& consumer, std::uint64_t bytes) const;

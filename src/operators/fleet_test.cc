@@ -3,7 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <string>
 #include <vector>
 
 namespace hangar::operators {
@@ -52,6 +57,90 @@ TEST(LeastValuable, KeepsAnOperatorThatIsAboutToWake) {
        .next_wake = kNow + std::chrono::milliseconds(100)},
       {.bytes = 100, .idle_since = kNow - std::chrono::seconds(10)}};
   EXPECT_THAT(least_valuable(residents, 1, kNow), ElementsAre(1));
+}
+
+budget::Tenant tenant(const char* name) {
+  return budget::Tenant::of_namespace(name);
+}
+
+TEST(GuestsToEvict, AreTheLargestOfThoseWhoHoldMoreThanAnEqualPart) {
+  // Three share 120, so the part of each is 40.
+  EXPECT_THAT(guests_to_evict({.all_bytes = 120,
+                               .held = {{tenant("much"), 80}, {tenant("some"), 40}},
+                               .claims = {{tenant("late"), 30}},
+                               .guests = {{tenant("much"), 20},
+                                          {tenant("some"), 40},
+                                          {tenant("much"), 35},
+                                          {tenant("much"), 25}}}),
+              ElementsAre(2));
+}
+
+TEST(GuestsToEvict, LeaveNobodyLessThanTheEqualPartBeforeAnotherOne) {
+  // Four share 80. One that holds 30 gives 15, and is then below the part.
+  EXPECT_THAT(guests_to_evict({.all_bytes = 80,
+                               .held = {{tenant("a"), 30}, {tenant("b"), 30}, {tenant("c"), 20}},
+                               .claims = {{tenant("late"), 20}},
+                               .guests = {{tenant("a"), 15},
+                                          {tenant("a"), 15},
+                                          {tenant("b"), 10},
+                                          {tenant("b"), 20},
+                                          {tenant("c"), 20}}}),
+              ElementsAre(3));
+  EXPECT_THAT(
+      guests_to_evict({.all_bytes = 80,
+                       .held = {{tenant("a"), 30}, {tenant("b"), 30}, {tenant("c"), 20}},
+                       .claims = {{tenant("late"), 20}},
+                       .guests = {{tenant("a"), 15}, {tenant("a"), 15}, {tenant("b"), 10}}}),
+      ElementsAre(0, 2));
+}
+
+TEST(GuestsToEvict, AreNoneForATenantThatWouldHoldMoreThanItsPart) {
+  EXPECT_THAT(guests_to_evict({.all_bytes = 100,
+                               .held = {{tenant("a"), 60}, {tenant("b"), 40}},
+                               .claims = {{tenant("b"), 11}},
+                               .guests = {{tenant("a"), 60}, {tenant("b"), 40}}}),
+              IsEmpty());
+}
+
+TEST(GuestsToEvict, AreNoneWhereEnoughIsFreeOrIsLeaving) {
+  EXPECT_THAT(guests_to_evict({.all_bytes = 100,
+                               .held = {{tenant("a"), 80}},
+                               .claims = {{tenant("b"), 20}},
+                               .guests = {{tenant("a"), 80}}}),
+              IsEmpty());
+  EXPECT_THAT(guests_to_evict({.all_bytes = 100,
+                               .held = {{tenant("a"), 100}},
+                               .claims = {{tenant("b"), 20}},
+                               .guests = {{tenant("a"), 20, true}, {tenant("a"), 80}}}),
+              IsEmpty());
+  EXPECT_THAT(guests_to_evict({}), IsEmpty());
+}
+
+TEST(GuestsToEvict, MakeRoomForEveryClaimWithinAnEqualPart) {
+  const unsigned seed = std::random_device()();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  for (int round = 0; round < 2000; ++round) {
+    Contest contest{.all_bytes = 1000};
+    std::uint64_t free = contest.all_bytes;
+    while (free > 0) {
+      const std::uint64_t bytes = std::min<std::uint64_t>(free, 1 + random() % 200);
+      const budget::Tenant owner = tenant(std::to_string(random() % 6).c_str());
+      contest.guests.push_back({owner, bytes, random() % 8 == 0});
+      contest.held[owner] += bytes;
+      free -= bytes;
+    }
+    const std::uint64_t part = 1000 / (contest.held.size() + 1);
+    contest.claims[tenant("late")] = 1 + random() % part;
+
+    std::uint64_t coming = 0;
+    for (const Contest::Guest& guest : contest.guests)
+      if (guest.is_leaving) coming += guest.bytes;
+    for (const std::size_t index : guests_to_evict(contest))
+      coming += contest.guests[index].bytes;
+
+    EXPECT_GE(coming, contest.claims.at(tenant("late")));
+  }
 }
 
 }  // namespace

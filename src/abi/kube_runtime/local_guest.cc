@@ -457,7 +457,9 @@ Result<std::string> LocalGuest::pack() const {
 Result<std::unique_ptr<LocalGuest>> LocalGuest::unpack(
     const LocalGuests& home, std::shared_ptr<const wasm::SleepableModule> module,
     const GuestOptions& options, std::string_view bytes) {
-  const auto broken = [] { return fail(ErrorKind::Unavailable, "the sleeping guest is damaged"); };
+  const auto broken = [] {
+    return fail(ErrorKind::Unavailable, "the snapshot is broken: the guest's state is damaged");
+  };
   if (bytes.size() < kPackedHeaderBytes) return broken();
   std::uint64_t size = 0;
   std::memcpy(&size, bytes.data() + kPackedHeaderBytes - sizeof size, sizeof size);
