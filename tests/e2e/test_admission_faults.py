@@ -1,6 +1,7 @@
 """Webhooks while something breaks: hosts that are killed, certificates that expire, Airways that go."""
 import base64
 import concurrent.futures
+import contextlib
 import json
 import os
 import pathlib
@@ -13,6 +14,7 @@ from airways import flight
 from cluster import ApiError, eventually, is_ready, try_to
 from conftest import COMPILED
 from host import Host, free_port
+from processes import children
 from webhooks import GROUP, Authority, ask, authorities_of, configurations, create, refused, remove_configurations, review, wait_registered, webhook_flags
 
 AIRWAY = ("yoke.cd/v1alpha1", "Airway")
@@ -69,8 +71,14 @@ def kind(rig, unique, home):
 
 
 def cpu_seconds(host):
-    fields = pathlib.Path(f"/proc/{host.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """Of the host and its guest processes."""
+    ticks, pids = 0, [host.process.pid]
+    for pid in pids:
+        pids += children(pid)
+        with contextlib.suppress(OSError):  # It has just ended.
+            fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+            ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def test_a_host_that_is_killed_in_the_middle_of_a_review_lets_nothing_through(rig, hosts, kind):
