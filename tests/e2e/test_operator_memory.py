@@ -17,11 +17,11 @@ def cluster(own_cluster):
 
 def module_of(tmp_path, on_start, on_wake="", wait_milliseconds=-1, can_sleep=True):
     """A guest of 9.25 MiB, and its steps before it waits to be woken."""
-    table = "" if can_sleep else "(table $changed 1 funcref) (func $changes (table.set $changed (i32.const 0) (ref.null func)))"
+    obstacle = "" if can_sleep else '(data $passive "x") (func $changes (data.drop $passive))'
     source = tmp_path / "large.wat"
     source.write_text(f"""(module
       (import "delay-abi" "delay" (func $delay (param i64) (result i64)))
-      (memory (export "memory") 128) {table}
+      (memory (export "memory") 128) {obstacle}
       (func $wait (drop (call $delay (i64.const {wait_milliseconds}))))
       (func $spin (local $left i32)
         (local.set $left (i32.const 20000000))
