@@ -313,8 +313,9 @@ TEST_F(RemoteMachineTest, CountsItsMemoryForItsNamespaceWhileItIsAsked) {
     const auto refused = step(*machine, "{}", R"({"type":"GROW"})");
 
     ASSERT_FALSE(refused.has_value());
-    EXPECT_EQ(name_of(refused.error().kind()), name_of(ErrorKind::LimitExceeded))
+    EXPECT_EQ(name_of(refused.error().kind()), name_of(ErrorKind::Unavailable))
         << refused.error().message();
+    EXPECT_THAT(refused.error().message(), testing::HasSubstr("there is no memory for it: "));
   }
   EXPECT_TRUE(step(*machine, "{}", R"({"type":"GROW"})").has_value());
   EXPECT_LE(accounts.held_bytes(), before) << "between questions it holds nothing";

@@ -492,6 +492,8 @@ class InstanceTurn final : public Execution {
                                                native_.ask_memory);
     resident->store = HANGAR_TRY(make_store(resident->account));
     if (!resident->account.begin_with(memory_bytes)) {
+      const std::optional<std::string>& shortage = resident->account.shortage();
+      if (shortage) return fail(ErrorKind::Unavailable, "there is no memory for it: " + *shortage);
       return fail(ErrorKind::LimitExceeded, "the guest has more memory than its limit");
     }
     resident->context = context();

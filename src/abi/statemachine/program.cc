@@ -186,6 +186,28 @@ io::Task<Result<>> Programs::begin(const Program& program, Beginning& beginning,
 io::Task<Answer> Programs::ask(std::shared_ptr<const Program> program,
                                std::shared_ptr<Beginning> beginning, Question question, Terms terms,
                                std::stop_token stop) {
+  // What others leave of the memory is no part of a machine's state. An answer that may depend on
+  // it does not count: the machine can be asked again.
+  std::optional<std::string> refusal;
+  if (terms.ask_memory) {
+    terms.ask_memory = [ask = std::move(terms.ask_memory), &refusal](std::uint64_t bytes) {
+      Result<> granted = ask(bytes);
+      if (!granted) refusal = granted.error().message();
+      return granted;
+    };
+  }
+  Answer answer = co_await answer_to(std::move(program), std::move(beginning), std::move(question),
+                                     std::move(terms), std::move(stop));
+  if (refusal) {
+    answer.text =
+        fail(ErrorKind::Unavailable, fmt::format("there is no memory for it: {}", *refusal));
+  }
+  co_return answer;
+}
+
+io::Task<Answer> Programs::answer_to(std::shared_ptr<const Program> program,
+                                     std::shared_ptr<Beginning> beginning, Question question,
+                                     Terms terms, std::stop_token stop) {
   const Result<budget::FairSlots::Slot> slot =
       co_await native_->turns.acquire(terms.consumer, {}, stop);
   if (!slot) co_return Answer{.text = std::unexpected(slot.error())};

@@ -102,7 +102,8 @@ class Programs {
   // outlive the task.
   [[nodiscard]] io::Task<Result<>> begin(const Program& program, Beginning& beginning, Terms terms,
                                          std::stop_token stop);
-  // Makes the beginning first, if it is missing.
+  // Makes the beginning first, if it is missing. Unavailable, besides the errors of the program,
+  // where memory that it may have was refused.
   [[nodiscard]] io::Task<Answer> ask(std::shared_ptr<const Program> program,
                                      std::shared_ptr<Beginning> beginning, Question question,
                                      Terms terms, std::stop_token stop);
@@ -110,6 +111,10 @@ class Programs {
   struct Native;
 
  private:
+  [[nodiscard]] io::Task<Answer> answer_to(std::shared_ptr<const Program> program,
+                                           std::shared_ptr<Beginning> beginning, Question question,
+                                           Terms terms, std::stop_token stop);
+
   const std::unique_ptr<Native> native_;
 };
 
