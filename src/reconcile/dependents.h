@@ -52,7 +52,8 @@ class Dependents {
   };
   struct Options {
     kube::Detail detail = kube::Detail::Metadata;  // Of single objects.
-    std::string child_selector = {};               // Of their labels.
+    std::string child_selector = {};               // Of the labels of children.
+    kube::Detail child_detail = kube::Detail::Whole;
   };
   // kube::Cache::subscribe(), or its replacement in a test.
   using Subscribe =
@@ -129,7 +130,9 @@ class Dependents {
     auto& subscription = children_[kind];
     if (!subscription) {
       subscription = subscribe_(
-          {.resource = resource, .label_selector = options_.child_selector},
+          {.resource = resource,
+           .label_selector = options_.child_selector,
+           .detail = options_.child_detail},
           {.on_delta = [this, kind](const kube::Delta& delta) { handlers_.on_child(kind, delta); },
            .on_synced =
                [this, kind] {

@@ -48,6 +48,7 @@ struct Watches {
     return [this](kube::Scope scope, kube::Cache::Handlers handlers) {
       std::string name = scope.field_selector + scope.label_selector;
       ++opened;
+      details[name] = scope.detail;
       open[name] = std::move(handlers);
       return std::make_unique<One>(*this, std::move(name));
     };
@@ -59,6 +60,7 @@ struct Watches {
   }
 
   std::map<std::string, kube::Cache::Handlers> open;  // By selector.
+  std::map<std::string, kube::Detail> details;        // Of all that were opened, by selector.
   std::optional<Error> error;
   int opened = 0;
 };
@@ -178,6 +180,18 @@ TEST_F(DependentsTest, WatchChildrenOfAKindTogetherWhateverTheVersion) {
   EXPECT_NE(dependents.children(kube::GroupKind{"apps", "Deployment"}), nullptr);
   watches.open.at("ours").on_delta({});
   EXPECT_EQ(told, Told{"Deployment.apps"});
+}
+
+TEST_F(DependentsTest, KeepNoMoreOfChildrenThanIsAskedFor) {
+  Dependents<std::string> few(
+      watches.subscribe(), {.child_selector = "few", .child_detail = kube::Detail::Metadata},
+      {.on_object = [](const SingleObject&, const kube::Delta*, const std::vector<std::string>&) {},
+       .on_child = [](const kube::GroupKind&, const kube::Delta&) {}});
+  few.children(kSecrets);
+  dependents.children(kSecrets);
+
+  EXPECT_EQ(watches.details.at("few"), kube::Detail::Metadata);
+  EXPECT_EQ(watches.details.at("ours"), kube::Detail::Whole);
 }
 
 }  // namespace

@@ -46,7 +46,10 @@ WorkflowController::WorkflowController(const Parts& parts)
       log_(platform_.log.named("workflows")),
       instruments_(platform_.metrics),
       recorder_(parts.recorder, recorder::Contract::Workflow),
-      watches_(platform_.cache, {.child_selector = std::string(kUidLabel)},
+      // Of a child, its marks and its version are read. What an action waits for is read by a
+      // request of the workflow's account.
+      watches_(platform_.cache,
+               {.child_selector = std::string(kUidLabel), .child_detail = kube::Detail::Metadata},
                {.on_object =
                     [this](const reconcile::SingleObject&, const kube::Delta*,
                            const std::vector<kube::ObjectKey>& holders) {
