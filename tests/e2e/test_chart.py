@@ -222,11 +222,14 @@ def test_an_image_may_be_pinned_by_its_digest():
 
 
 def test_guest_processes_need_nothing_more_of_the_pod():
-    plain, isolated = render(), render({"settings": {"guestIsolation": "namespace"}})
+    isolated, without = render(), render({"settings": {"guestIsolation": "none"}})
 
-    assert "guestIsolation: namespace" in isolated[("ConfigMap", "hangar")]["data"]["hangar.yaml"]
-    assert pod_of(isolated)["spec"] == pod_of(plain)["spec"]
-    assert {key: value for key, value in isolated.items() if key[0].endswith("Role")} == {key: value for key, value in plain.items() if key[0].endswith("Role")}
+    def settings(manifests):
+        return manifests[("ConfigMap", "hangar")]["data"]["hangar.yaml"]
+    assert "guestIsolation" not in settings(isolated), "the host's own default"
+    assert "guestIsolation: none" in settings(without)
+    assert pod_of(isolated)["spec"] == pod_of(without)["spec"]
+    assert {key: value for key, value in isolated.items() if key[0].endswith("Role")} == {key: value for key, value in without.items() if key[0].endswith("Role")}
 
 
 def test_only_those_who_are_named_may_reach_the_pods():

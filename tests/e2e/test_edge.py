@@ -122,7 +122,7 @@ def outside(edge, tmp_path_factory):
     # Without capabilities, as the unit says: only root has any.
     without = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
     inside = [*without, sys.executable, str(pathlib.Path(confined.__file__)), str(UNIT)]
-    yield from to_its_end(Host(kubeconfig, directory / "host", f"--config={EDGE / 'host.yaml'}", "--guest-isolation=namespace", inside=inside))
+    yield from to_its_end(Host(kubeconfig, directory / "host", f"--config={EDGE / 'host.yaml'}", inside=inside))
 
 
 def test_a_host_outside_of_the_cluster_runs_an_operator_and_a_flight(edge, outside):
