@@ -281,7 +281,7 @@ established() {
 
 start_host() {
   heading "hangar"
-  tell "One process runs all operators of this demo. Its log: $state/host.log"
+  tell "One host runs all operators of this demo. Its log: $state/host.log"
   "$kubectl" apply --server-side -f deploy/crds/ >/dev/null
   established deploy/crds/
   # The demo does not touch real nodes; the image is simulated, like the nodes.
