@@ -13,6 +13,7 @@
 
 #include <curl/curl.h>
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 
 #include <cstddef>
 #include <functional>
@@ -34,6 +35,9 @@ using internal::ProxyEnvironment;
 using internal::Resolver;
 using internal::Transfer;
 using TransferPtr = std::shared_ptr<Transfer>;
+
+// How often a socket is read before the rest of the loop has its turn: some 256 KiB.
+constexpr int kReadsInARowMax = 16;
 
 void initialize_curl() {
   static std::once_flag once;
@@ -71,6 +75,8 @@ class Pool {
   void set_connection_limit();
   void lift_connection_limit();
   void act(curl_socket_t socket, int events);
+  // Whether a socket that is watched for reading has bytes.
+  [[nodiscard]] bool has_unread(curl_socket_t socket) const;
   void finish_completed();
   void finish(const TransferPtr& transfer, CURLcode code);
   void watch_idleness(const TransferPtr& transfer);
@@ -185,10 +191,22 @@ void Pool::lift_connection_limit() {
 }
 
 void Pool::act(curl_socket_t socket, int events) {
-  int running = 0;
-  const CURLMcode code = curl_multi_socket_action(multi_, socket, events, &running);
-  HANGAR_ASSERT(code == CURLM_OK, curl_multi_strerror(code));
+  // One action reads one or two TLS records. While the loop has much to do, its rounds are long,
+  // and a watch that got so little of each would fall behind without end.
+  int actions = 0;
+  do {
+    int running = 0;
+    const CURLMcode code = curl_multi_socket_action(multi_, socket, events, &running);
+    HANGAR_ASSERT(code == CURLM_OK, curl_multi_strerror(code));
+  } while (events == CURL_CSELECT_IN && ++actions < kReadsInARowMax && has_unread(socket));
   finish_completed();
+}
+
+bool Pool::has_unread(curl_socket_t socket) const {
+  const auto found = sockets_.find(socket);
+  if (found == sockets_.end() || !found->second.read) return false;
+  int bytes = 0;
+  return ::ioctl(socket, FIONREAD, &bytes) == 0 && bytes > 0;
 }
 
 void Pool::finish_completed() {

@@ -12,6 +12,7 @@
 #include "kube/limits.h"
 #include "kube/watch/watch_event.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -24,6 +25,9 @@
 namespace hangar::kube {
 
 namespace {
+
+// What it costs to handle an event that is read, in bytes to read.
+constexpr std::size_t kHandlingCost = 8 * limits::kKiB;
 
 Result<WatchEvent> read_event_of(std::string_view line) {
   const Duration begin = io::thread_cpu_time();
@@ -111,7 +115,8 @@ io::Task<void> EventReading::read_in_order() {
       if (round != round_ || has_failed()) break;
       const std::size_t size_bytes = next()->size();
       handle(std::move(event));
-      if (slice.is_used_up_by(size_bytes)) {
+      // What a worker has read costs the loop as much as a short line, however long it was.
+      if (slice.is_used_up_by(is_long ? std::min(size_bytes, kHandlingCost) : size_bytes)) {
         HANGAR_ASSERT((co_await slice.rest({})).has_value(), "nobody stops it");
       }
     }
