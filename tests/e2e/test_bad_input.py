@@ -28,7 +28,10 @@ def told(cluster, kind, name, namespace, fault, airway_name):
     """An Event about the object names the fault and the Airway."""
     def names_both(event):
         return event["type"] == "Warning" and fault in event["message"] and (kind == "Airway" or f"airway {airway_name}: " in event["message"])
-    eventually(lambda: any(map(names_both, events_of(cluster, kind, name, namespace))), f"an Event of {kind} {name} says: {fault}")
+    try:
+        eventually(lambda: any(map(names_both, events_of(cluster, kind, name, namespace))), f"an Event of {kind} {name} says: {fault}", 120)
+    except AssertionError as error:
+        raise AssertionError(f"{error}; the Events are {[event['message'] for event in events_of(cluster, kind, name, namespace)]}") from None
 
 
 # Airways ------------------------------------------------------------------------------------------
