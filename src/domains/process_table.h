@@ -35,9 +35,8 @@ struct Domain {
 // domain one at a time that accepts runs; a waiting domain gets one, the longest waiting first,
 // however busy the others are, because one of them then accepts no more runs and is ended after
 // its last, or after `drain_max`. A process with runs that remain keeps its place for `remain_min`.
-// Of a tenant at most `alone_of_tenant_max`
-// domains that are alone have a process, and `alone_max` of all tenants: a further one waits for
-// one of these. An idle process is kept for `linger`, or
+// Of a tenant at most `alone_of_tenant_max` domains that are alone have a process, and `alone_max`
+// of all tenants: a further one waits for one of these. An idle process is kept for `linger`, or
 // until its place is needed: the least recently used goes first.
 class ProcessTable {
  public:
@@ -124,7 +123,7 @@ class ProcessTable {
   [[nodiscard]] std::size_t count_if_alone(const std::optional<budget::Tenant>& tenant) const;
   // Makes sure that `count` processes of the crowd will be gone, as far as they can be.
   void make_room(std::size_t count, const Crowd& crowd, Instant now, Actions& actions);
-  // Since when it is the next to go: idle ones first, the least recently used one before the
+  // The process with the least goes first: idle ones, the least recently used one before the
   // others; then busy ones, and last those with runs that remain, the one that has had its place
   // for longest.
   [[nodiscard]] static std::tuple<bool, bool, Instant> order_of(const Process& process);
