@@ -467,6 +467,7 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                   .dead_after = kLeasesUntilDead * config.lease_duration}) {
   ops::add_process_metrics(metrics);
   add_worker_metrics(metrics, workers, "guests");
+  add_worker_metrics(metrics, supply.engine.long_run_workers(), "long_runs");
   add_worker_metrics(metrics, readers, "readers");
   if (verifier) verifier->on_change([this] { airways.on_verification_keys(); });
   apply_tenant_bounds(policies, {.memory = supply.memory,

@@ -28,6 +28,7 @@ Workers::Workers(Loop& loop, std::size_t thread_count, Priority priority)
   for (Worker& worker : workers_) {
     threads_.emplace_back([this, &worker, priority] {
       if (priority == Priority::BelowLoop) give_some_way();
+      if (priority == Priority::Last) give_way();
       work_until_stopped(worker);
     });
   }

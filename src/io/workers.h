@@ -37,7 +37,8 @@ class Workers {
     First,
   };
 
-  enum class Priority : std::uint8_t { Normal, BelowLoop };  // See give_some_way().
+  // Of the threads, beside others of the process: see io/priority.h.
+  enum class Priority : std::uint8_t { Normal, BelowLoop, Last };
 
   // The threads start at once. The destructor joins them after the jobs that have started; jobs
   // that still wait are dropped, so the loop must have ended before.

@@ -178,6 +178,8 @@ Engine::Native::Native(io::Loop& loop, io::Workers& workers, const Options& opti
         wasmtime_engine_increment_epoch(sleepable.get());
       }),
       ready(workers, options.rates),
+      long_run_workers(loop, workers.thread_count(), io::Workers::Priority::Last),
+      long_runs(long_run_workers, options.rates),
       // A single namespace may run half of what the pool has room for.
       slots(loop, {.slots = options.runs_max}),
       code(limits::kFilePagesBytesMax,
@@ -214,6 +216,10 @@ const budget::Accounts* Engine::accounts() const {
 
 budget::ReservationQueue* Engine::memory() const {
   return native_->memory ? &*native_->memory : nullptr;
+}
+
+const io::Workers& Engine::long_run_workers() const {
+  return native_->long_run_workers;
 }
 
 budget::Rates* Engine::rates() const {

@@ -85,6 +85,9 @@ class Engine {
   // The same queue, for memory of anything other than guests. Null without accounts. Loop thread.
   [[nodiscard]] budget::ReservationQueue* memory() const;
 
+  // They continue guests that have computed for long, at a lower priority than workers().
+  [[nodiscard]] const io::Workers& long_run_workers() const;
+
   // For those that let guests take turns. Null without rates.
   [[nodiscard]] budget::Rates* rates() const;
 

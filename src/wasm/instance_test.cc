@@ -9,6 +9,7 @@
 #include "wasm/digest.h"
 #include "wasm/guest_memory.h"
 #include "wasm/host_call.h"
+#include "wasm/internal/engine_native.h"
 #include "wasm/internal/guest_account.h"
 #include "wasm/limits.h"
 #include "wasm/snapshot/base_image.h"
@@ -22,6 +23,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <chrono>
 #include <cstddef>
@@ -474,6 +476,36 @@ TEST_F(InstanceTest, TheLimitOfATurnIsProcessorTime) {
       << report.ended.error().message();
   EXPECT_TRUE(report.has_timed_out);
   EXPECT_GE(report.cpu_time, 30ms);
+}
+
+// Works until a thread of lower priority continues it, and keeps the priorities that it has seen.
+class LongTurn final : public Turn {
+ public:
+  Result<std::optional<Invocation>> next(GuestMemory /*memory*/,
+                                         std::uint64_t /*result*/) override {
+    nices_.push_back(::getpriority(PRIO_PROCESS, 0));
+    if (nices_.back() > nices_.front()) return std::optional<Invocation>();
+    return Invocation{.function = "work", .arguments = {1'000'000}};
+  }
+  [[nodiscard]] const std::vector<int>& nices() const { return nices_; }
+
+ private:
+  std::vector<int> nices_;
+};
+
+TEST_F(InstanceTest, ATurnThatTakesLongGivesWayToOthers) {
+  const auto module = load("sleeper");
+  const auto instance = make(module);
+  LongTurn turn;
+  const TurnReport report = run(*instance, turn, {.cpu_time_max = 10s});
+  EXPECT_TRUE(report.ended.has_value()) << report.ended.error().message();
+  EXPECT_GE(report.cpu_time, kShortRunMax);
+  EXPECT_GT(turn.nices().back(), turn.nices().front());
+
+  // Its next turn begins like any other.
+  LongTurn another;
+  EXPECT_TRUE(run(*instance, another, {.cpu_time_max = 10s}).ended.has_value());
+  EXPECT_EQ(another.nices().front(), turn.nices().front());
 }
 
 TEST_F(InstanceTest, ATurnCanBeStopped) {

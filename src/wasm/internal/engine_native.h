@@ -6,6 +6,7 @@
 #include "budget/reservation_queue.h"
 #include "io/event.h"
 #include "io/turns.h"
+#include "io/workers.h"
 #include "wasm/engine.h"
 #include "wasm/internal/handles.h"
 #include "wasm/internal/ready_queue.h"
@@ -30,6 +31,9 @@ namespace hangar::wasm {
 
 // How often a running guest is checked: whether its time is up, and whether others wait.
 inline constexpr std::chrono::milliseconds kEpochTick{10};
+// A run that has used more processor time goes on among the long ones. Ordinary evaluations and
+// turns have ended by then.
+inline constexpr std::chrono::milliseconds kShortRunMax{200};
 
 // Advances the epoch while guests run; blocks while none does, so that an idle host stays idle.
 class Ticker {
@@ -81,6 +85,10 @@ struct Engine::Native {
   internal::EngineHandle sleepable;  // Its memories come from `memory_slots`.
   Ticker ticker;
   internal::ReadyQueue ready;
+  // Runs that take long have threads of their own, of lower priority: however many namespaces
+  // compute, in however many processes, the loop and short runs get a processor soon.
+  io::Workers long_run_workers;
+  internal::ReadyQueue long_runs;
   budget::FairSlots slots;
   internal::ResidentCode<Module> code;
   std::optional<budget::ReservationQueue> memory;  // std::nullopt: no common accounts for guests.

@@ -69,7 +69,13 @@ Execution::Execution(Engine& engine, const Module& module, HostState& state,
       asks_ended_(engine.loop()) {}
 
 void Execution::queue(internal::ReadyQueue::Place place) {
-  engine_.native().ready.push(consumer_, place, &module_, [this] { return step(); });
+  // Set first: as soon as it is pushed, another worker may run it.
+  lane_ = is_long() ? &engine_.native().long_runs : &engine_.native().ready;
+  lane_->push(consumer_, place, &module_, [this] { return step(); });
+}
+
+bool Execution::is_long() const {
+  return cpu_before_ >= kShortRunMax;
 }
 
 void Execution::begin() {
@@ -206,8 +212,10 @@ wasmtime_error_t* Execution::on_epoch(wasmtime_context_t* context, void* /*unuse
   }
   if (self.is_stopped()) return wasmtime_error_new("stopped");
   *ticks = 1;
-  const std::optional<Duration> slice = self.engine_.native().ready.slice(self.consumer_.tenant);
-  const bool is_over = slice && io::thread_cpu_time() - self.slice_began_ >= *slice;
+  const std::optional<Duration> slice = self.lane_->slice(self.consumer_.tenant);
+  const bool becomes_long = !self.is_long() && self.cpu_time() >= kShortRunMax;
+  const bool is_over =
+      becomes_long || (slice && io::thread_cpu_time() - self.slice_began_ >= *slice);
   *kind = is_over ? WASMTIME_UPDATE_DEADLINE_YIELD : WASMTIME_UPDATE_DEADLINE_CONTINUE;
   return nullptr;
 }

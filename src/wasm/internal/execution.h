@@ -119,6 +119,8 @@ class Execution {
 
   // Any thread. A worker may already run it before this returns.
   void queue(internal::ReadyQueue::Place place);
+  // Whether it has used more than a short run before the current slice.
+  [[nodiscard]] bool is_long() const;
 
   // Worker.
   // Returns how long the step took, in nanoseconds of processor time.
@@ -149,8 +151,9 @@ class Execution {
   bool has_left_ = false;
   bool is_waiting_ = false;
   bool is_in_guest_call_ = false;
-  Duration cpu_before_{};   // Before the current slice.
-  Duration slice_began_{};  // By the clock of the current worker's processor time.
+  internal::ReadyQueue* lane_ = nullptr;  // That it was pushed to last.
+  Duration cpu_before_{};                 // Before the current slice.
+  Duration slice_began_{};                // By the clock of the current worker's processor time.
 
   // Both sides.
   std::atomic<Stop> stop_ = Stop::No;
