@@ -1,5 +1,8 @@
 #include "reconcile/event_log.h"
 
+#include "base/assert.h"
+#include "base/consumer.h"
+#include "base/fair_queue.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "base/utf8.h"
@@ -13,7 +16,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -90,29 +92,37 @@ bool EventLog::say(const ObjectReference& regarding, EventText text, Instant now
   if (!may_speak(regarding, now)) return false;
   truncate(text.message, kMessageBytesMax);
   const Hash hash = hash_of(regarding, text);
-  auto pending = pending_of_.find(hash);
-  if (pending == pending_of_.end()) {
-    if (pending_.size() >= limits::kEventsPendingMax) return false;
+  auto pending = pending_.find(hash);
+  if (pending == pending_.end()) {
+    const Tenant tenant = Tenant::of_namespace(regarding.key.namespace_);
+    const auto present = pending_counts_.find(tenant);
+    if (present != pending_counts_.end() && present->second >= share_of(tenant)) return false;
     const auto known = told_.find(hash);
     const bool is_stored = known != told_.end();
-    pending_.push_back(
-        {.hash = hash,
-         .regarding = regarding,
-         .text = std::move(text),
-         .told = is_stored ? known->second : Told{.first = wall_now, .number = ++named_count_},
-         .is_stored = is_stored});
-    pending = pending_of_.emplace(hash, std::prev(pending_.end())).first;
+    pending =
+        pending_
+            .emplace(hash,
+                     Pending{.regarding = regarding,
+                             .text = std::move(text),
+                             .told = is_stored ? known->second
+                                               : Told{.first = wall_now, .number = ++named_count_},
+                             .is_stored = is_stored})
+            .first;
+    ++pending_counts_[tenant];
+    wait(hash, pending->second);
   }
-  ++pending->second->told.count;
-  pending->second->last = wall_now;
+  ++pending->second.told.count;
+  pending->second.last = wall_now;
   return true;
 }
 
 std::optional<EventLog::Write> EventLog::next() {
-  if (pending_.empty()) return std::nullopt;
-  Pending& pending = pending_.front();
+  const std::optional<FairQueue<Hash>::Taken> taken = waiting_.pop();
+  if (!taken) return std::nullopt;
+  Pending& pending = pending_.at(taken->item);
   pending.written_count = pending.told.count;
-  Write write{.key = key_of(pending), .is_new = !pending.is_stored, .document = {}};
+  Write write{
+      .id = taken->item, .key = key_of(pending), .is_new = !pending.is_stored, .document = {}};
   if (write.is_new) {
     write.document = event_of(pending);
   } else {
@@ -122,17 +132,19 @@ std::optional<EventLog::Write> EventLog::next() {
   return write;
 }
 
-bool EventLog::on_written(const Result<>& written) {
-  Pending& pending = pending_.front();
+bool EventLog::on_written(std::uint64_t id, const Result<>& written) {
+  const auto found = pending_.find(id);
+  HANGAR_ASSERT(found != pending_.end(), "what is under way is pending");
+  Pending& pending = found->second;
+  waiting_.done(consumer_of(pending));
   if (written) {
     pending.is_stored = true;
     pending.try_count = 0;
-    remember(pending);
+    remember(id, pending);
     if (pending.told.count == pending.written_count) {
-      drop_first();
+      drop(found);
     } else {
-      // Recorded again meanwhile: it goes behind the others.
-      pending_.splice(pending_.end(), pending_, pending_.begin());
+      wait(id, pending);  // Recorded again meanwhile: it goes behind the others.
     }
     return true;
   }
@@ -140,13 +152,15 @@ bool EventLog::on_written(const Result<>& written) {
     // The server keeps Events for an hour: a new Event continues the count.
     pending.is_stored = false;
     pending.told.number = ++named_count_;
-    told_.erase(pending.hash);
+    told_.erase(id);
+    wait(id, pending);
     return true;
   }
   if (written.error().kind() == ErrorKind::Unavailable && ++pending.try_count < kTriesMax) {
+    wait(id, pending);
     return false;
   }
-  drop_first();
+  drop(found);
   return true;
 }
 
@@ -203,16 +217,35 @@ json::Value EventLog::event_of(const Pending& pending) const {
                       {"count", pending.told.count}};
 }
 
-void EventLog::remember(const Pending& pending) {
+Consumer EventLog::consumer_of(const Pending& pending) {
+  return {.tenant = Tenant::of_namespace(pending.regarding.key.namespace_),
+          .name = pending.regarding.gvk.kind + "/" + pending.regarding.key.name};
+}
+
+// An equal part for each, and at least one. What somebody had before others came stays, so all
+// together may have more than the whole: it grows with the logarithm of their number.
+std::size_t EventLog::share_of(const Tenant& tenant) const {
+  const std::size_t tenants = pending_counts_.size() + (pending_counts_.contains(tenant) ? 0 : 1);
+  return std::max<std::size_t>(1, limits::kEventsPendingMax / tenants);
+}
+
+void EventLog::wait(Hash hash, const Pending& pending) {
+  const auto pushed = waiting_.push(consumer_of(pending), hash);
+  HANGAR_ASSERT(pushed.has_value(), "the queue has no bound of its own");
+}
+
+void EventLog::remember(Hash hash, const Pending& pending) {
   make_room(told_, limits::kEventSeriesMax);
-  Told& told = told_[pending.hash];
+  Told& told = told_[hash];
   told = pending.told;
   told.used_at = ++turn_;
 }
 
-void EventLog::drop_first() {
-  pending_of_.erase(pending_.front().hash);
-  pending_.pop_front();
+void EventLog::drop(std::unordered_map<Hash, Pending>::iterator dropped) {
+  const auto count =
+      pending_counts_.find(Tenant::of_namespace(dropped->second.regarding.key.namespace_));
+  if (--count->second == 0) pending_counts_.erase(count);
+  pending_.erase(dropped);
 }
 
 }  // namespace hangar::reconcile

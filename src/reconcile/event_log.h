@@ -4,8 +4,13 @@
 // the count and the time of the first one. An object with very many Events is throttled: a burst,
 // then one in five minutes, as client-go does it. Repetitions while the server does not answer are
 // merged the same way before they are written.
+//
+// Namespaces take turns, then the objects of each, and each namespace has a share of the room for
+// what is not written yet: no flood of Events keeps those of others from being written.
 #pragma once
 
+#include "base/consumer.h"
+#include "base/fair_queue.h"
 #include "base/result.h"
 #include "base/slots.h"
 #include "base/time.h"
@@ -16,7 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <list>
+#include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -45,20 +50,26 @@ class EventLog {
   // `component` names the reporter ("hangar"), `instance` its process (the pod).
   EventLog(std::string component, std::string instance);
 
-  // False when it is dropped: too much about this object, or too many Events not yet written.
+  // False when it is dropped: too much about this object, or the namespace has its share of the
+  // Events that are not yet written.
   bool say(const ObjectReference& regarding, EventText text, Instant now, WallTime wall_now);
 
-  // What to write next; then report how it went, before asking again. None: all is written.
+  // What to write next. Several may be under way; report for each how it went. None: all the others
+  // are written, or under way.
   struct Write {
+    std::uint64_t id = 0;  // For the report.
     kube::ObjectKey key;
     bool is_new = true;    // Create `document`; otherwise merge it into the Event.
     json::Value document;  // A core v1 Event or a patch.
   };
   [[nodiscard]] std::optional<Write> next();
-  // True: nothing is left to do for it. False: worth a retry after a pause.
-  bool on_written(const Result<>& written);
+  // False: worth a retry after a pause; next() has it again.
+  bool on_written(std::uint64_t id, const Result<>& written);
 
+  // Events that are not written, or have to be written again.
   [[nodiscard]] std::size_t pending_count() const { return pending_.size(); }
+  // Those of them that are not under way.
+  [[nodiscard]] std::size_t waiting_count() const { return waiting_.size(); }
 
  private:
   // The log remembers what was recorded by its hash alone: there are thousands of these, and an
@@ -76,7 +87,6 @@ class EventLog {
   };
   // An Event that the server does not have, or has with a lower count.
   struct Pending {
-    Hash hash = 0;
     ObjectReference regarding;
     EventText text;
     Told told;
@@ -93,15 +103,20 @@ class EventLog {
   [[nodiscard]] bool may_speak(const ObjectReference& regarding, Instant now);
   [[nodiscard]] static kube::ObjectKey key_of(const Pending& pending);
   [[nodiscard]] json::Value event_of(const Pending& pending) const;
-  void remember(const Pending& pending);
-  void drop_first();
+  [[nodiscard]] static Consumer consumer_of(const Pending& pending);
+  // The number of Events that one of the namespaces with pending ones may have among them.
+  [[nodiscard]] std::size_t share_of(const Tenant& tenant) const;
+  void wait(Hash hash, const Pending& pending);
+  void remember(Hash hash, const Pending& pending);
+  void drop(std::unordered_map<Hash, Pending>::iterator dropped);
 
   const std::string component_;
   const std::string instance_;
   std::uint32_t named_count_ = 0;
   std::uint64_t turn_ = 0;
-  std::list<Pending> pending_;  // The first one may be in the middle of a write.
-  std::unordered_map<Hash, std::list<Pending>::iterator> pending_of_;
+  std::unordered_map<Hash, Pending> pending_;
+  std::map<Tenant, std::size_t> pending_counts_;  // Only tenants with any.
+  FairQueue<Hash> waiting_;                       // Of the pending ones.
   // One for each object that was recorded, for a long time.
   template <class T>
   using Kept = std::unordered_map<Hash, T, std::hash<Hash>, std::equal_to<Hash>,

@@ -31,6 +31,11 @@ struct Fixture {
     return log.say(regarding, {.type = EventType::Warning, .reason = "Failed", .message = message},
                    kNow + later, kNoon + std::chrono::duration_cast<seconds>(later));
   }
+  // Writes the next one with that result; false also if there is none.
+  bool write(const Result<>& written = {}) {
+    const std::optional<EventLog::Write> next = log.next();
+    return next && log.on_written(next->id, written);
+  }
   EventLog log{"hangar", "hangar-0"};
 };
 
@@ -58,7 +63,7 @@ TEST(EventLog, CountsTheSameThingInOneEvent) {
   Fixture fixture;
   fixture.say(object("a"), "it broke");
   const auto created = fixture.log.next();
-  EXPECT_TRUE(fixture.log.on_written({}));
+  EXPECT_TRUE(fixture.log.on_written(created->id, {}));
   EXPECT_FALSE(fixture.log.next().has_value());
 
   fixture.say(object("a"), "it broke", seconds(30));
@@ -82,7 +87,7 @@ TEST(EventLog, MergesWhatIsSaidWhileTheServerIsAway) {
 
   // Recorded while it is being written.
   fixture.say(object("a"), "it broke");
-  EXPECT_TRUE(fixture.log.on_written({}));
+  EXPECT_TRUE(fixture.log.on_written(write->id, {}));
   const auto again = fixture.log.next();
   ASSERT_TRUE(again.has_value());
   EXPECT_EQ(json::int_at(again->document, {"count"}), 6);
@@ -94,10 +99,10 @@ TEST(EventLog, TriesAgainWhileTheServerIsUnavailableAndThenGivesUp) {
   const Result<> away = fail(ErrorKind::Unavailable, "connection refused");
 
   int tries = 0;
-  while (fixture.log.next()) {
+  while (const auto write = fixture.log.next()) {
     ++tries;
     ASSERT_LT(tries, 100);
-    fixture.log.on_written(away);
+    fixture.log.on_written(write->id, away);
   }
 
   EXPECT_EQ(tries, 12);
@@ -106,9 +111,7 @@ TEST(EventLog, TriesAgainWhileTheServerIsUnavailableAndThenGivesUp) {
 TEST(EventLog, DropsWhatTheServerRefuses) {
   Fixture fixture;
   fixture.say(object("a"), "it broke");
-  ASSERT_TRUE(fixture.log.next().has_value());
-
-  EXPECT_TRUE(fixture.log.on_written(fail(ErrorKind::Denied, "namespace is being terminated")));
+  EXPECT_TRUE(fixture.write(fail(ErrorKind::Denied, "namespace is being terminated")));
 
   EXPECT_FALSE(fixture.log.next().has_value());
 }
@@ -117,11 +120,10 @@ TEST(EventLog, BeginsANewEventWhenTheServerForgotTheOldOne) {
   Fixture fixture;
   fixture.say(object("a"), "it broke");
   const auto first = fixture.log.next();
-  fixture.log.on_written({});
+  fixture.log.on_written(first->id, {});
   fixture.say(object("a"), "it broke");
-  ASSERT_TRUE(fixture.log.next().has_value());
 
-  fixture.log.on_written(fail(ErrorKind::NotFound, "events not found"));
+  EXPECT_TRUE(fixture.write(fail(ErrorKind::NotFound, "events not found")));
 
   const auto renewed = fixture.log.next();
   ASSERT_TRUE(renewed.has_value());
@@ -146,7 +148,7 @@ TEST(EventLog, ForgetsTheObjectThatWasSilentForLongest) {
   Fixture fixture;
   const auto say = [&fixture](const std::string& name, const std::string& message) {
     const bool is_said = fixture.say(object(name), message);
-    if (fixture.log.next()) fixture.log.on_written({});
+    fixture.write();
     return is_said;
   };
   for (int count = 0; count < 25; ++count)
@@ -164,9 +166,9 @@ TEST(EventLog, ForgetsWhatItToldLongestAgo) {
   Fixture fixture;
   const auto is_new = [&fixture](const std::string& name) {
     fixture.say(object(name), "it broke");
-    const bool is_created = fixture.log.next()->is_new;
-    EXPECT_TRUE(fixture.log.on_written({}));
-    return is_created;
+    const auto write = fixture.log.next();
+    EXPECT_TRUE(fixture.log.on_written(write->id, {}));
+    return write->is_new;
   };
   ASSERT_TRUE(is_new("early"));
   for (std::uint32_t count = 0; count < limits::kEventSeriesMax; ++count)
@@ -182,10 +184,10 @@ TEST(EventLog, LetsOthersGoFirstWhenItIsSaidAgainMeanwhile) {
   fixture.say(object("b"), "it broke");
   const auto first = fixture.log.next();
   fixture.say(object("a"), "it broke");
-  ASSERT_TRUE(fixture.log.on_written({}));
+  ASSERT_TRUE(fixture.log.on_written(first->id, {}));
 
   const auto second = fixture.log.next();
-  ASSERT_TRUE(fixture.log.on_written({}));
+  ASSERT_TRUE(fixture.log.on_written(second->id, {}));
   const auto third = fixture.log.next();
 
   EXPECT_NE(second->key, first->key);
@@ -197,10 +199,43 @@ TEST(EventLog, StaysWithinItsBoundsWhateverIsSaid) {
   Fixture fixture;
   for (std::uint32_t count = 0; count < 2 * limits::kEventSeriesMax; ++count) {
     fixture.say(object(std::to_string(count)), "it broke");
-    if (count % 2 == 0 && fixture.log.next()) fixture.log.on_written({});
+    if (count % 2 == 0) fixture.write();
   }
 
   EXPECT_EQ(fixture.log.pending_count(), limits::kEventsPendingMax);
+}
+
+TEST(EventLog, AFloodInOneNamespaceKeepsNoOtherFromItsEvents) {
+  Fixture fixture;
+  for (std::uint32_t count = 0; count < 2 * limits::kEventsPendingMax; ++count)
+    fixture.say(object(std::to_string(count)), "it broke");
+  ObjectReference victim = object("v");
+  victim.key.namespace_ = "victim";
+
+  EXPECT_TRUE(fixture.say(victim, "it broke"));
+  EXPECT_FALSE(fixture.say(object("one more"), "it broke"));
+
+  std::optional<EventLog::Write> write = fixture.log.next();
+  if (write->key.namespace_ != "victim") write = fixture.log.next();
+  EXPECT_EQ(write->key.namespace_, "victim");
+}
+
+TEST(EventLog, SeveralWritesMayBeUnderWay) {
+  Fixture fixture;
+  fixture.say(object("a"), "it broke");
+  fixture.say(object("b"), "it broke");
+  const auto first = fixture.log.next();
+  const auto second = fixture.log.next();
+  EXPECT_FALSE(fixture.log.next().has_value());
+  fixture.say(object("a"), "it broke");
+  EXPECT_EQ(fixture.log.waiting_count(), 0U) << "it waits for the first write";
+
+  EXPECT_TRUE(fixture.log.on_written(second->id, {}));
+  EXPECT_FALSE(fixture.log.next().has_value());
+  EXPECT_TRUE(fixture.log.on_written(first->id, {}));
+  const auto third = fixture.log.next();
+  ASSERT_TRUE(third.has_value());
+  EXPECT_EQ(third->key, first->key);
 }
 
 TEST(EventLog, KeepsMessagesAndNamesWithinWhatTheServerTakes) {

@@ -12,6 +12,8 @@
 #include "reconcile/event_log.h"
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -28,6 +30,10 @@ constexpr std::chrono::seconds kFlushMax{2};
 // Between two tries while the server does not answer; the client has retried several times by then.
 constexpr std::chrono::seconds kRetryPause{5};
 
+// Under way at a time. One after the other would be a minute late when many objects change at once
+// and the server takes its time.
+constexpr std::size_t kWritesMax = 4;
+
 }  // namespace
 
 struct EventRecorder::State : std::enable_shared_from_this<State> {
@@ -39,14 +45,15 @@ struct EventRecorder::State : std::enable_shared_from_this<State> {
         events(component, instance.empty() ? component : std::move(instance)),
         idle(loop) {}
 
-  // Lives for as long as there is something to write.
+  // Lives for as long as something waits to be written.
   static io::Task<void> write_all(std::shared_ptr<State> self) {
     const std::stop_token stop = self->stop.get_token();
     while (!stop.stop_requested()) {
       std::optional<EventLog::Write> write = self->events.next();
       if (!write) break;
+      const std::uint64_t id = write->id;
       const Result<> written = co_await self->write_one(*std::move(write), stop);
-      if (self->events.on_written(written)) {
+      if (self->events.on_written(id, written)) {
         if (!written && written.error().kind() != ErrorKind::Cancelled) {
           self->log.debug("event was not written", {{"error", written.error().message()}});
         }
@@ -55,7 +62,7 @@ struct EventRecorder::State : std::enable_shared_from_this<State> {
       const Result<> elapsed = co_await self->loop.sleep(kRetryPause, stop);
       (void)elapsed;  // Not elapsed: stopping, which the loop's condition sees.
     }
-    self->is_writing = false;
+    --self->writer_count;
     self->idle.notify_all();
   }
 
@@ -75,7 +82,7 @@ struct EventRecorder::State : std::enable_shared_from_this<State> {
     self->is_closed = true;
     const io::Loop::Timer limit =
         self->loop.after(kFlushMax, [stop = self->stop]() mutable { stop.request_stop(); });
-    while (self->is_writing) {
+    while (self->writer_count > 0) {
       const Result<> notified = co_await self->idle.wait(std::stop_token());
       (void)notified;  // Without a stop it always is.
     }
@@ -87,7 +94,7 @@ struct EventRecorder::State : std::enable_shared_from_this<State> {
   EventLog events;
   io::Event idle;
   std::stop_source stop;
-  bool is_writing = false;
+  std::size_t writer_count = 0;
   bool is_closed = false;
 };
 
@@ -105,7 +112,8 @@ void EventRecorder::record(const json::Value& object, EventText text) {
   if (state_->is_closed) return;
   const bool is_said = state_->events.say(reference_to(object), std::move(text), io::Loop::now(),
                                           io::Loop::wall_now());
-  if (!is_said || std::exchange(state_->is_writing, true)) return;
+  if (!is_said || state_->events.waiting_count() == 0 || state_->writer_count >= kWritesMax) return;
+  ++state_->writer_count;
   // Posted: the caller does not wait for the request to be built.
   state_->loop.post([state = state_] { state->loop.spawn(State::write_all(state)); });
 }

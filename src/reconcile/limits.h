@@ -27,7 +27,7 @@ inline constexpr std::chrono::seconds kLeaseRetryPeriod{2};
 // filter for each object.
 inline constexpr std::uint32_t kEventSeriesMax = 4096;
 
-// Events that wait to be written while the server does not answer; further ones are dropped.
+// Events that wait to be written, shared by the namespaces that have any; further ones are dropped.
 inline constexpr std::uint32_t kEventsPendingMax = 1000;
 
 static_assert(kLeaseRenewDeadline < kLeaseDuration,
