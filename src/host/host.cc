@@ -5,6 +5,7 @@
 #include "airways/air_traffic_controller.h"
 #include "airways/flight.h"
 #include "airways/flight_modules.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
@@ -35,6 +36,7 @@
 #include "host/version.h"
 #include "host/workflow_parts.h"
 #include "http/client.h"
+#include "io/file.h"
 #include "io/idle_heap.h"
 #include "io/loop.h"
 #include "io/signals.h"
@@ -140,11 +142,16 @@ kube::ClientOptions kube_options(const Config& config, io::Workers& readers) {
   return options;
 }
 
-// "<host name>_<pid>": names the holder of the Lease.
+// "<host name>-<boot>_<pid>": names the holder of the Lease. The kernel draws the boot's number at
+// random: machines made from one image may have the same host name and start hangar with the same
+// pid. A container that is restarted where it was keeps all three, and so its Lease.
 std::string identity() {
+  constexpr std::size_t kBootChars = 8;
   std::array<char, 256> name{};
   if (::gethostname(name.data(), name.size() - 1) != 0) name = {};
-  return fmt::format("{}_{}", name.data(), ::getpid());
+  const std::string boot =
+      io::read_file("/proc/sys/kernel/random/boot_id", limits::kKiB).value_or("");
+  return fmt::format("{}-{}_{}", name.data(), boot.substr(0, kBootChars), ::getpid());
 }
 
 // Null: modules need no signature.
