@@ -14,11 +14,13 @@ namespace hangar::guest {
 
 namespace {
 
-// Asks for more than needed, so that a guest that grows page by page does not ask for each page.
-constexpr std::uint64_t kStepBytes = 4 * limits::kMiB;
+// Asks for more than needed, so that a guest that grows page by page does not ask for each page:
+// for half as much again, and at most for this. What it does not take is missing elsewhere.
+constexpr std::uint64_t kStepBytesMax = 4 * limits::kMiB;
 
-// The host answers within a turn of its loop. The worker is blocked meanwhile.
-constexpr std::chrono::seconds kAnswerMax{5};
+// The host answers within a turn of its loop, however long that takes. The worker is blocked
+// meanwhile; a host that is gone ends this process.
+constexpr std::chrono::seconds kAnswerMax{60};
 
 }  // namespace
 
@@ -27,7 +29,8 @@ Result<> MemoryGrant::reserve(std::uint64_t bytes) {
     const std::scoped_lock lock(mutex_);
     if (bytes <= granted_bytes_) return {};
   }
-  const std::uint64_t more = std::max(bytes, std::min(bytes_max_, bytes + kStepBytes));
+  const std::uint64_t step = std::min(bytes / 2, kStepBytesMax);
+  const std::uint64_t more = std::max(bytes, std::min(bytes_max_, bytes + step));
   if (ask_for(more)) return {};
   // The larger step was refused; the exact amount may still fit.
   return ask_for(bytes);
