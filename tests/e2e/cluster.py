@@ -86,6 +86,10 @@ class Cluster:
     def close(self):
         subprocess.run([self._script, "down", "--dir", self.dir], check=True)
 
+    def pids(self):
+        """Of the components that were started."""
+        return [int(file.read_text().split()[0]) for file in pathlib.Path(self.dir, "run").glob("*.pid")]
+
     def component(self, verb, name):
         """Stops, kills or starts one component of the control plane."""
         subprocess.run([self._script, verb, name, "--dir", self.dir], check=True, stdout=subprocess.DEVNULL)

@@ -1,7 +1,9 @@
 """The place of the attacks: a control plane, hangar as its chart installs it, and a silent name server.
 
-The host has the identity and the rights that the chart gives to its pods, the chart's flags, and a memory cgroup with the
-chart's limit where this machine allows one. Names cannot be resolved: every question waits until its asker gives up.
+The host has the identity and the rights that the chart gives to its pods, the chart's flags, and the chart's limit of
+memory. The control plane, the host, and all users with this program share the processors as three machines of a cluster
+would have their own: otherwise attackers who keep the API server busy would also take the host's. Names cannot be resolved:
+every question waits until its asker gives up.
 """
 import base64
 import contextlib
@@ -23,6 +25,7 @@ from webhooks import Authority
 NAMESPACE = "hangar-system"
 LEASE = ("coordination.k8s.io/v1", "Lease")
 MIB = 1 << 20
+CGROUPS = pathlib.Path("/sys/fs/cgroup")
 
 # The TenantPolicy that a platform team gives to its tenants.
 RIGHTS = {"rbac": {"airwayGroups": ["tenants.hangar.dev"],
@@ -56,33 +59,49 @@ class SilentNameServer(threading.Thread):
         self._socket.close()
 
 
-class MemoryLimit:
-    """A memory cgroup for one host and its children, or none where this machine does not allow it (`directory` is None)."""
+class Machine:
+    """What some processes of the stage would have on a machine of their own: processors, and memory up to a limit. The
+    machines share this one's processors equally, by cgroups; what this machine does not allow is left out."""
 
-    def __init__(self, limit_bytes):
-        self.directory = None
-        name = f"hangar-tenants-{os.getpid()}-{secrets.token_hex(3)}"
-        for parent, file in ((pathlib.Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"),
-                             (pathlib.Path("/sys/fs/cgroup"), "memory.max")):
-            directory = parent / name
-            try:
-                directory.mkdir()
-                (directory / file).write_text(str(limit_bytes))
-            except OSError:
-                with contextlib.suppress(OSError):
-                    directory.rmdir()
-                continue
-            self.directory = directory
-            return
+    def __init__(self, name, limit_bytes=None):
+        name = f"hangar-tenants-{os.getpid()}-{name}-{secrets.token_hex(3)}"
+        self._directories, self._moved = [], []
+        if (CGROUPS / "cgroup.controllers").exists():
+            self._make(CGROUPS / name, **({"memory.max": limit_bytes} if limit_bytes else {}))
+        else:
+            self._make(CGROUPS / "cpu" / name)
+            if limit_bytes:
+                self._make(CGROUPS / "memory" / name, **{"memory.limit_in_bytes": limit_bytes})
+
+    def _make(self, directory, **settings):
+        try:
+            directory.mkdir()
+            for file, value in settings.items():
+                (directory / file).write_text(str(value))
+            self._directories.append(directory)
+        except OSError:
+            with contextlib.suppress(OSError):
+                directory.rmdir()
+
+    def move(self, *pids):
+        """Moves running processes to it until close()."""
+        for directory in self._directories:
+            for pid in pids:
+                (directory / "cgroup.procs").write_text(str(pid))
+        self._moved += pids
 
     def inside(self):
         """The prefix of a command whose process should be in it."""
-        return ("sh", "-c", f'echo $$ > "{self.directory}/cgroup.procs" && exec "$@"', "sh") if self.directory else ()
+        moves = "".join(f'echo $$ > "{directory}/cgroup.procs" && ' for directory in self._directories)
+        return ("sh", "-c", f'{moves}exec "$@"', "sh")
 
     def close(self):
-        if self.directory:
+        for directory in self._directories:
             with contextlib.suppress(OSError):
-                self.directory.rmdir()
+                for pid in self._moved:
+                    (directory.parent / "cgroup.procs").write_text(str(pid))
+            with contextlib.suppress(OSError):
+                directory.rmdir()
 
 
 def bytes_of(quantity):
@@ -129,7 +148,11 @@ class Stage:
             self.values["webhooks"] = {"enabled": True}
             authority = Authority(directory, "api-servers")
             shown = [authority.api_server_shows("kube-apiserver")]
+        self._users = Machine("users")
+        self._users.move(os.getpid())
         self.cluster = Cluster(f"--with-kcm={CONTROLLERS}", "--with-registry", *shown)
+        self._control_plane = Machine("control-plane")
+        self._control_plane.move(*self.cluster.pids())
         charts.helm("install", "hangar", str(charts.CHART), "--namespace", NAMESPACE, "--create-namespace", "--values", "-",
                     stdin=yaml.safe_dump(charts.with_repository(self.values)), env={"KUBECONFIG": self.cluster.kubeconfig})
         self.kubeconfig = charts.kubeconfig_of(self.cluster, NAMESPACE, "hangar", directory / "kubeconfig")
@@ -148,13 +171,13 @@ class Stage:
             self._flags += [f"--webhook-bind-address={address}", f"--webhook-url=https://{address}", "--webhook-secret=hangar-webhooks",
                             "--webhook-owner=hangar-webhooks", f"--webhook-client-ca-file={authority.certificate}", "--webhook-drain=0s"]
         self._hosts = 0
-        self.host = self._limit = None
+        self.host = self._machine = None
         self.renew()
 
     def renew(self):
         if self.host:
             self._end()
-        self._limit = MemoryLimit(self.limit_bytes)
+        self._machine = Machine("host", self.limit_bytes)
         resolver = self.directory / "resolv.conf"
         # As in a pod: each name is looked up in four domains, and each question waits for its answer.
         resolver.write_text(f"nameserver {self.name_server.address}\nsearch {NAMESPACE}.svc.cluster.local svc.cluster.local cluster.local\n"
@@ -163,7 +186,7 @@ class Stage:
         script = f'mount --bind "{resolver}" "$(readlink -f /etc/resolv.conf)" && exec "$@"'
         self.host = ChartHost(self._binary, self.kubeconfig, self.directory / f"host-{self._hosts}", *self._flags, f"--namespace={NAMESPACE}",
                               f"--pod={NAMESPACE}/hangar-{self._hosts}", env={"POD_NAME": f"hangar-{self._hosts}"},
-                              inside=(*self._limit.inside(), "unshare", "--map-root-user", "--mount", "sh", "-c", script, "sh"))
+                              inside=(*self._machine.inside(), "unshare", "--map-root-user", "--mount", "sh", "-c", script, "sh"))
         self.pid = self.host.process.pid
 
     def _end(self):
@@ -172,7 +195,7 @@ class Stage:
             self.host.kill()
         # Otherwise the next host would wait for its Lease.
         self.cluster.delete(*LEASE, "hangar", NAMESPACE)
-        self._limit.close()
+        self._machine.close()
 
     def add_tenant(self, name):
         """Makes a namespace that hangar may act in."""
@@ -206,6 +229,8 @@ class Stage:
         self._end()
         self.name_server.close()
         self.cluster.close()
+        self._control_plane.close()
+        self._users.close()
 
 
 def config_map(name, namespace, binary=None, **data):
