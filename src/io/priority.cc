@@ -14,11 +14,11 @@ void set_nice(int nice) {
 }  // namespace
 
 void give_way() {
-  set_nice(15);
+  set_nice(19);
 }
 
 void give_some_way() {
-  set_nice(5);
+  set_nice(10);
 }
 
 }  // namespace hangar::io
