@@ -73,6 +73,22 @@ std::expected<Reservation, Shortage> Accounts::reserve(Consumer consumer, std::u
   return Reservation(*this, std::move(consumer), bytes);
 }
 
+std::expected<Reservation, Shortage> Accounts::reserve_aside(Consumer consumer,
+                                                             std::uint64_t bytes) {
+  if (const auto added = add(consumer, bytes, Aside::Taken); !added) {
+    return std::unexpected(added.error());
+  }
+  return Reservation(*this, std::move(consumer), bytes);
+}
+
+void Accounts::set_aside(std::uint64_t bytes) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (bytes == std::exchange(aside_bytes_, bytes)) return;
+  }
+  if (on_freed_) on_freed_();
+}
+
 std::uint64_t Accounts::held_bytes() const {
   const std::scoped_lock lock(mutex_);
   return held_bytes_;
@@ -101,7 +117,8 @@ std::vector<Accounts::Holding> Accounts::holdings() const {
   return holdings;
 }
 
-std::expected<void, Shortage> Accounts::add(const Consumer& consumer, std::uint64_t bytes) {
+std::expected<void, Shortage> Accounts::add(const Consumer& consumer, std::uint64_t bytes,
+                                            Aside aside) {
   if (bytes == 0) return {};
   const std::scoped_lock lock(mutex_);
   const auto tenant = tenants_.find(consumer.tenant);
@@ -138,9 +155,10 @@ std::expected<void, Shortage> Accounts::add(const Consumer& consumer, std::uint6
   }
   const bool is_assured =
       !consumer.tenant.is_host() && !lacks(tenant_held, limits_.tenant_bytes_assured);
-  const std::uint64_t usual_max = free_of(limits_.kept_bytes, limits_.host_bytes_max);
-  if (!is_assured && !consumer.may_use_kept && lacks(usual_bytes_, usual_max)) {
-    return shortage(Shortage::Level::Host, usual_bytes_, usual_max);
+  if (!is_assured && !consumer.may_use_kept) {
+    const std::uint64_t usual_max = free_of(limits_.kept_bytes, limits_.host_bytes_max);
+    const std::uint64_t taken = usual_bytes_ + (aside == Aside::Left ? aside_bytes_ : 0);
+    if (lacks(taken, usual_max)) return shortage(Shortage::Level::Host, taken, usual_max);
   }
   if (!is_assured && lacks(held_bytes_, limits_.host_bytes_max)) {
     return shortage(Shortage::Level::Host, held_bytes_, limits_.host_bytes_max);

@@ -107,6 +107,13 @@ class Accounts {
   [[nodiscard]] std::expected<Reservation, Shortage> reserve(Consumer consumer,
                                                              std::uint64_t bytes);
 
+  // Sets bytes of all together aside: reserve() and resize() leave that many free, but for
+  // consumers that may use kept bytes and for assured ones. Zero ends it. reserve_aside() takes
+  // them.
+  void set_aside(std::uint64_t bytes);
+  [[nodiscard]] std::expected<Reservation, Shortage> reserve_aside(Consumer consumer,
+                                                                   std::uint64_t bytes);
+
   // Replaces the earlier limits. If a limit has grown, waiting reservations are tried again.
   void limit_tenants(TenantLimits limits);
   // The limit of one tenant, by these and by limits(), and who set it.
@@ -134,7 +141,9 @@ class Accounts {
     std::map<std::string, std::uint64_t> consumers;
   };
 
-  [[nodiscard]] std::expected<void, Shortage> add(const Consumer& consumer, std::uint64_t bytes);
+  enum class Aside : bool { Left, Taken };
+  [[nodiscard]] std::expected<void, Shortage> add(const Consumer& consumer, std::uint64_t bytes,
+                                                  Aside aside = Aside::Left);
   void subtract(const Consumer& consumer, std::uint64_t bytes);
   // Requires that the mutex is held.
   [[nodiscard]] TenantLimits::Limit locked_limit_of(const Tenant& tenant) const;
@@ -143,7 +152,8 @@ class Accounts {
   std::function<void()> on_freed_;
   mutable std::mutex mutex_;
   std::uint64_t held_bytes_ = 0;
-  std::uint64_t usual_bytes_ = 0;        // Of these, what may not use kept bytes.
+  std::uint64_t usual_bytes_ = 0;  // Of these, what may not use kept bytes.
+  std::uint64_t aside_bytes_ = 0;
   std::map<Tenant, TenantUse> tenants_;  // Those that hold bytes; so are their consumers.
   TenantLimits tenant_limits_;
 };

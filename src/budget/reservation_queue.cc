@@ -1,18 +1,23 @@
 #include "budget/reservation_queue.h"
 
+#include "base/assert.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "budget/accounts.h"
 #include "budget/consumer.h"
 #include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <expected>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <utility>
 
@@ -25,8 +30,8 @@ struct ReservationQueue::Wakeup {
   ReservationQueue* queue = nullptr;  // Null once it is gone.
 };
 
-ReservationQueue::ReservationQueue(io::Loop& loop, Accounts& accounts)
-    : loop_(loop), accounts_(accounts), wakeup_(std::make_shared<Wakeup>()) {
+ReservationQueue::ReservationQueue(io::Loop& loop, Accounts& accounts, Times times)
+    : loop_(loop), accounts_(accounts), times_(times), wakeup_(std::make_shared<Wakeup>()) {
   wakeup_->queue = this;
   accounts.set_on_freed([&loop, wakeup = wakeup_] {
     if (!wakeup->is_wanted.exchange(false)) return;
@@ -50,8 +55,9 @@ io::Task<Result<Reservation>> ReservationQueue::reserve(
     co_return fail(ErrorKind::LimitExceeded, to_text(reservation.error()));
   }
   const io::OneShot<std::optional<Reservation>> reserved(loop_);
-  const auto ticket =
-      HANGAR_CO_TRY(queue_.push(consumer, {.bytes = bytes, .reserved = reserved}, {.cost = bytes}));
+  const std::uint64_t id = ++last_id_;
+  const auto ticket = HANGAR_CO_TRY(
+      queue_.push(consumer, {.id = id, .bytes = bytes, .reserved = reserved}, {.cost = bytes}));
   const auto wait = waits_.emplace(consumer, reservation.error());
   const bool is_of_host = reservation.error().level == Shortage::Level::Host;
   const auto short_of = lacking_.try_emplace(is_of_host ? Tenant::host() : consumer.tenant).first;
@@ -65,10 +71,12 @@ io::Task<Result<Reservation>> ReservationQueue::reserve(
   }
   // Finds bytes that became free between the attempt above and here.
   serve();
+  if (!look_) look_after(times_.patience);
   const std::stop_callback on_stop(stop, [this, &consumer, &ticket, &reserved] {
     if (queue_.remove(consumer, ticket)) reserved.set(std::nullopt);
   });
   std::optional<Reservation> got = co_await reserved.wait();
+  if (aside_for_ == id) end_aside();
   waits_.erase(wait);
   short_of->second.erase(lack);
   if (short_of->second.empty()) lacking_.erase(short_of);
@@ -89,7 +97,7 @@ void ReservationQueue::serve() {
     std::optional<Reservation> reservation;
     auto next = queue_.pop([](const Tenant& /*any*/) { return true; },
                            [&](const Consumer& consumer, const Waiting& waiting) {
-                             auto attempt = accounts_.reserve(consumer, waiting.bytes);
+                             auto attempt = try_reserve(consumer, waiting);
                              if (!attempt) return false;
                              reservation = *std::move(attempt);
                              return true;
@@ -98,6 +106,67 @@ void ReservationQueue::serve() {
     queue_.done(next->consumer);
     next->item.reserved.set(std::move(reservation));
   }
+}
+
+std::expected<Reservation, Shortage> ReservationQueue::try_reserve(const Consumer& consumer,
+                                                                   const Waiting& waiting) {
+  if (aside_for_ != waiting.id) return accounts_.reserve(consumer, waiting.bytes);
+  auto reservation = accounts_.reserve_aside(consumer, waiting.bytes);
+  if (reservation) end_aside();
+  return reservation;
+}
+
+void ReservationQueue::look_after(Duration time) {
+  look_ = loop_.after(time, [this] {
+    look_.reset();
+    const bool had_its_time = aside_for_.has_value();
+    if (had_its_time) {
+      end_aside();
+    } else {
+      set_aside();
+    }
+    if (queue_.is_empty() || look_) return;
+    look_after(aside_for_ || had_its_time ? times_.aside_max : times_.patience);
+  });
+}
+
+// The waiters that came first in the fair order have had no luck until now; the order lets no
+// tenant come first for ever.
+void ReservationQueue::set_aside() {
+  std::optional<std::uint64_t> bytes;
+  const auto none = queue_.pop([](const Tenant& /*any*/) { return true; },
+                               [&](const Consumer& consumer, const Waiting& waiting) {
+                                 if (!bytes && may_set_aside(consumer, waiting.bytes)) {
+                                   aside_for_ = waiting.id;
+                                   bytes = waiting.bytes;
+                                 }
+                                 return false;  // It stays in the queue.
+                               });
+  HANGAR_ASSERT(!none.has_value(), "no item was accepted");
+  if (!bytes) return;
+  accounts_.set_aside(*bytes);
+  serve();
+}
+
+void ReservationQueue::end_aside() {
+  aside_for_.reset();
+  accounts_.set_aside(0);
+}
+
+bool ReservationQueue::may_set_aside(const Consumer& consumer, std::uint64_t bytes) const {
+  const Accounts::Limits& limits = accounts_.limits();
+  const std::uint64_t all =
+      limits.host_bytes_max - std::min(limits.host_bytes_max, limits.kept_bytes);
+  if (consumer.tenant.is_host()) return bytes <= all / kHostsPart;
+  // Its own limits would refuse it, whatever the others hold.
+  const std::uint64_t held = accounts_.held_bytes(consumer.tenant);
+  if (held + bytes > accounts_.limit_of(consumer.tenant).bytes_max) return false;
+  std::set<Tenant> tenants;
+  for (const Accounts::Holding& holding : accounts_.holdings())
+    tenants.insert(holding.tenant);
+  for (const auto& [waiting, shortage] : waits_)
+    tenants.insert(waiting.tenant);
+  return held + bytes <= all / std::max<std::size_t>(1, tenants.size());
 }
 
 }  // namespace hangar::budget

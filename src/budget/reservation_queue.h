@@ -3,6 +3,7 @@
 
 #include "base/fair_queue.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "budget/accounts.h"
 #include "budget/consumer.h"
 #include "io/event.h"
@@ -10,8 +11,10 @@
 #include "io/task.h"
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <expected>
 #include <functional>
 #include <map>
 #include <memory>
@@ -22,11 +25,27 @@
 namespace hangar::budget {
 
 // Whenever bytes become free, the waiters are tried in the order of a FairQueue, and each that fits
-// gets its bytes; a waiter for many bytes does not block waiters for few. Loop thread; outlives its
-// waiters, except for tasks that are never resumed, and is the only listener of its accounts.
+// gets its bytes; a waiter for many bytes does not block waiters for few.
+//
+// Nor do these take for ever what the large one waits for. From time to time, what becomes free is
+// set aside for the first waiter that lacks bytes of all together, until it has them: if its tenant
+// then holds no more than an equal part of them, or if it is the host and needs no more than an
+// eighth. That is bounded in time, since those who hold bytes may keep them.
+//
+// Loop thread; outlives its waiters, except for tasks that are never resumed, and is the only
+// listener of its accounts.
 class ReservationQueue {
  public:
-  ReservationQueue(io::Loop& loop, Accounts& accounts);
+  struct Times {
+    Duration patience = std::chrono::seconds(2);    // Before bytes are set aside, and in between.
+    Duration aside_max = std::chrono::seconds(20);  // That they are.
+  };
+  // The part of all bytes that may be set aside for the host's own work.
+  static constexpr std::uint64_t kHostsPart = 8;
+
+  ReservationQueue(io::Loop& loop, Accounts& accounts)
+      : ReservationQueue(loop, accounts, Times{}) {}
+  ReservationQueue(io::Loop& loop, Accounts& accounts, Times times);
   ReservationQueue(const ReservationQueue&) = delete;
   ReservationQueue& operator=(const ReservationQueue&) = delete;
   ~ReservationQueue();
@@ -61,6 +80,7 @@ class ReservationQueue {
 
  private:
   struct Waiting {
+    std::uint64_t id;
     std::uint64_t bytes;
     io::OneShot<std::optional<Reservation>> reserved;  // None: cancelled.
   };
@@ -71,10 +91,21 @@ class ReservationQueue {
   using Lacking = std::multimap<std::uint64_t, Shortage>;
 
   void serve();
+  [[nodiscard]] std::expected<Reservation, Shortage> try_reserve(const Consumer& consumer,
+                                                                 const Waiting& waiting);
+  // Looks again after `time`, while something waits.
+  void look_after(Duration time);
+  void set_aside();
+  void end_aside();
+  [[nodiscard]] bool may_set_aside(const Consumer& consumer, std::uint64_t bytes) const;
 
   io::Loop& loop_;
   Accounts& accounts_;
+  const Times times_;
   FairQueue<Waiting> queue_;
+  std::uint64_t last_id_ = 0;
+  std::optional<std::uint64_t> aside_for_;  // Of the waiter that bytes are set aside for.
+  std::optional<io::Loop::Timer> look_;
   std::function<void(const Consumer&, const Shortage&)> on_shortage_;
   std::function<void(const Consumer&)> on_wait_;
   Waits waits_;

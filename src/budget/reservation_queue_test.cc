@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -19,6 +20,8 @@
 
 namespace hangar::budget {
 namespace {
+
+using namespace std::chrono_literals;
 
 class ReservationQueueTest : public ::testing::Test {
  protected:
@@ -38,7 +41,7 @@ class ReservationQueueTest : public ::testing::Test {
 
   io::Loop loop_;
   Accounts accounts_{{.host_bytes_max = 100, .tenant_bytes_max = 80}};
-  ReservationQueue queue_{loop_, accounts_};
+  ReservationQueue queue_{loop_, accounts_, {.patience = 10ms, .aside_max = 100ms}};
   std::multimap<std::string, Reservation> kept_;
   std::string order_;
   std::vector<ErrorKind> refused_;
@@ -74,6 +77,49 @@ TEST_F(ReservationQueueTest, WhatDoesNotFitWaitsUntilItDoes) {
 
   EXPECT_EQ(order_, "acb");
   EXPECT_EQ(accounts_.held_bytes(), 40U);
+}
+
+// Those who want few bytes take each that becomes free, again and again.
+TEST_F(ReservationQueueTest, FewBytesAtATimeDoNotKeepALargeWaiterFromItsPartForEver) {
+  for (int index = 0; index < 10; ++index)
+    reserve("small", 8);
+  reserve("large", 40);
+  loop_.run_until([this] {
+    const auto small = kept_.find("small");
+    if (small != kept_.end()) {
+      kept_.erase(small);
+      reserve("small", 8);
+    }
+    return kept_.contains("large");
+  });
+  EXPECT_LE(accounts_.held_bytes(), 100U);
+  EXPECT_TRUE(accounts_.reserve(consumer("another"), 100 - accounts_.held_bytes()).has_value())
+      << "nothing is set aside any more";
+}
+
+TEST_F(ReservationQueueTest, NothingIsSetAsideForMoreThanAnEqualPart) {
+  reserve("a", 80);
+  reserve("b", 60);  // Of two, each may have 50.
+  bool is_late = false;
+  const io::Loop::Timer timer = loop_.after(50ms, [&is_late] { is_late = true; });
+  loop_.run_until([&is_late] { return is_late; });
+  EXPECT_TRUE(accounts_.reserve(consumer("c"), 20).has_value());
+}
+
+TEST_F(ReservationQueueTest, WhatIsSetAsideIsGivenBackIfItDoesNotBecomeEnough) {
+  reserve("a", 80);
+  reserve("b", 40);
+  loop_.run_until([this] { return !accounts_.reserve(consumer("c"), 20).has_value(); });
+  loop_.run_until([this] { return accounts_.reserve(consumer("c"), 20).has_value(); });
+
+  // So it is if the waiter goes.
+  std::stop_source stop;
+  reserve("d", 30, stop.get_token());
+  loop_.run_until([this] { return !accounts_.reserve(consumer("c"), 20).has_value(); });
+  stop.request_stop();
+  kept_.erase("a");
+  loop_.run_until([this] { return kept_.contains("b"); });
+  EXPECT_TRUE(accounts_.reserve(consumer("c"), 60).has_value());
 }
 
 TEST_F(ReservationQueueTest, ShowsWhoWaitsAndForWhat) {

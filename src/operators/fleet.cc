@@ -63,15 +63,27 @@ std::vector<std::size_t> guests_to_evict(const Contest& contest) {
   std::map<budget::Tenant, std::uint64_t> held = contest.held;
   for (const auto& [tenant, bytes] : contest.claims)
     held.try_emplace(tenant, 0);
-  if (held.empty()) return {};
-  const std::uint64_t part = contest.all_bytes / held.size();
-
-  std::uint64_t wanted = 0;
-  for (const auto& [tenant, bytes] : contest.claims)
-    if (held.at(tenant) + bytes <= part) wanted = std::max(wanted, bytes);
   std::uint64_t coming = contest.all_bytes;
   for (const auto& [tenant, bytes] : held)
     coming -= std::min(coming, bytes);
+
+  // What the host has, and may claim, is not there to be shared.
+  std::uint64_t wanted = 0;
+  std::uint64_t shared = contest.all_bytes;
+  if (const auto own = held.extract(budget::Tenant::host())) {
+    const auto claim = contest.claims.find(budget::Tenant::host());
+    const bool may_claim =
+        claim != contest.claims.end() &&
+        claim->second <= contest.all_bytes / budget::ReservationQueue::kHostsPart;
+    if (may_claim) wanted = claim->second;
+    shared -= std::min(shared, own.mapped() + wanted);
+  }
+  if (held.empty()) return {};
+  const std::uint64_t part = shared / held.size();
+  for (const auto& [tenant, bytes] : contest.claims) {
+    const auto holds = held.find(tenant);
+    if (holds != held.end() && holds->second + bytes <= part) wanted = std::max(wanted, bytes);
+  }
 
   const auto leaves = [&](const Contest::Guest& guest) {
     coming += guest.bytes;

@@ -66,9 +66,10 @@ struct Contest {
 };
 // Which guests have to make room for others, although they have work or never sleep: the largest
 // ones of tenants that hold more than an equal part, for claims of tenants that would hold no more
-// than that. While such a claim is not met, some tenant holds more than the part, since the parts
-// are all there is. So it waits for the end of a turn at most, however many tenants have guests
-// that never rest. Returns indices into `guests`.
+// than that, and for what the host needs for work of its own (ReservationQueue::kHostsPart). While
+// such a claim is not met, some tenant holds more than the part, since the parts are all there is.
+// So it waits for the end of a turn at most, however many tenants have guests that never rest.
+// Returns indices into `guests`.
 [[nodiscard]] std::vector<std::size_t> guests_to_evict(const Contest& contest);
 
 // Loop thread only.

@@ -102,6 +102,17 @@ TEST(GuestsToEvict, AreNoneForATenantThatWouldHoldMoreThanItsPart) {
               IsEmpty());
 }
 
+TEST(GuestsToEvict, MakeRoomForWhatTheHostNeedsToCompile) {
+  const auto contest = [](std::uint64_t claim) {
+    return Contest{.all_bytes = 80,
+                   .held = {{tenant("a"), 40}, {tenant("b"), 20}, {tenant("c"), 20}},
+                   .claims = {{budget::Tenant::host(), claim}},
+                   .guests = {{tenant("a"), 15}, {tenant("a"), 25}, {tenant("b"), 20}}};
+  };
+  EXPECT_THAT(guests_to_evict(contest(10)), ElementsAre(1));
+  EXPECT_THAT(guests_to_evict(contest(11)), IsEmpty()) << "more than an eighth";
+}
+
 TEST(GuestsToEvict, AreNoneWhereEnoughIsFreeOrIsLeaving) {
   EXPECT_THAT(guests_to_evict({.all_bytes = 100,
                                .held = {{tenant("a"), 80}},
