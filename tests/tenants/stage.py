@@ -61,15 +61,17 @@ class SilentNameServer(threading.Thread):
 
 class Machine:
     """What some processes of the stage would have on a machine of their own: processors, and memory up to a limit. The
-    machines share this one's processors equally, by cgroups; what this machine does not allow is left out."""
+    machines share this one's processors by their weights, with cgroups; what this machine does not allow is left out."""
 
-    def __init__(self, name, limit_bytes=None):
+    def __init__(self, name, weight, limit_bytes=None):
         name = f"hangar-tenants-{os.getpid()}-{name}-{secrets.token_hex(3)}"
         self._directories, self._moved = [], []
         if (CGROUPS / "cgroup.controllers").exists():
             self._make(CGROUPS / name, **({"memory.max": limit_bytes} if limit_bytes else {}))
+            with contextlib.suppress(OSError):  # Where groups have no processor controller.
+                (CGROUPS / name / "cpu.weight").write_text(str(100 * weight))
         else:
-            self._make(CGROUPS / "cpu" / name)
+            self._make(CGROUPS / "cpu" / name, **{"cpu.shares": 1024 * weight})
             if limit_bytes:
                 self._make(CGROUPS / "memory" / name, **{"memory.limit_in_bytes": limit_bytes})
 
@@ -148,10 +150,10 @@ class Stage:
             self.values["webhooks"] = {"enabled": True}
             authority = Authority(directory, "api-servers")
             shown = [authority.api_server_shows("kube-apiserver")]
-        self._users = Machine("users")
+        self._users = Machine("users", weight=1)
         self._users.move(os.getpid())
         self.cluster = Cluster(f"--with-kcm={CONTROLLERS}", "--with-registry", *shown)
-        self._control_plane = Machine("control-plane")
+        self._control_plane = Machine("control-plane", weight=3)
         self._control_plane.move(*self.cluster.pids())
         charts.helm("install", "hangar", str(charts.CHART), "--namespace", NAMESPACE, "--create-namespace", "--values", "-",
                     stdin=yaml.safe_dump(charts.with_repository(self.values)), env={"KUBECONFIG": self.cluster.kubeconfig})
@@ -177,7 +179,7 @@ class Stage:
     def renew(self):
         if self.host:
             self._end()
-        self._machine = Machine("host", self.limit_bytes)
+        self._machine = Machine("host", 2, self.limit_bytes)
         resolver = self.directory / "resolv.conf"
         # As in a pod: each name is looked up in four domains, and each question waits for its answer.
         resolver.write_text(f"nameserver {self.name_server.address}\nsearch {NAMESPACE}.svc.cluster.local svc.cluster.local cluster.local\n"
