@@ -64,11 +64,16 @@ namespace statemachine = abi::statemachine;
 
 using Work = protocol::Conversation::Work;
 
-// A question to a machine is bounded by its processor time, which the process counts. The host sees
-// only how long it takes: longer when the processors are busy with others, and when the machine
-// begins in this process.
-constexpr int kQuestionTimeFactor = 16;
-constexpr std::chrono::seconds kQuestionTimeMin{30};
+// A run is bounded by its processor time, which the process counts. The host sees only how long it
+// takes: longer when the processors are busy with others, and when a machine begins in this
+// process.
+constexpr int kRunTimeFactor = 16;
+constexpr std::chrono::seconds kRunTimeMin{30};
+
+std::optional<Duration> run_time_max(std::optional<Duration> processor_time_max) {
+  if (!processor_time_max) return std::nullopt;
+  return std::max<Duration>(kRunTimeMin, kRunTimeFactor * *processor_time_max);
+}
 
 std::size_t bytes_of(const std::vector<std::string>& texts) {
   std::size_t bytes = 0;
@@ -169,7 +174,7 @@ class GuestProcesses::CommandJob final : public Job {
       : Job({.consumer = command.consumer,
              .memory_bytes_min = module->memory_bytes_min(),
              .memory_bytes_max = command.memory_bytes_max,
-             .timeout = command.timeout,
+             .timeout = run_time_max(command.timeout),
              .work = command.role == flight::Role::Flight ? Work::Flight : Work::Converter}),
         module_(std::move(module)),
         command_(std::move(command)) {}
@@ -213,8 +218,7 @@ class GuestProcesses::QuestionJob final : public Job {
                                      ? program->module->memory_bytes_min()
                                      : program->sleepable->memory_bytes_min(),
              .memory_bytes_max = program->limits.memory_bytes_max,
-             .timeout = std::max<Duration>(kQuestionTimeMin,
-                                           kQuestionTimeFactor * program->limits.cpu_time_max),
+             .timeout = run_time_max(program->limits.cpu_time_max),
              .work = Work::Machine}),
         program_(std::move(program)),
         question_(std::move(question)) {}
