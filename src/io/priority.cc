@@ -14,11 +14,11 @@ void set_nice(int nice) {
 }  // namespace
 
 void give_way() {
-  set_nice(19);
+  set_nice(10);
 }
 
 void give_some_way() {
-  set_nice(10);
+  set_nice(5);
 }
 
 }  // namespace hangar::io
