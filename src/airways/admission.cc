@@ -35,6 +35,7 @@
 #include "kube/find.h"
 #include "kube/object.h"
 #include "modules/pin.h"
+#include "modules/reference.h"
 #include "modules/requester.h"
 #include "modules/supply.h"
 #include "wasm/engine.h"
@@ -268,10 +269,11 @@ Admission::DecisionTask Admission::review_airway(Review review, std::stop_token 
     co_return Decision{.warnings = std::move(warnings)};
   }
   if (has_other_flight) {
-    std::ignore = HANGAR_CO_TRY(co_await prepare(airway.terms.flight, stop));
+    std::ignore = HANGAR_CO_TRY(co_await prepare_as("flight", airway.terms.flight, stop));
   }
   if (has_other_converter) {
-    FlightModule converter = HANGAR_CO_TRY(co_await prepare(converter_of(airway), stop));
+    FlightModule converter =
+        HANGAR_CO_TRY(co_await prepare_as("converter", converter_of(airway), stop));
     const Result<> fits = co_await platform_.modules.check_converter(std::move(converter), stop);
     if (!fits) co_return std::unexpected(Error(fits.error()).in("spec.wasmUrls.converter"));
   }
@@ -283,6 +285,16 @@ io::Task<Result<FlightModule>> Admission::prepare(modules::Source source, std::s
   return modules_.prepare(
       {.requester = modules::Requester::cluster_wide(), .module = std::move(source)},
       std::move(stop));
+}
+
+io::Task<Result<FlightModule>> Admission::prepare_as(std::string_view role, modules::Source source,
+                                                     std::stop_token stop) {
+  const modules::Reference reference = HANGAR_CO_TRY(modules::Reference::parse(source.reference));
+  Result<FlightModule> prepared = co_await prepare(std::move(source), std::move(stop));
+  if (prepared || prepared.error().kind() == ErrorKind::Unavailable) co_return prepared;
+  co_return std::unexpected(
+      without_reference(prepared.error(), reference)
+          .in(fmt::format("failed to validate {} url \"{}\"", role, reference.display())));
 }
 
 io::Task<Result<>> Admission::rehearse_crd(const Airway& airway, std::stop_token stop) {

@@ -86,6 +86,10 @@ class Admission {
   // The newest known state; null when there is none.
   [[nodiscard]] io::Task<Result<kube::ObjectPtr>> find_airway(std::string name,
                                                               std::stop_token stop);
+  // As prepare(), with errors in yoke's words. `role`: "flight" or "converter".
+  [[nodiscard]] io::Task<Result<FlightModule>> prepare_as(std::string_view role,
+                                                          modules::Source source,
+                                                          std::stop_token stop);
   [[nodiscard]] io::Task<Result<FlightModule>> prepare(modules::Source source,
                                                        std::stop_token stop);
   [[nodiscard]] io::Task<Result<FlightModule>> module_for(ModuleRole role, modules::Source source,

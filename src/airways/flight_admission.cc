@@ -111,8 +111,17 @@ FlightAdmission::DecisionTask FlightAdmission::evaluate(const Review& review, Te
   HANGAR_CO_TRY(co_await actor.check(platform_.shared.acting, stop));
   // A review ends before anything that it looked up could change.
   terms.lookup_watch = LookupWatch::None;
-  FlightModule module = HANGAR_CO_TRY(co_await modules_.prepare(
-      wish_for(review.object, terms.flight, rules_.requester_of(review.object)), stop));
+  const modules::Reference reference =
+      HANGAR_CO_TRY(modules::Reference::parse(terms.flight.reference));
+  Result<FlightModule> prepared = co_await modules_.prepare(
+      wish_for(review.object, terms.flight, rules_.requester_of(review.object)), stop);
+  if (!prepared) {
+    // yoke's words for a signature that is not as it should be.
+    Error bare = without_reference(prepared.error(), reference);
+    const bool is_signature = bare.message().starts_with("failed to verify module: ");
+    co_return std::unexpected(is_signature ? std::move(bare) : std::move(prepared).error());
+  }
+  FlightModule module = *std::move(prepared);
 
   const Release release = release_of(review.object);
   auto binding = std::make_shared<const Binding>(

@@ -387,7 +387,7 @@ void InstanceWork::keep_output(std::string_view printed) {
 // Decides the Ready condition, when everything is applied.
 io::Task<Result<>> InstanceWork::settle() {
   if (memory_.life.waits_for_release() && verdict_) co_return Result<>();
-  const Readiness readiness = HANGAR_CO_TRY(co_await carrying().readiness());
+  const ReleaseReadiness readiness = HANGAR_CO_TRY(co_await carrying().readiness());
   memory_.has_looked = true;
   memory_.life.on_settled(readiness.is_ready());
   Settled settled = settled_as(readiness);

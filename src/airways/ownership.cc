@@ -194,6 +194,16 @@ std::vector<kube::GroupVersionKind> kinds_to_discover(const Stages& stages) {
   return {kinds.begin(), kinds.end()};
 }
 
+std::string while_discovering(const kube::GroupVersionKind& gvk, const Stages& stages) {
+  std::string first;
+  for_each_resource(stages, [&](const json::Value& resource) {
+    const bool is_of_kind = json::string_at(resource, {"kind"}) == gvk.kind &&
+                            json::string_at(resource, {"apiVersion"}) == gvk.api_version();
+    if (first.empty() && is_of_kind) first = canonical_name(resource);
+  });
+  return fmt::format("setting target namespace: {}: failed to lookup resource mapping", first);
+}
+
 Result<> prepare_release(Stages& stages, const Release& release, const Scopes& scopes) {
   std::vector<std::string> foreign;
   std::vector<std::string> unknown;

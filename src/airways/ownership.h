@@ -91,6 +91,10 @@ using Scopes = std::map<kube::GroupKind, bool>;
 [[nodiscard]] Scopes scopes_defined_in(const Stages& stages);
 // All other kinds, each once. The caller asks discovery for them and adds the answers.
 [[nodiscard]] std::vector<kube::GroupVersionKind> kinds_to_discover(const Stages& stages);
+// What goes before the error of such a question, in yoke's words: it names the first resource of
+// that kind.
+[[nodiscard]] std::string while_discovering(const kube::GroupVersionKind& gvk,
+                                            const Stages& stages);
 
 // Turns a flight's resources into the release's. Sets label, annotations, owner reference to the
 // instance, and namespaces (a namespaced kind without one gets the release's, a cluster-scoped kind

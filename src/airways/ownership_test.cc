@@ -378,6 +378,17 @@ TEST(PrepareRelease, RefusesKindsThatNobodyServes) {
                     HasSubstr("no matches for kind \"Unheard\" in version \"g/v1\"")));
 }
 
+TEST(WhileDiscovering, NamesTheFirstResourceOfTheKindInYokesWords) {
+  const Stages stages = stages_of(
+      "[{apiVersion: v1, kind: Tab, metadata: {name: a}}, {apiVersion: stable.example.com/v1, "
+      "kind: Tab, metadata: {name: b}}, {apiVersion: stable.example.com/v1, kind: Tab, metadata: "
+      "{name: c, namespace: foo}}]");
+
+  EXPECT_EQ(while_discovering(kube::make_gvk("stable.example.com/v1", "Tab"), stages),
+            "setting target namespace: _/stable.example.com/v1/tab/b: failed to lookup resource "
+            "mapping");
+}
+
 TEST(PrepareRelease, FindsDuplicatesThatOnlyTheDefaultNamespaceMakes) {
   Stages stages = stages_of(
       "[{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}, {apiVersion: v1, kind: ConfigMap, "

@@ -142,9 +142,10 @@ bool is_from_before(const kube::Object& live, const Applied* applied) {
                                 is_older(live.resource_version(), applied->resource_version));
 }
 
-std::vector<ApplyStep> rehearsal_of(const StagePlan& plan) {
+std::vector<ApplyStep> rehearsal_of(const StagePlan& plan, Rehearse rehearse) {
+  if (rehearse == Rehearse::All) return plan.apply;
   std::vector<ApplyStep> steps;
-  if (plan.apply.size() <= 1) return steps;
+  if (rehearse == Rehearse::Nothing || plan.apply.size() <= 1) return steps;
   for (const ApplyStep& step : plan.apply) {
     if (step.need == ApplyNeed::Missing || step.need == ApplyNeed::DesiredChanged) {
       steps.push_back(step);

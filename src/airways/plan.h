@@ -88,10 +88,14 @@ struct LiveFact {
 [[nodiscard]] Result<StagePlan> plan_stage(const Stage& stage, std::span<const LiveFact> facts,
                                            const Release& release, Adoption adoption);
 
-// The steps to send as a dry run first, so that an invalid resource does not leave half a stage
-// behind: those whose document the server has not accepted before. A single apply needs no
-// rehearsal.
-[[nodiscard]] std::vector<ApplyStep> rehearsal_of(const StagePlan& plan);
+// What of a stage is sent as a dry run first, so that an invalid resource does not leave half a
+// stage behind.
+enum class Rehearse : std::uint8_t {
+  Nothing,
+  News,  // What the server has not accepted from this process. A single apply needs no rehearsal.
+  All,   // For a process that has applied nothing before: a refusal leaves no revision, either.
+};
+[[nodiscard]] std::vector<ApplyStep> rehearsal_of(const StagePlan& plan, Rehearse rehearse);
 
 struct PruneStep {
   ResourceRef ref;

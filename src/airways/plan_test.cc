@@ -295,9 +295,9 @@ TEST(IsFromBefore, IsWhatTheCacheShowsUntilItHasSeenOurApply) {
 }
 
 TEST(RehearsalOf, IsOfTheDocumentsThatTheServerHasNotAccepted) {
-  const auto indices = [](const StagePlan& plan) {
+  const auto indices = [](const StagePlan& plan, Rehearse rehearse = Rehearse::News) {
     std::vector<std::size_t> found;
-    for (const ApplyStep& step : rehearsal_of(plan))
+    for (const ApplyStep& step : rehearsal_of(plan, rehearse))
       found.push_back(step.index);
     return found;
   };
@@ -310,6 +310,10 @@ TEST(RehearsalOf, IsOfTheDocumentsThatTheServerHasNotAccepted) {
   EXPECT_THAT(indices({.apply = {{.index = 0, .need = ApplyNeed::Missing}}}), IsEmpty())
       << "it would be sent twice for nothing";
   EXPECT_THAT(indices({}), IsEmpty());
+  EXPECT_THAT(indices(mixed, Rehearse::Nothing), IsEmpty());
+  EXPECT_THAT(indices(mixed, Rehearse::All), ElementsAre(0U, 1U, 2U, 3U));
+  EXPECT_THAT(indices({.apply = {{.index = 0, .need = ApplyNeed::NeverApplied}}}, Rehearse::All),
+              ElementsAre(0U));
 }
 
 TEST(PlanPrune, RemovesWhatIsNoLongerWantedLastStageFirst) {

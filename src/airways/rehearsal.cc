@@ -86,8 +86,11 @@ io::Task<Result<>> prepare_printed(ReleaseView& view, const Release& release, St
                                    std::stop_token stop) {
   Scopes scopes = scopes_defined_in(stages);
   for (const kube::GroupVersionKind& gvk : kinds_to_discover(stages)) {
-    const kube::Resource resource = HANGAR_CO_TRY(co_await view.discovery().find(gvk, stop));
-    scopes[gvk.group_kind()] = resource.namespaced;
+    const Result<kube::Resource> resource = co_await view.discovery().find(gvk, stop);
+    if (!resource) {
+      co_return std::unexpected(Error(resource.error()).in(while_discovering(gvk, stages)));
+    }
+    scopes[gvk.group_kind()] = resource->namespaced;
   }
   co_return prepare_release(stages, release, scopes);
 }
@@ -150,7 +153,9 @@ io::Task<Result<Rehearsed>> rehearse(ReleaseParts parts, kube::Client client,
       }
     }
   }
-  if (error) co_return std::unexpected(std::move(*error).in("failed to apply resources"));
+  if (error) {
+    co_return std::unexpected(std::move(*error).in("failed to apply resources: dry run"));
+  }
   co_return rehearsed;
 }
 

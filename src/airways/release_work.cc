@@ -32,6 +32,7 @@
 #include <set>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -45,6 +46,11 @@ kube::Resource endpoint_slice_resource() {
           .plural = "endpointslices",
           .kind = "EndpointSlice",
           .namespaced = true};
+}
+
+// What goes before yoke's errors of both steps.
+std::string_view doing(bool dry_run) {
+  return dry_run ? "failed to apply resources: dry run" : "failed to apply resources";
 }
 
 }  // namespace
@@ -80,9 +86,12 @@ io::Task<Result<kube::Resource>> ReleaseWork::find(kube::GroupVersionKind gvk) c
 io::Task<Result<>> ReleaseWork::prepare(Stages& stages) {
   Scopes scopes = scopes_defined_in(stages);
   for (const kube::GroupVersionKind& gvk : kinds_to_discover(stages)) {
-    const kube::Resource resource = HANGAR_CO_TRY(co_await find(gvk));
-    scopes[gvk.group_kind()] = resource.namespaced;
-    HANGAR_CO_TRY(co_await parts_.view.watch_children(resource, stop_));
+    const Result<kube::Resource> resource = co_await find(gvk);
+    if (!resource) {
+      co_return std::unexpected(Error(resource.error()).in(while_discovering(gvk, stages)));
+    }
+    scopes[gvk.group_kind()] = resource->namespaced;
+    HANGAR_CO_TRY(co_await parts_.view.watch_children(*resource, stop_));
   }
   co_return prepare_release(stages, release_, scopes);
 }
@@ -99,11 +108,13 @@ io::Task<Result<Progress>> ReleaseWork::apply(const Stages& stages,
     if (!progress.done) co_return progress;
     if (index + 1 == stages.size()) break;
     // The next stage may need this one, so it begins when this one is ready.
-    const Readiness ready = HANGAR_CO_TRY(co_await readiness());
+    const ReleaseReadiness ready = HANGAR_CO_TRY(co_await readiness());
     if (ready.state == Readiness::State::Failed) {
       co_return fail(ErrorKind::GuestFault, "release did not become ready: " + ready.why);
     }
-    if (!ready.is_ready()) co_return Progress{.done = false, .waiting_for = ready.why};
+    if (!ready.is_ready()) {
+      co_return Progress{.done = false, .waiting_for = ready.why, .failure = ready.failure};
+    }
   }
   const auto is_gone = [&](const auto& entry) {
     return std::ranges::none_of(released, [&](const auto& one) { return one.ref == entry.first; });
@@ -124,10 +135,14 @@ io::Task<Result<Progress>> ReleaseWork::apply_stage(const Stage& stage, const St
   for (Result<LiveFact>& fact : co_await io::all(parts_.loop, std::move(looks))) {
     facts.push_back(HANGAR_CO_TRY(std::move(fact)));
   }
-  const StagePlan plan = HANGAR_CO_TRY(plan_stage(stage, facts, release_, options_.adoption));
+  Result<StagePlan> planned = plan_stage(stage, facts, release_, options_.adoption);
+  if (!planned) {
+    const bool is_rehearsed = options_.rehearse != Rehearse::Nothing;
+    co_return std::unexpected(std::move(planned).error().in(doing(is_rehearsed)));
+  }
+  const StagePlan plan = *std::move(planned);
   if (!plan.apply.empty()) {
-    const std::vector<ApplyStep> rehearsal = rehearsal_of(plan);
-    if (options_.rehearse) HANGAR_CO_TRY(co_await send_all(stage, rehearsal, true));
+    HANGAR_CO_TRY(co_await send_all(stage, rehearsal_of(plan, options_.rehearse), true));
     if (source) {
       HANGAR_CO_TRY(co_await memory_.history->record(stages, *source, io::Loop::wall_now(), stop_));
     }
@@ -206,7 +221,7 @@ io::Task<Result<>> ReleaseWork::send_all(const Stage& stage, const std::vector<A
       }
     }
   }
-  if (error) co_return std::unexpected(std::move(*error).in("failed to apply resources"));
+  if (error) co_return std::unexpected(std::move(*error).in(doing(dry_run)));
   co_return Result<>();
 }
 
@@ -281,17 +296,23 @@ io::Task<Result<Progress>> ReleaseWork::prune_one(PruneStep step) {
   co_return waiting;
 }
 
-io::Task<Result<Readiness>> ReleaseWork::readiness() {
+io::Task<Result<ReleaseReadiness>> ReleaseWork::readiness() {
   scripts_time_ = {};
   std::vector<io::Task<Result<Readiness>>> looks;
   for (const Instance::Released& one : memory_.released)
     looks.push_back(readiness_of_one(one));
-  Readiness worst;
+  ReleaseReadiness worst;
   std::vector<Result<Readiness>> answers = co_await io::all(parts_.loop, std::move(looks));
   for (std::size_t index = 0; index < answers.size(); ++index) {
     Readiness readiness = HANGAR_CO_TRY(std::move(answers[index]));
     memory_.released[index].is_ready = readiness.is_ready();
-    if (is_worse(readiness, worst)) worst = std::move(readiness);
+    if (!is_worse(readiness, worst)) continue;
+    const Instance::Released& one = memory_.released[index];
+    worst.failure =
+        fmt::format("failed to get readiness for {}: {}",
+                    canonical_name(one.gvk, one.ref.namespace_, one.ref.name), readiness.why);
+    worst.why = fmt::format("{}: {}", one.ref.to_string(), readiness.why);
+    worst.state = readiness.state;
   }
   co_return worst;
 }
@@ -301,8 +322,7 @@ io::Task<Result<Readiness>> ReleaseWork::readiness_of_one(Instance::Released one
   const kube::ObjectPtr live =
       HANGAR_CO_TRY(co_await parts_.view.look_at_child(one.gvk, ref, stop_));
   const auto applied = memory_.applied.find(ref);
-  Readiness result{.state = Readiness::State::NotReady,
-                   .why = ref.to_string() + " is not seen in the cluster yet"};
+  Readiness result{.state = Readiness::State::NotReady, .why = "it is not seen in the cluster yet"};
   if (!live) co_return result;
   if (is_from_before(*live, applied == memory_.applied.end() ? nullptr : &applied->second)) {
     co_return result;
@@ -328,9 +348,7 @@ io::Task<Result<Readiness>> ReleaseWork::readiness_of_one(Instance::Released one
     facts.scripted =
         HANGAR_CO_TRY(co_await scripted_readiness(std::move(script), ref, live, value));
   }
-  result = readiness_of(value, facts);
-  if (!result.is_ready()) result.why = ref.to_string() + ": " + result.why;
-  co_return result;
+  co_return readiness_of(value, facts);
 }
 
 io::Task<Result<Readiness>> ReleaseWork::scripted_readiness(std::shared_ptr<const LuaScript> script,

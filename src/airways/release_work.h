@@ -44,6 +44,14 @@ inline constexpr std::string_view kKindNotServed = "KindNotServed";
 struct Progress {
   bool done = true;
   std::string waiting_for = {};  // For messages: "default/Job.batch:x: Complete is not True".
+  std::string failure = {};      // As ReleaseReadiness has it, if readiness is waited for.
+};
+
+// The worst readiness of a release's resources.
+struct ReleaseReadiness : Readiness {
+  // `why` in yoke's words: "failed to get readiness for default/batch/v1/job/x: Complete is not
+  // True". Empty when ready.
+  std::string failure = {};
 };
 
 // Services that releases are carried out with. The references outlive all users.
@@ -63,7 +71,7 @@ struct CarryOptions {
   PruneOptions prune = {};
   Adoption adoption = Adoption::Unowned;
   bool force_conflicts = true;  // Take over fields of other managers.
-  bool rehearse = true;         // Send what is new in a stage as a dry run first.
+  Rehearse rehearse = Rehearse::News;
   // Rehearse Flights, too; their reviews run their programs. Off within a review: a program that
   // prints Flights would cause reviews without end.
   bool rehearse_flights = true;
@@ -99,7 +107,7 @@ class ReleaseWork {
   [[nodiscard]] std::size_t released_count() const { return memory_.released.size(); }
 
   // The worst readiness of these resources: a failed one counts before one that is not ready.
-  [[nodiscard]] io::Task<Result<Readiness>> readiness();
+  [[nodiscard]] io::Task<Result<ReleaseReadiness>> readiness();
 
  private:
   [[nodiscard]] const kube::Client& client() const;
@@ -114,6 +122,7 @@ class ReleaseWork {
   // Waits for the answer, and records the request and the answer.
   [[nodiscard]] io::Task<Result<json::Value>> recorded(FlightRecording::Request request,
                                                        kube::Client::ValueTask task) const;
+  // Its `why` does not name the resource.
   [[nodiscard]] io::Task<Result<Readiness>> readiness_of_one(Instance::Released one);
   // What `script` says of `live`, whose content is `value`.
   [[nodiscard]] io::Task<Result<Readiness>> scripted_readiness(

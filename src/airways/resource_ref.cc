@@ -57,19 +57,23 @@ Result<ResourceRef> parse_ref(std::string_view text) {
   return ref;
 }
 
-std::string canonical_name(const json::Value& object) {
-  const kube::GroupVersionKind gvk =
-      kube::make_gvk(json::string_at(object, {"apiVersion"}), json::string_at(object, {"kind"}));
-  const std::string_view namespace_ = json::string_at(object, {"metadata", "namespace"});
+std::string canonical_name(const kube::GroupVersionKind& gvk, std::string_view namespace_,
+                           std::string_view name) {
   std::string text(namespace_.empty() ? "_" : namespace_);
   for (const std::string_view part :
        {gvk.group.empty() ? std::string_view("core") : std::string_view(gvk.group),
-        std::string_view(gvk.version), std::string_view(gvk.kind),
-        json::string_at(object, {"metadata", "name"})}) {
+        std::string_view(gvk.version), std::string_view(gvk.kind), name}) {
     text += '/';
     text += part;
   }
   return to_lower(text);
+}
+
+std::string canonical_name(const json::Value& object) {
+  return canonical_name(
+      kube::make_gvk(json::string_at(object, {"apiVersion"}), json::string_at(object, {"kind"})),
+      json::string_at(object, {"metadata", "namespace"}),
+      json::string_at(object, {"metadata", "name"}));
 }
 
 std::size_t resource_count(const Stages& stages) {

@@ -42,6 +42,8 @@ struct ResourceRef {
 
 // "default/apps/v1/deployment/web", "_/core/v1/namespace/foo": how yoke's errors name a resource.
 [[nodiscard]] std::string canonical_name(const json::Value& object);
+[[nodiscard]] std::string canonical_name(const kube::GroupVersionKind& gvk,
+                                         std::string_view namespace_, std::string_view name);
 
 // Resources that are applied together. A flight's resources are a sequence of stages: each is ready
 // before the next one begins.

@@ -49,14 +49,17 @@ class Patience {
     if (began_) show_({});
   }
 
-  // Sleeps until the next check. Unavailable when the time is over, Cancelled.
-  [[nodiscard]] io::Task<Result<>> sleep(std::string_view waiting_for, std::size_t step) {
+  // Sleeps until the next check. `failure`: how the error begins, if not with `waiting_for`.
+  // Unavailable when the time is over, Cancelled.
+  [[nodiscard]] io::Task<Result<>> sleep(std::string_view waiting_for, std::string_view failure,
+                                         std::size_t step) {
     const Instant now = io::Loop::now();
     if (!began_ || std::exchange(step_, step) != step) began_ = now;
     const Duration left = *began_ + time_max_ - now;
     if (left <= Duration::zero()) {
       co_return fail(ErrorKind::Unavailable,
-                     fmt::format("{}: {} timeout reached", waiting_for, to_go_duration(time_max_)));
+                     fmt::format("{}: {} timeout reached", failure.empty() ? waiting_for : failure,
+                                 to_go_duration(time_max_)));
     }
     show_(waiting_for);
     co_return co_await session_.loop.sleep(std::min(poll_, left), session_.stop());
@@ -105,20 +108,20 @@ io::Task<Result<>> apply_release(ReleaseSession& session, airways::ReleaseWork& 
     }
     if (!progress) co_return std::unexpected(in_apply(progress.error()));
     if (progress->done) break;
-    const Result<> slept =
-        co_await stage_patience.sleep(progress->waiting_for, work.released_count());
+    const Result<> slept = co_await stage_patience.sleep(progress->waiting_for, progress->failure,
+                                                         work.released_count());
     if (!slept) co_return std::unexpected(not_ready(slept.error()));
   }
   if (waiting.time_max <= Duration::zero()) co_return Result<>();
 
   Patience patience(session, waiting.time_max, waiting.poll, waiting.show);
   while (true) {
-    const airways::Readiness readiness = HANGAR_CO_TRY(co_await work.readiness());
+    const airways::ReleaseReadiness readiness = HANGAR_CO_TRY(co_await work.readiness());
     if (readiness.is_ready()) co_return Result<>();
     if (readiness.state == airways::Readiness::State::Failed) {
-      co_return std::unexpected(not_ready(Error(ErrorKind::GuestFault, readiness.why)));
+      co_return std::unexpected(not_ready(Error(ErrorKind::GuestFault, readiness.failure)));
     }
-    const Result<> slept = co_await patience.sleep(readiness.why, 0);
+    const Result<> slept = co_await patience.sleep(readiness.why, readiness.failure, 0);
     if (!slept) co_return std::unexpected(not_ready(slept.error()));
   }
 }
@@ -129,7 +132,7 @@ io::Task<Result<>> prune_release(ReleaseSession& session, airways::ReleaseWork& 
   while (true) {
     const Progress progress = HANGAR_CO_TRY(co_await work.prune(previous, wanted));
     if (progress.done) co_return Result<>();
-    HANGAR_CO_TRY(co_await patience.sleep(progress.waiting_for, 0));
+    HANGAR_CO_TRY(co_await patience.sleep(progress.waiting_for, {}, 0));
   }
 }
 

@@ -108,7 +108,7 @@ class Descent {
                               {.prune = options_.prune,
                                .adoption = airways::Adoption::Refuse,
                                .force_conflicts = false,
-                               .rehearse = false},
+                               .rehearse = airways::Rehearse::Nothing},
                               session_.stop());
     HANGAR_CO_TRY(co_await apply_release(session_, work, stages, std::nullopt, options_.waiting));
     Result<> pruned = co_await prune_release(session_, work, opened.history().inventory(), stages);

@@ -8,6 +8,7 @@
 #include "airways/matcher.h"
 #include "airways/output.h"
 #include "airways/ownership.h"
+#include "airways/plan.h"
 #include "airways/readiness.h"
 #include "airways/rehearsal.h"
 #include "airways/release_history.h"
@@ -128,7 +129,7 @@ class Takeoff {
         .prune = options_.prune,
         .adoption = options_.force_ownership ? airways::Adoption::Force : airways::Adoption::Refuse,
         .force_conflicts = options_.force_conflicts,
-        .rehearse = options_.rehearse};
+        .rehearse = options_.rehearse ? airways::Rehearse::All : airways::Rehearse::Nothing};
   }
 
   [[nodiscard]] io::Task<Result<std::string>> evaluate() {
@@ -266,11 +267,7 @@ class Takeoff {
                          airways::same_resources(history.newest(), stages);
     HANGAR_CO_TRY(co_await make_own_namespace(work, stages));
     HANGAR_CO_TRY(co_await apply_release(session_, work, stages, source_, options_.waiting));
-    if (is_same) {
-      co_return Finished{.warning =
-                             "resources are the same as previous revision: skipping "
-                             "creation of new revision"};
-    }
+    if (is_same) co_return nothing_new();
     // apply_release() records the revision before the first stage that applies something. If none
     // did, it is recorded here.
     Result<> recorded =
@@ -279,14 +276,33 @@ class Takeoff {
       co_return std::unexpected(std::move(recorded).error().in("failed to create revision"));
     }
     HANGAR_CO_TRY(co_await prune(work, history.inventory(), stages));
-    HANGAR_CO_TRY(co_await meet_others(work, stages));
+    const bool is_newest = HANGAR_CO_TRY(co_await meet_others(work, stages));
     Result<> active =
         co_await history.activate(io::Loop::wall_now(), options_.history_max, session_.stop());
+    // A takeoff of the same resources has activated its revision, and removed this one.
+    if (!active && active.error().kind() == ErrorKind::NotFound) {
+      const bool is_done = HANGAR_CO_TRY(co_await is_active(stages));
+      if (is_done) co_return nothing_new();
+    }
     if (!active) {
       co_return std::unexpected(std::move(active).error().in("failed to create revision"));
     }
+    if (!is_newest) co_return nothing_new();
     streams_.say(fmt::format("successful takeoff of {}\n", release_.name));
     co_return Finished{};
+  }
+
+  [[nodiscard]] static Finished nothing_new() {
+    return {.warning =
+                "resources are the same as previous revision: skipping creation of new revision"};
+  }
+
+  // Whether the active revision, as the cluster has it now, has these resources.
+  [[nodiscard]] io::Task<Result<bool>> is_active(const Stages& stages) {
+    airways::ReleaseHistory& history = *memory_.history;
+    HANGAR_CO_TRY(co_await history.reload(session_.stop()));
+    co_return !history.is_interrupted() && history.history().active() != nullptr &&
+        airways::same_resources(history.active(), stages);
   }
 
   // The history is stored in the release's namespace. If the release itself creates that, nothing
@@ -318,13 +334,17 @@ class Takeoff {
   }
 
   // Another takeoff of this release may have begun meanwhile. The later one wins: resources that
-  // only the earlier one has are pruned.
-  [[nodiscard]] io::Task<Result<>> meet_others(airways::ReleaseWork& work, const Stages& stages) {
+  // only the earlier one has are pruned. Whether the newest revision is this takeoff's; if it is
+  // not, it has the same resources.
+  [[nodiscard]] io::Task<Result<bool>> meet_others(airways::ReleaseWork& work,
+                                                   const Stages& stages) {
     airways::ReleaseHistory& history = *memory_.history;
     const std::string own(history.recorded());
     HANGAR_CO_TRY(co_await history.reload(session_.stop()));
-    if (history.recorded() == own) {
-      co_return co_await prune(work, Stages(history.inventory()), stages);
+    const bool is_own = history.recorded() == own;
+    if (is_own || airways::same_resources(history.newest(), stages)) {
+      HANGAR_CO_TRY(co_await prune(work, Stages(history.inventory()), stages));
+      co_return is_own;
     }
     HANGAR_CO_TRY(co_await prune(work, stages, Stages(history.inventory())));
     co_return fail(

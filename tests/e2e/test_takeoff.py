@@ -148,7 +148,8 @@ def test_a_flight_that_fails_is_told_and_changes_nothing(cluster, namespace, cac
     (["web"], "{}", "failed to parse output into valid flight output: input must be resource, list of resources, or list of list of resources"),
     (["web"], '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}\n---\n{bad', "failed to parse output into valid flight output: "),
     (["-wait", "soon", "web"], "x", "--wait: "), (["web", "/no/such.wasm"], "", "failed to evaluate flight: "),
-    (["web"], '{"apiVersion":"no.such/v1","kind":"Thing","metadata":{"name":"a"}}', 'no matches for kind "Thing" in version "no.such/v1"')])
+    (["web"], '{"apiVersion":"no.such/v1","kind":"Thing","metadata":{"name":"a"}}',
+     'setting target namespace: _/no.such/v1/thing/a: failed to lookup resource mapping: no matches for kind "Thing" in version "no.such/v1"\n')])
 def test_wrong_input_is_exit_code_1_and_changes_nothing(cluster, namespace, cache, arguments, stdin, says):
     done = up(cluster, namespace, *(["-compilation-cache", str(cache)] if len(arguments) == 2 else []), *arguments, stdin=stdin)
 
@@ -202,8 +203,20 @@ def test_one_bad_resource_keeps_its_whole_stage_from_being_applied(cluster, name
     done = up(cluster, namespace, "web", stdin=as_input(config_map("a"), config_map("Not_A_Name")))
     skipping = up(cluster, namespace, "-skip-dry-run", "web", stdin=as_input(config_map("b"), config_map("Not_A_Name")))
 
-    assert done.returncode == 1 and done.stderr.startswith("failed to apply resources: ")
+    assert done.returncode == 1 and done.stderr.startswith(f"failed to apply resources: dry run: {namespace}/core/v1/configmap/not_a_name: ")
     assert skipping.returncode == 1 and names(cluster, namespace) == ["b"], "as it was asked for"
+    assert skipping.stderr.startswith(f"failed to apply resources: {namespace}/core/v1/configmap/not_a_name: ")
+
+
+def test_what_the_api_server_refuses_leaves_no_revision(cluster, namespace):
+    alone = up(cluster, namespace, "web", stdin=as_input(config_map("Not_A_Name")))
+    revisions = history(cluster, namespace, "web")
+    up(cluster, namespace, "web", stdin=as_input(config_map("a", k="1"), config_map("b", k="1")))
+    changed = up(cluster, namespace, "web", stdin=as_input(config_map("a", k="2"), {**config_map("b"), "data": {"k": 2}}))
+
+    assert alone.returncode == 1 and alone.stderr.startswith("failed to apply resources: dry run: ") and revisions == []
+    assert changed.returncode == 1 and changed.stderr.startswith("failed to apply resources: dry run: "), changed.stderr
+    assert cluster.get("v1", "ConfigMap", "a", namespace)["data"] == {"k": "1"} and len(history(cluster, namespace, "web")) == 1
 
 
 def test_stdout_and_files_need_no_cluster(tmp_path, cache):
@@ -299,7 +312,8 @@ def test_it_waits_until_the_release_is_ready_or_the_time_is_over(cluster, namesp
 
     assert ready.returncode == 0 and available == 1, ready.stderr
     assert late.returncode == 1
-    assert late.stderr.startswith("release did not become ready within wait period: to rollback use `yoke descent`: ") and "1s timeout reached" in late.stderr
+    says = f"release did not become ready within wait period: to rollback use `yoke descent`: failed to get readiness for {namespace}/apps/v1/deployment/stuck: "
+    assert late.stderr.startswith(says) and late.stderr.endswith(": 1s timeout reached\n"), late.stderr
     assert [one["active"] for one in history(cluster, namespace, "web")] == [True, False]
     back = hangar(cluster, "descent", "-namespace", namespace, "web", "1")
     assert back.returncode == 0, back.stderr
@@ -361,8 +375,8 @@ class Scripted:
     def failure(self):
         """What it says of an object whose rule fails."""
         done = self.up(self.make())
-        says = f"release did not become ready within wait period: to rollback use `yoke descent`: {self.namespace}/{self.key}:it: " \
-               f"readiness rule {self.key} of ConfigMap {self.namespace}/rules: "
+        says = "release did not become ready within wait period: to rollback use `yoke descent`: failed to get readiness for " \
+               f"{self.namespace}/e2e.hangar.dev/v1/{self.crd['spec']['names']['singular']}/it: readiness rule {self.key} of ConfigMap {self.namespace}/rules: "
         assert done.returncode == 1 and done.stderr.startswith(says), done.stderr
         return done.stderr.removeprefix(says)
 
@@ -383,7 +397,7 @@ def test_a_rule_in_lua_decides_when_it_is_asked_for(namespace, scripted):
     unasked = scripted.up(scripted.make(**missing), flags=())
 
     assert (ready.returncode, ready.stderr) == (0, "successful takeoff of web\n")
-    says = f"{namespace}/{scripted.key}:other: readiness rule {scripted.key} of ConfigMap {namespace}/rules is not met: 1s timeout reached"
+    says = f"/other: readiness rule {scripted.key} of ConfigMap {namespace}/rules is not met: 1s timeout reached"
     assert late.returncode == 1 and says in late.stderr
     assert unasked.returncode == 0, unasked.stderr
 
@@ -514,6 +528,17 @@ def test_two_at_once_leave_one_release(cluster, namespace):
 
     assert last.returncode == 0, last.stderr
     assert names(cluster, namespace) == ["shared"] and history(cluster, namespace, "web")[-1]["active"]
+
+
+def test_two_at_once_of_the_same_resources_both_succeed(cluster, namespace):
+    for attempt in range(4):
+        text = as_input(*(config_map(f"a-{i}", of=str(attempt)) for i in range(5)))
+        with concurrent.futures.ThreadPoolExecutor(3) as pool:
+            done = list(pool.map(lambda _: up(cluster, namespace, "web", stdin=text), range(3)))
+        for one in done:
+            same = "resources are the same as previous revision: skipping creation of new revision\n"
+            assert one.returncode == 0 and one.stderr in ("successful takeoff of web\n", same), one.stderr
+    assert history(cluster, namespace, "web")[-1]["active"]
 
 
 def test_two_that_lock_follow_one_another(cluster, namespace):
