@@ -228,18 +228,24 @@ io::Task<Result<kube::ObjectPtr>> CustomResource::read(kube::ObjectKey key,
 void CustomResource::announce(const json::Value& object, std::string state,
                               std::optional<EventText> text) {
   const kube::ObjectKey key = kube::key_of(object);
-  if (announced(key) == state) return;
+  const auto before = announced_.find(key);
+  const bool is_known =
+      before == announced_.end()
+          ? state.empty()
+          : before->second.state == state && (!text || before->second.message == text->message);
+  if (is_known) return;
+  Announced now{.state = std::move(state), .message = text ? text->message : std::string()};
   if (text) platform_.events.record(object, *std::move(text));
-  if (state.empty()) {
+  if (now.state.empty()) {
     announced_.erase(key);
   } else {
-    announced_[key] = std::move(state);
+    announced_[key] = std::move(now);
   }
 }
 
 std::string_view CustomResource::announced(const kube::ObjectKey& key) const {
   const auto found = announced_.find(key);
-  return found == announced_.end() ? std::string_view() : found->second;
+  return found == announced_.end() ? std::string_view() : found->second.state;
 }
 
 void CustomResource::record(const kube::ObjectKey& key, EventText text) {

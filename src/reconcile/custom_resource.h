@@ -149,7 +149,8 @@ class CustomResource {
   };
 
   // Announces that the object's state is `state` now: `text` becomes an Event if the state was
-  // another one before. An empty state means that all is well, and has no text.
+  // another one before, or had another message. An empty state means that all is well, and has no
+  // text.
   void announce(const json::Value& object, std::string state, std::optional<EventText> text);
   // The state that was announced last; empty when there is none.
   [[nodiscard]] std::string_view announced(const kube::ObjectKey& key) const;
@@ -173,7 +174,11 @@ class CustomResource {
   const Platform& platform_;
   const Options options_;
   Newest newest_;
-  std::map<kube::ObjectKey, std::string> announced_;
+  struct Announced {
+    std::string state;
+    std::string message;  // Of its Event.
+  };
+  std::map<kube::ObjectKey, Announced> announced_;
   std::map<kube::ObjectKey, std::vector<WhileItLives*>> living_;
   // For objects that patch() is changing: deltas held back until it is known which one is the echo.
   std::map<kube::ObjectKey, std::vector<kube::Delta>> held_;
