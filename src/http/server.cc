@@ -39,7 +39,6 @@
 #include <openssl/x509.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -564,10 +563,11 @@ template <class Stream>
 io::Task<error_code> Server::Impl::write(Stream& stream,
                                          const bhttp::response<bhttp::string_body>& message) {
   beast::get_lowest_layer(stream).expires_after(options_.write_max);
-  const std::string head = head_of(message);
-  const std::array<asio::const_buffer, 2> parts{asio::buffer(head), asio::buffer(message.body())};
-  co_return co_await run(loop_,
-                         [&](auto done) { asio::async_write(stream, parts, std::move(done)); });
+  // In one piece: of two that are more than a record of TLS together, Beast writes the first and
+  // then nothing more.
+  const std::string text = head_of(message) + message.body();
+  co_return co_await run(
+      loop_, [&](auto done) { asio::async_write(stream, asio::buffer(text), std::move(done)); });
 }
 
 Server::Server(io::Loop& loop, ServerOptions options, Handler handler, Log log)

@@ -19,6 +19,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -515,6 +516,29 @@ TEST_F(ServerTest, ShowsNewConnectionsTheNewCertificate) {
 
   EXPECT_TRUE(get(new_authority).has_value());
   EXPECT_FALSE(get(old_authority).has_value());
+}
+
+TEST_F(ServerTest, AnswersOfEverySizeArriveWholeOverTls) {
+  const Authority authority;
+  const Identity identity = authority.sign("127.0.0.1");
+  std::size_t size = 0;
+  serve(
+      [&size](ServerRequest /*request*/) -> io::Task<Response> {
+        co_return Response{.status = 200, .body = std::string(size, 'x')};
+      },
+      {.tls = ServerOptions::Tls{.certificate_pem = identity.certificate_pem,
+                                 .key_pem = identity.key_pem}});
+  Client client(loop_);
+  // A record of TLS has 16 KiB at most.
+  for (const std::size_t bytes : {1UL, 16'000UL, 16'384UL, 23'000UL, 40'000UL, 1'000'000UL}) {
+    size = bytes;
+    const auto answer =
+        run(loop_, client.send({.url = fmt::format("https://127.0.0.1:{}/", server_->port()),
+                                .transport = direct({.ca_pem = authority.certificate_pem()})},
+                               {}));
+    ASSERT_TRUE(answer.has_value()) << bytes << ": " << answer.error().message();
+    EXPECT_EQ(answer->body.size(), bytes);
+  }
 }
 
 TEST_F(ServerTest, RefusesACertificateWithTheKeyOfAnother) {
