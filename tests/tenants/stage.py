@@ -179,7 +179,7 @@ class Stage:
     def renew(self):
         if self.host:
             self._end()
-        self._machine = Machine("host", 2, self.limit_bytes)
+        self._machine = Machine("host", weight=2, limit_bytes=self.limit_bytes)
         resolver = self.directory / "resolv.conf"
         # As in a pod: each name is looked up in four domains, and each question waits for its answer.
         resolver.write_text(f"nameserver {self.name_server.address}\nsearch {NAMESPACE}.svc.cluster.local svc.cluster.local cluster.local\n"
