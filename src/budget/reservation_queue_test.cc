@@ -25,6 +25,14 @@ using namespace std::chrono_literals;
 
 class ReservationQueueTest : public ::testing::Test {
  protected:
+  // Ends the tasks that still wait: nobody else frees them.
+  void TearDown() override {
+    loop_.run_until([this] {
+      kept_.clear();
+      return queue_.waits().empty();
+    });
+  }
+
   Consumer consumer(std::string namespace_name) {
     return {.tenant = Tenant::of_namespace(std::move(namespace_name)), .name = "operator/a"};
   }
