@@ -293,7 +293,7 @@ io::Task<Result<FlightModule>> Admission::prepare_as(std::string_view role, modu
   Result<FlightModule> prepared = co_await prepare(std::move(source), std::move(stop));
   if (prepared || prepared.error().kind() == ErrorKind::Unavailable) co_return prepared;
   co_return std::unexpected(
-      without_reference(prepared.error(), reference)
+      modules::without_reference(prepared.error(), reference)
           .in(fmt::format("failed to validate {} url \"{}\"", role, reference.display())));
 }
 

@@ -117,7 +117,7 @@ FlightAdmission::DecisionTask FlightAdmission::evaluate(const Review& review, Te
       wish_for(review.object, terms.flight, rules_.requester_of(review.object)), stop);
   if (!prepared) {
     // yoke's words for a signature that is not as it should be.
-    Error bare = without_reference(prepared.error(), reference);
+    Error bare = modules::without_reference(prepared.error(), reference);
     const bool is_signature = bare.message().starts_with("failed to verify module: ");
     co_return std::unexpected(is_signature ? std::move(bare) : std::move(prepared).error());
   }

@@ -6,14 +6,10 @@
 #include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
-#include "modules/reference.h"
 #include "modules/supply.h"
-
-#include <fmt/format.h>
 
 #include <cstddef>
 #include <stop_token>
-#include <string>
 #include <utility>
 
 namespace hangar::airways {
@@ -25,12 +21,6 @@ constexpr std::size_t kPreparingMax = 16;
 constexpr std::size_t kWaitingPerTenantMax = 64;
 
 }  // namespace
-
-Error without_reference(const Error& error, const modules::Reference& reference) {
-  const std::string named = fmt::format("module {}: ", reference.display());
-  if (!error.message().starts_with(named)) return error;
-  return Error(error.kind(), error.message().substr(named.size())).with_reason(error.reason());
-}
 
 ReviewModules::ReviewModules(io::Loop& loop, FlightModules& modules)
     : loop_(loop),

@@ -10,17 +10,12 @@
 #include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
-#include "modules/reference.h"
 #include "modules/supply.h"
 
 #include <cstddef>
 #include <stop_token>
 
 namespace hangar::airways {
-
-// An error about a module without the module's reference at its begin: for messages that name the
-// module in yoke's words, or need not name it.
-[[nodiscard]] Error without_reference(const Error& error, const modules::Reference& reference);
 
 class ReviewModules {
  public:

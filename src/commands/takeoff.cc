@@ -152,7 +152,7 @@ class Takeoff {
     Result<RanFlight> ran =
         co_await runner_.run(*options_.flight, release_, lookups,
                              is_offline(options_) ? nullptr : &session_.client, session_.stop());
-    if (!ran) co_return std::unexpected(std::move(ran).error().in("failed to evaluate flight"));
+    if (!ran) co_return std::unexpected(not_run(std::move(ran).error()));
     if (!ran->output.stderr_bytes.empty()) streams_.say(ran->output.stderr_bytes + "---\n");
     if (ran->output.exit_code != 0) {
       co_return fail(ErrorKind::GuestFault,
@@ -162,6 +162,18 @@ class Takeoff {
     }
     source_ = {.url = source_url(options_.flight->module.reference), .checksum = ran->module.sha1};
     co_return std::move(ran->output.stdout_bytes);
+  }
+
+  // As yoke says it: a module that is not the expected one is not evaluated.
+  [[nodiscard]] Error not_run(Error error) const {
+    const auto reference = modules::Reference::parse(options_.flight->module.reference);
+    if (reference) {
+      Error bare = modules::without_reference(error, *reference);
+      const bool is_other = bare.message().starts_with("cannot verify module ") ||
+                            bare.message().starts_with("failed to verify module: ");
+      if (is_other) return bare;
+    }
+    return std::move(error).in("failed to evaluate flight");
   }
 
   [[nodiscard]] io::Task<Result<Stages>> parse(std::string printed) {

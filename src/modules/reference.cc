@@ -294,9 +294,15 @@ std::optional<std::string> expected_sha256(const Reference& reference,
 Result<> verify_sha256(std::string_view expected, std::string_view actual) {
   if (expected == actual) return {};
   return fail(ErrorKind::InvalidInput,
-              fmt::format("cannot verify module against expected checksum: wanted \"{}\" but its "
-                          "sha256 is \"{}\"",
+              fmt::format("cannot verify module against expected checksum: wanted \"{}\" but got "
+                          "\"{}\"",
                           expected, actual));
+}
+
+Error without_reference(const Error& error, const Reference& reference) {
+  const std::string named = fmt::format("module {}: ", reference.display());
+  if (!error.message().starts_with(named)) return error;
+  return Error(error.kind(), error.message().substr(named.size())).with_reason(error.reason());
 }
 
 }  // namespace hangar::modules

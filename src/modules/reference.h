@@ -84,4 +84,7 @@ class Reference {
 // InvalidInput in yoke's words, with the digest that was found.
 [[nodiscard]] Result<> verify_sha256(std::string_view expected, std::string_view actual);
 
+// The error of a fetched module without "module URL: ": for messages that name it otherwise.
+[[nodiscard]] Error without_reference(const Error& error, const Reference& reference);
+
 }  // namespace hangar::modules

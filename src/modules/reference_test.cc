@@ -195,9 +195,20 @@ TEST(VerifySha256, FailsInTheWordsOfTheOriginal) {
   ASSERT_FALSE(verified.has_value());
   EXPECT_EQ(verified.error().kind(), ErrorKind::InvalidInput);
   EXPECT_EQ(verified.error().message(),
-            "cannot verify module against expected checksum: wanted \"applebottomjeans\" but its "
-            "sha256 is \"" +
+            "cannot verify module against expected checksum: wanted \"applebottomjeans\" but got "
+            "\"" +
                 kDigest + "\"");
+}
+
+TEST(WithoutReference, LeavesOnlyTheReferenceOut) {
+  const Reference reference = parsed("oci://registry.example.com/web:v1");
+  const Error named = Error(ErrorKind::Denied, "module oci://registry.example.com/web:v1: unsigned")
+                          .with_reason("R");
+  const Error other(ErrorKind::Denied, "module oci://registry.example.com/web:v10: unsigned");
+
+  EXPECT_EQ(without_reference(named, reference).message(), "unsigned");
+  EXPECT_EQ(without_reference(named, reference).reason(), "R");
+  EXPECT_EQ(without_reference(other, reference).message(), other.message());
 }
 
 }  // namespace

@@ -173,7 +173,7 @@ def test_a_checksum_must_be_the_modules(cluster, namespace, cache):
     wrong = up(cluster, namespace, "-checksum", "0" * 64, *arguments, stdin=behaving("basic"))
     right = up(cluster, namespace, "-checksum", digest, *arguments, stdin=behaving("basic"))
 
-    assert wrong.returncode == 1 and "cannot verify module against expected checksum" in wrong.stderr
+    assert (wrong.returncode, wrong.stderr) == (1, f'cannot verify module against expected checksum: wanted "{"0" * 64}" but got "{digest}"\n')
     assert right.returncode == 0, right.stderr
 
 
