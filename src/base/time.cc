@@ -173,8 +173,13 @@ Result<Duration> parse_go_duration(std::string_view text) {
 }
 
 std::string to_go_duration(Duration duration) {
+  if (std::chrono::abs(duration) < std::chrono::milliseconds(1)) {
+    if (duration == Duration::zero()) return "0s";
+    const std::int64_t nanoseconds = duration.count();
+    if (std::abs(nanoseconds) < 1000) return fmt::format("{}ns", nanoseconds);
+    return fmt::format("{}us", nanoseconds / 1000);
+  }
   std::int64_t milliseconds = std::chrono::round<std::chrono::milliseconds>(duration).count();
-  if (milliseconds == 0) return "0s";
   std::string text = milliseconds < 0 ? "-" : "";
   milliseconds = std::abs(milliseconds);
   if (milliseconds < 1000) return text + fmt::format("{}ms", milliseconds);

@@ -31,7 +31,8 @@ using WallTime = std::chrono::system_clock::time_point;
 // Go's time.ParseDuration: "1h30m", "500ms", "-1.5h", "0". InvalidInput otherwise.
 [[nodiscard]] Result<Duration> parse_go_duration(std::string_view text);
 
-// The shortest form parse_go_duration reads back, rounded to milliseconds: "1m30s", "250ms".
+// The shortest form parse_go_duration reads back: "1m30s", "250ms", "1ns". Rounded to milliseconds,
+// shorter ones to whole microseconds.
 [[nodiscard]] std::string to_go_duration(Duration duration);
 
 }  // namespace hangar

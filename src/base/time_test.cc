@@ -68,6 +68,16 @@ TEST(GoDuration, WritesWhatItReads) {
   EXPECT_EQ(to_go_duration(seconds(30)), "30s");
 }
 
+TEST(GoDuration, ShowsLessThanAMillisecond) {
+  EXPECT_EQ(to_go_duration(Duration(1)), "1ns");
+  EXPECT_EQ(to_go_duration(Duration(-999)), "-999ns");
+  EXPECT_EQ(to_go_duration(Duration(1000)), "1us");
+  EXPECT_EQ(to_go_duration(Duration(999'999)), "999us");
+  EXPECT_EQ(to_go_duration(milliseconds(1)), "1ms");
+  EXPECT_EQ(to_go_duration(Duration::zero()), "0s");
+  EXPECT_EQ(parse_go_duration(to_go_duration(Duration(7))).value(), Duration(7));
+}
+
 TEST(Rfc3339, RefusesYearsThatWallTimeCannotHold) {
   for (const std::string_view text :
        {"0001-01-01T00:00:00Z", "1677-12-31T23:59:59Z", "2262-01-01T00:00:00Z",
