@@ -43,6 +43,16 @@ TEST(Converted, KeepsTheStatusWhateverTheConverterMadeOfIt) {
           {"metadata": {"name": "b"}, "spec": {"y": 2}}]}})"));
 }
 
+TEST(Converted, HasTheMemberMetadataWhateverTheConverterLeavesOut) {
+  const Result<std::string> answer = converted(asked(), R"({"response": {
+      "uid": "u", "convertedObjects": [{"spec": {"y": 1}}, {"metadata": null}]}})");
+
+  ASSERT_TRUE(answer) << answer.error().message();
+  EXPECT_EQ(*json::find(parsed(*answer), {"response", "convertedObjects"}), parsed(R"([
+      {"metadata": {}, "spec": {"y": 1}, "status": {"conditions": [1]}},
+      {"metadata": {}}])"));
+}
+
 TEST(Converted, PassesOnWhatTheServerHasToJudge) {
   for (const std::string_view response :
        {R"({"uid": "another", "convertedObjects": []})",

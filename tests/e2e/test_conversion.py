@@ -143,6 +143,22 @@ def test_what_was_made_before_is_read_in_the_new_version(rig, webhook_host, back
     assert {one["metadata"]["name"]: one["spec"]["image"] for one in listed} == {"one": "c4ts", "two": "other"}
 
 
+def test_who_has_applied_one_version_may_apply_the_other(rig, backends, namespace):
+    """Of what is merged then, the API server has a part converted that has no metadata."""
+    backends.apply("v1", "v2", stored="v2")
+    backends.served("v1")
+    backends.served("v2")
+
+    def applied(version, **spec):
+        return rig.apply({"apiVersion": f"{GROUP}/{version}", "kind": backends.kind, "metadata": {"name": "one", "namespace": namespace,
+                          "annotations": {"applied": version}}, "spec": spec})
+    applied("v1", image="x", replicas=1, labels={"a": "b"})
+    eventually(lambda: is_ready(backends.get("v2", "one", namespace)), "the instance is Ready", 60)
+    again = applied("v2", img="x", replicas=2)
+
+    assert again["spec"]["replicas"] == 2 and again["metadata"]["annotations"]["applied"] == "v2"
+
+
 def test_instances_move_to_the_version_that_is_stored_now_and_the_old_one_can_go(rig, backends, namespace):
     backends.apply("v1", stored="v1", converter=None)
     for index in range(30):
