@@ -1,8 +1,15 @@
 """What commands show on a terminal."""
+import fcntl
 import os
 import pty
+import select
+import struct
 import subprocess
+import termios
 import threading
+
+from cluster import eventually
+from host import BINARY
 
 
 def _read(controller):
@@ -26,3 +33,38 @@ def run(command, seconds=300):
         reading.join()
         os.close(controller)
     return done.returncode, done.stdout.decode(), b"".join(shown).decode()
+
+
+class Screen:
+    """A terminal with `hangar top` in it."""
+
+    def __init__(self, *arguments, lines=24, columns=140):
+        self.master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+        self.before = termios.tcgetattr(slave)
+        self.slave = slave
+        self.process = subprocess.Popen([str(BINARY), "top", *arguments], stdin=slave, stdout=slave, stderr=slave)
+        self.seen = ""
+
+    def drawn(self):
+        """The last screen, without the sequence that begins it."""
+        while select.select([self.master], [], [], 0)[0]:
+            self.seen += os.read(self.master, 65536).decode()
+        return self.seen.rsplit("\x1b[H", 1)[-1]
+
+    def shows(self, text, seconds=60):
+        eventually(lambda: text in self.drawn(), f"the screen shows {text!r}", seconds)
+
+    def marked(self):
+        drawn = self.drawn()
+        return drawn.partition("\x1b[7m")[2].partition("\x1b[0m")[0]
+
+    def press(self, keys):
+        os.write(self.master, keys.encode())
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        os.close(self.master)
+        os.close(self.slave)

@@ -1,16 +1,12 @@
 """Records from anywhere: a host shows them to users of the cluster, and to each what the API server lets him get."""
 import concurrent.futures
-import fcntl
 import http.client
 import json
 import os
-import pty
 import re
-import select
 import signal
 import ssl
 import stat
-import struct
 import subprocess
 import termios
 import time
@@ -26,6 +22,7 @@ from conftest import COMPILED
 from host import BINARY, Host, free_port, to_its_end
 from operators import EVERYTHING, OPERATOR, allow, copier, create_ring_object, nonce, send_nonce
 from shown import SYSTEM, published, records_cluster, showing_host
+from terminals import Screen
 
 
 @pytest.fixture(scope="module")
@@ -493,41 +490,6 @@ def test_top_reads_local_files_too(seen, showing, teams):
     done = subprocess.run([str(BINARY), "top", f"--recorder-directory={showing.directory / 'cache' / 'recorder'}", "--window=1h"],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60, env={"PATH": os.environ["PATH"]})
     assert done.returncode == 0 and f"operator  {mine}" in done.stdout, done.stderr
-
-
-class Screen:
-    """A terminal of 24 lines with `hangar top` in it."""
-
-    def __init__(self, *arguments):
-        self.master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 140, 0, 0))
-        self.before = termios.tcgetattr(slave)
-        self.slave = slave
-        self.process = subprocess.Popen([str(BINARY), "top", *arguments], stdin=slave, stdout=slave, stderr=slave)
-        self.seen = ""
-
-    def drawn(self):
-        """The last screen, without the sequence that begins it."""
-        while select.select([self.master], [], [], 0)[0]:
-            self.seen += os.read(self.master, 65536).decode()
-        return self.seen.rsplit("\x1b[H", 1)[-1]
-
-    def shows(self, text, seconds=60):
-        eventually(lambda: text in self.drawn(), f"the screen shows {text!r}", seconds)
-
-    def marked(self):
-        drawn = self.drawn()
-        return drawn.partition("\x1b[7m")[2].partition("\x1b[0m")[0]
-
-    def press(self, keys):
-        os.write(self.master, keys.encode())
-
-    def close(self):
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
-        os.close(self.master)
-        os.close(self.slave)
 
 
 def test_top_stays_on_a_terminal_and_obeys_its_keys(seen, showing, teams):
