@@ -12,6 +12,9 @@ function ofObject(object: any): string {
   return [kind, [object?.namespace, object?.name].filter(Boolean).join("/")].filter(Boolean).join(" ");
 }
 
+// Steps of an axis of bytes.
+const POWERS = Array.from({ length: 42 }, (_, power) => 2 ** power);
+
 function Chart({ turns }: { turns: any[] }) {
   const [box, width] = useWidth();
   const place = useRef<HTMLDivElement>(null);
@@ -19,6 +22,7 @@ function Chart({ turns }: { turns: any[] }) {
   useEffect(() => {
     if (!place.current || width < 50 || !turns.length) return;
     const sorted = [...turns].sort((left, right) => Date.parse(left.arrived) - Date.parse(right.arrived));
+    const at = (seconds: number | null) => (seconds == null ? "–" : clock(new Date(seconds * 1000).toISOString()));
     const axis = { stroke: colour("quiet"), grid: { stroke: colour("line"), width: 1 }, ticks: { stroke: colour("line"), width: 1 }, font: "12px system-ui" };
     const chart = new uPlot(
       {
@@ -28,12 +32,12 @@ function Chart({ turns }: { turns: any[] }) {
         legend: { live: width > 500 },
         scales: { ms: { range: (_, __, most) => [0, Math.max(1, most * 1.1)] }, memory: { range: (_, __, most) => [0, Math.max(1024, most * 1.1)] } },
         axes: [
-          axis,
+          { ...axis, space: 80, size: 34, values: (_, values) => values.map((one) => at(one).slice(0, 8)) },
           { ...axis, scale: "ms", size: 64, values: (_, values) => values.map((one) => micros(one * 1000)) },
-          { ...axis, scale: "memory", side: 1, size: 74, grid: { show: false }, values: (_, values) => values.map((one) => bytes(one)) },
+          { ...axis, scale: "memory", side: 1, size: 74, grid: { show: false }, incrs: POWERS, values: (_, values) => values.map((one) => bytes(one)) },
         ],
         series: [
-          {},
+          { value: (_, one) => at(one) },
           { label: "ran", scale: "ms", stroke: colour("series-1"), width: 1.5, points: { show: true, size: 6 }, value: (_, one) => (one == null ? "–" : micros(one * 1000)) },
           { label: "CPU", scale: "ms", stroke: colour("series-2"), width: 1.5, dash: [5, 3], points: { show: true, size: 5 }, value: (_, one) => (one == null ? "–" : micros(one * 1000)) },
           { label: "memory", scale: "memory", stroke: colour("series-3"), fill: colour("series-3-fill"), width: 1.5, points: { show: false }, value: (_, one) => bytes(one ?? undefined) },

@@ -182,7 +182,7 @@ export function MapPage() {
       {first.length > 0 && (
         <>
           <h2>{measure === "state" ? "Failing and awake first" : `Most ${MEASURES[measure].title}`}{shown.length > LISTED ? `, ${LISTED} of ${count(shown.length)}` : ""}</h2>
-          <Table label="Operators" heads={["Operator", "State", "CPU, 1 min", "Wakes, 1 min", "API calls, 1 min", "Memory", "Disk", "Restarts"]} numbers={[2, 3, 4, 5, 6, 7]}>
+          <Table label="Operators" heads={["Operator", "State", "CPU, 1\u00a0min", "Wakes, 1\u00a0min", "API\u00a0calls, 1\u00a0min", "Memory", "Disk", "Restarts"]} numbers={[2, 3, 4, 5, 6, 7]}>
             {first.map((one) => (
               <tr key={keyOf(one)}>
                 <th scope="row">

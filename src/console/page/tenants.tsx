@@ -18,7 +18,7 @@ function Share({ of, show, label }: { of: any; show: (value: number | undefined)
   const part = of.limit > 0 ? of.used / of.limit : 0;
   return (
     <span class="share">
-      {show(of.used)} of {show(of.limit)}
+      {`${show(of.used)} of ${show(of.limit)}`.replace(/ (?!of)/g, "\u00a0")}
       <meter min={0} max={1} high={0.85} optimum={0} value={Math.min(1, part)} aria-label={label} />
     </span>
   );
@@ -46,7 +46,7 @@ export function TenantsPage() {
     ...objects.map((one) => ({ namespace: one.metadata.namespace ?? one.metadata.name, status: one.status ?? {} })),
     ...[...byNamespace.keys()].filter((name) => !objects.some((one) => (one.metadata.namespace ?? one.metadata.name) === name)).map((namespace) => ({ namespace, status: {} as any })),
   ].sort((left, right) => (byNamespace.get(right.namespace)?.cpu ?? 0) - (byNamespace.get(left.namespace)?.cpu ?? 0));
-  const milli = (value: number | undefined) => (value === undefined ? "–" : `${(value / 1000).toFixed(value < 100 ? 3 : 2)} cores`);
+  const cores = (value: number | undefined) => (value === undefined ? "–" : (value / 1000).toFixed(value < 100 ? 3 : 2));
   return (
     <>
       <h1>Tenants</h1>
@@ -56,14 +56,14 @@ export function TenantsPage() {
       <Waiting of={usages} />
       {!usages.isLoading && rows.length === 0 && !usages.problem && <p class="quiet">No tenant uses anything that you may see.</p>}
       {rows.length > 0 && (
-        <Table label="Tenants" heads={["Namespace", "CPU, 15 min", "CPU now", "Guest memory", "Guest disk", "Module disk", "Operators", "Workflows", "Flights", "Instances", "API calls, 15 min", "Written, 15 min"]} numbers={[1, 7, 8, 9, 10, 11]}>
+        <Table label="Tenants" heads={["Namespace", "CPU, 15\u00a0min", "Cores now", "Guest memory", "Guest disk", "Module disk", "Operators", "Workflows", "Flights", "Instances", "API\u00a0calls, 15\u00a0min", "Written, 15\u00a0min"]} numbers={[1, 7, 8, 9, 10, 11]}>
           {rows.map(({ namespace, status }) => {
             const cost = byNamespace.get(namespace);
             return (
               <tr key={namespace}>
                 <th scope="row"><Name of={namespace || "(cluster)"} />{status.policies?.length > 0 && <div class="quiet"><Name of={status.policies.join(", ")} /></div>}</th>
                 <td class="number">{micros(cost?.cpu)}</td>
-                <td><Share of={status.cpu} show={milli} label="CPU" /></td>
+                <td><Share of={status.cpu} show={cores} label="Cores" /></td>
                 <td><Share of={status.guestMemory} show={bytes} label="Guest memory" /></td>
                 <td><Share of={status.guestDisk} show={bytes} label="Guest disk" /></td>
                 <td><Share of={status.moduleDisk} show={bytes} label="Module disk" /></td>
