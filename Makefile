@@ -1,6 +1,6 @@
 # The front door. `make help` lists what there is; every recipe is a script that also runs by itself.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-node test-tenants test-long soak build static install image deb guests bench plots fmt tidy deps clean
+.PHONY: help demo test test-node test-tenants test-long soak build static install image deb guests bench plots screenshots fmt tidy deps clean
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
@@ -60,6 +60,9 @@ bench: deps build ## a benchmark against its peers: make bench NAME=flights
 
 plots: ## pictures of what make bench has measured here: docs/operating/benchmarks/NAME.svg
 	@bench/plots.py
+
+screenshots: deps build guests ## pictures of the console and of hangar top on a local control plane: docs/operating/seeing
+	@. dev/env.sh && tools/screenshots.py
 
 fmt: ## format C++ and Go
 	@git ls-files -z -- '*.h' '*.cc' | xargs -0r clang-format-19 -i

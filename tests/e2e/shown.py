@@ -22,5 +22,9 @@ def showing_host(cluster, directory, *flags):
     host = Host(cluster.kubeconfig, directory, f"--records-bind-address=127.0.0.1:{port}", f"--records-url=https://127.0.0.1:{port}",
                 f"--namespace={SYSTEM}", *flags)
     host.records_port = port
-    eventually(lambda: published(cluster), "it says where it is", 60)
+    try:
+        eventually(lambda: published(cluster), "it says where it is", 60)
+    except AssertionError:
+        host.stop()
+        raise
     return host

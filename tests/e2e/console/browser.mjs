@@ -1,7 +1,7 @@
-// Drives the console's page in Debian's Chromium for test_console.py, which gives it a scenario as JSON in its first argument and reads
-// a report as JSON from its output:
+// Drives the console's page in Debian's Chromium for test_console.py and tools/screenshots.py, which give it a scenario as JSON in its first
+// argument and read a report as JSON from its output:
 //
-//   {"address": URL, "kind": "canned"|"visit"|"signal"|"stranger", ...} -> {"problems": [TEXT...], ...}
+//   {"address": URL, "kind": "canned"|"visit"|"pictures"|"signal"|"stranger", ...} -> {"problems": [TEXT...], ...}
 //
 // Packages come from dev/setup.sh --tests (NODE_PATH); no browser is downloaded.
 import fs from "node:fs";
@@ -9,6 +9,7 @@ import http from "node:http";
 import { createRequire } from "node:module";
 
 import { answer } from "./canned.mjs";
+import { withPalette } from "./palette.mjs";
 
 const require = createRequire(import.meta.url);
 const { chromium } = require("playwright-core");
@@ -149,6 +150,30 @@ async function visit() {
   }
 }
 
+// Pictures for the documents: each in a window of its own, as large as the picture.
+async function pictures() {
+  for (const { name, hash, until, width, height, theme, open, unfolds, points } of scenario.pictures) {
+    const page = await newPage({ viewport: { width, height }, colorScheme: theme });
+    await page.goto(scenario.address);
+    await settled(page);
+    await go(page, hash);
+    await settled(page);
+    await page.getByText(until, { exact: false }).first().waitFor({ timeout: 60_000 });
+    // An Airway has instances, and they have resources.
+    for (let round = 0; unfolds && round < 3; round++) {
+      await page.evaluate(() => document.querySelectorAll("details:not([open]) > summary").forEach((one) => one.click()));
+      await settled(page);
+    }
+    if (open) await page.locator(open).first().click();
+    if (points) await page.locator(points).hover({ position: { x: 20, y: 20 } });
+    await settled(page);
+    await check(page, name);
+    fs.writeFileSync(`${scenario.screenshots}/${name}.png`, withPalette(await page.screenshot()));
+    report.texts[name] = await page.locator("main").innerText();
+    await page.context().close();
+  }
+}
+
 // Sends a signal: asks first, and sends nothing if the answer is no.
 async function signal() {
   const page = await newPage({ viewport: { width: 1280, height: 860 } });
@@ -224,7 +249,7 @@ async function stranger() {
 }
 
 try {
-  await { canned, visit, signal, stranger }[scenario.kind]();
+  await { canned, visit, pictures, signal, stranger }[scenario.kind]();
 } catch (error) {
   report.problems.push(`the scenario ended: ${error.stack}`);
 }

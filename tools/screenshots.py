@@ -1,0 +1,304 @@
+#!/usr/bin/env python3
+"""Pictures of the console and of `hangar top` for docs/operating/seeing.md.
+
+    tools/screenshots.py [--out=DIRECTORY] [NAME...]
+
+starts a control plane and a host on this machine, with operators, Airways, a Flight and workflows in the namespaces of some teams,
+changes objects for a minute, and writes NAME.png for each of PICTURES and top.svg to DIRECTORY (docs/operating/seeing). The SVG is a
+recording: it shows one screen after the other. Times and costs are those of this machine, so no two runs write the same bytes.
+
+It needs what the end-to-end tests need (make deps build guests).
+"""
+import argparse
+import itertools
+import json
+import pathlib
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from xml.sax.saxutils import escape
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests/e2e"))
+
+import airways  # noqa: E402
+import consoles  # noqa: E402
+import flights  # noqa: E402
+import operators  # noqa: E402
+import workflows  # noqa: E402
+from cluster import eventually, is_ready, try_to, when_compiled  # noqa: E402
+from conftest import COMPILED, control_plane  # noqa: E402
+from shown import SYSTEM, showing_host  # noqa: E402
+from terminals import Screen  # noqa: E402
+
+# Pages show a picture up to 900 px wide. A larger file makes a page slow, and stays in the history for ever.
+WIDTH, BYTES_MAX = 1000, 120 * 1024
+
+TEAMS = ("billing", "catalog", "checkout", "media", "orders", "search", "shipping", "support")
+# Operators that watch the ConfigMaps of their namespace.
+WATCHERS = ("backups", "banners", "certificates", "dashboards", "domains", "feeds", "invites", "labels", "limits", "queues", "routes", "themes")
+SECONDS_BUSY = 75
+
+PICTURES = [
+    {"name": "map", "hash": "#/", "until": "Failing and awake first", "height": 900, "points": "canvas"},
+    {"name": "map-dark", "hash": "#/", "until": "Failing and awake first", "height": 900, "theme": "dark", "points": "canvas"},
+    {"name": "map-360", "hash": "#/", "until": "Failing and awake first", "height": 800, "width": 360},
+    {"name": "operator", "hash": "#/operator/checkout/mirror", "until": "What it watches", "height": 1000, "open": ".turns li:has-text('wrote') button"},
+    {"name": "airways", "hash": "#/releases", "until": "pipelines.examples.com", "height": 1000, "unfolds": True},
+    {"name": "workflow", "hash": "#/workflow/orders/orders", "until": "Filled: where it is", "height": 900},
+    {"name": "tenants", "hash": "#/tenants", "until": "shipping", "height": 640},
+]
+
+
+# What there is to see ------------------------------------------------------------------------------------
+
+
+def create_teams(cluster):
+    for team in TEAMS:
+        cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": team, "labels": {"tier": "team"}}})
+        workflows.allow(cluster, team)
+    cluster.kubectl("apply", "-f", "-", stdin=json.dumps({
+        "apiVersion": "hangar.dev/v1alpha1", "kind": "TenantPolicy", "metadata": {"name": "teams"},
+        "spec": {"namespaceSelector": {"matchLabels": {"tier": "team"}},
+                 "budgets": {"guestMemory": "64Mi", "guestDisk": "256Mi", "moduleDisk": "128Mi", "cpu": "500m", "operators": 16}}}))
+
+
+def create_operators(cluster, dice):
+    cluster.apply_crds(ROOT / "examples/ring/testresources.yaml")
+    cluster.learn(*operators.TEST_RESOURCES, "testresources")
+    for team in TEAMS:
+        eventually(lambda: try_to(operators.create_ring_object, cluster, team), f"the kind is served in {team}")
+    asleep = {"sleep": {"after": "1s"}}
+    for team, following in zip(TEAMS, TEAMS[1:] + TEAMS[:1]):
+        operators.copier(cluster, team, following)
+        cluster.create(operators.manifest("mirror", team, wasm="label_mirror", env=[{"name": "NAMESPACE", "value": team}], **asleep))
+        for name in sorted(dice.sample(WATCHERS, dice.randrange(4, 11))):
+            cluster.create(operators.manifest(name, team, f"watch={team}", **asleep))
+        for name, labels in (("prices", {"mirror-to": "prices-copy"}), ("settings", {})):
+            cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": team, "labels": labels}, "data": {"number": "0"}})
+    for team in ("media", "search", "shipping"):
+        cluster.create(operators.manifest("scheduler", team, "tick=500", sleep={"policy": "Never"}))
+    cluster.create(operators.manifest("invoices", "billing", "sleep=2000", "panic=there is no rate for EUR", **asleep))
+
+
+def example_airway(cluster, name):
+    text = (ROOT / f"examples/{name}/airway.yaml").read_text()
+    manifest = json.loads(cluster.kubectl("create", "--dry-run=client", "-o", "json", "-f", "-", stdin=text))
+    manifest["spec"]["wasmUrls"]["flight"] = airways.flight(name)
+    when_compiled(lambda: cluster.apply(manifest))
+    template = manifest["spec"]["template"]
+    cluster.learn(f"{template['group']}/v1", template["names"]["kind"], template["names"]["plural"])
+    airway = manifest["metadata"]["name"]
+    eventually(lambda: is_ready(cluster.get("yoke.cd/v1alpha1", "Airway", airway)), f"Airway {airway} is ready", COMPILED)
+
+
+def create_airways(cluster):
+    cluster.apply_crds(ROOT / "examples/app/cloudsqlinstances.yaml")
+    for name in ("app", "pipeline"):
+        example_airway(cluster, name)
+    create = lambda kind, name, namespace, spec: cluster.create(airways.instance(kind, name, spec, namespace, "examples.com"))  # noqa: E731
+    steps = {step: {"command": ["true"]} for step in ("one", "two", "three")}
+    create("Pipeline", "nightly", "orders", steps)
+    create("Pipeline", "weekly", "orders", {**steps, "two": {"nodeSelector": {"disk": "large"}, "activeDeadlineSeconds": 2}})
+    create("App", "shop", "checkout", {"image": "nginx:stable", "replicas": 2})
+    create("App", "wiki", "support", {"image": "nginx:stable"})
+    cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "shop", "namespace": "checkout"}, "stringData": {"endpoint": "db.example"}})
+    cluster.create(flights.manifest("rates", "search", "basic", inputObject={"metadata": {"name": "rates"}, "spec": {"rate": "20"}}))
+    says = lambda kind, name, namespace: cluster.get("examples.com/v1", kind, name, namespace).get("status", {}).get("msg")  # noqa: E731
+    for kind, name, namespace, message in (("Pipeline", "nightly", "orders", "all jobs have completed"), ("Pipeline", "weekly", "orders", "job weekly-two failed"),
+                                           ("App", "shop", "checkout", "application deployed and ready")):
+        eventually(lambda: says(kind, name, namespace) == message, f"{kind} {name} says: {message}", 120)
+
+
+def create_workflows(cluster):
+    workflows.module(cluster, "orders", "database-provisioner", workflows.bundle(workflows.PROVISIONER))
+    cluster.create(workflows.workflow("orders", "orders", "database-provisioner", input={"team": "orders"}))
+    workflows.module(cluster, "support", "approval", binary=workflows.built("approval.wasm").read_bytes(), key="machine.wasm")
+    cluster.create(workflows.workflow("release-notes", "support", "approval", input={"name": "release-notes", "text": "1.2 is out"}))
+    workflows.reaches(cluster, "orders", "orders", "ready", 180)
+    workflows.reaches(cluster, "support", "release-notes", "waiting")
+
+
+class Changes:
+    """Writes objects that operators watch, until stopped."""
+
+    def __init__(self, cluster, dice):
+        self._cluster, self._dice = cluster, dice
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self):
+        for number in itertools.count(1):
+            # Some teams change more than others.
+            team = TEAMS[min(self._dice.randrange(len(TEAMS)) for _ in range(2))]
+            data = {"data": {"number": str(number), "list": "x" * self._dice.randrange(4000)}}
+            self._cluster.patch("v1", "ConfigMap", self._dice.choice(("prices", "settings")), data, team)
+            if number % 3 == 0:
+                self._cluster.patch("v1", "ConfigMap", "prices", data, "checkout")
+            if number % 10 == 0:
+                operators.send_nonce(self._cluster, TEAMS[0], number)
+            if self._end.wait(self._dice.choice((0.1, 0.4, 1.5, 2.5))):
+                return
+
+    def stop(self):
+        self._end.set()
+        self._thread.join()
+
+
+def create_all(cluster):
+    dice = random.Random(1)
+    create_teams(cluster)
+    create_operators(cluster, dice)
+    create_airways(cluster)
+    create_workflows(cluster)
+    return Changes(cluster, dice)
+
+
+# The recording of hangar top -----------------------------------------------------------------------------
+
+LINES, COLUMNS = 24, 112
+PALETTES = {"light": {"ground": "#ffffff", "text": "#1f2328", "line": "#d1d9e0", "marked": "#1f2328", "on-marked": "#ffffff"},
+            "dark": {"ground": "#0d1117", "text": "#e6edf3", "line": "#3d444d", "marked": "#e6edf3", "on-marked": "#0d1117"}}
+CHARACTER, ROW, MARGIN = 7.8, 17, 14
+
+
+class Recording:
+    """Screens of `hangar top`, and for how long each was seen."""
+
+    def __init__(self, kubeconfig):
+        self._screen = Screen(f"--kubeconfig={kubeconfig}", f"--host-namespace={SYSTEM}", lines=LINES, columns=COLUMNS)
+        self.frames = []
+
+    def look(self, seconds):
+        began = time.monotonic()
+        before = None
+        while time.monotonic() - began < seconds:
+            time.sleep(0.05)
+            drawn = self._screen.drawn()
+            # A screen that is read twice is whole.
+            if drawn == before and (not self.frames or self.frames[-1][0] != drawn):
+                self.frames.append([drawn, 0.0])
+            before = drawn
+            if self.frames:
+                self.frames[-1][1] += 0.05
+
+    def press(self, keys, shows, seconds):
+        self._screen.press(keys)
+        self._screen.shows(shows)
+        self.look(seconds)
+
+    def make(self):
+        try:
+            self._screen.shows("sort (cpu)")
+            self.look(5)
+            self.press("ss", "sort", 3)
+            self.press("/checkout", "/checkout", 1.5)
+            self.press("\r", "filter (checkout)", 2)
+            self.press("\x1b[B", "filter (checkout)", 1)
+            self.press("\r", "Module sha256:", 5)
+        finally:
+            self._screen.close()
+        return self.frames
+
+
+def rows_of(drawn):
+    """(text, whether it is marked) of each line of a screen."""
+    for line in drawn.split("\r\n"):
+        yield re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", line).rstrip(), line.startswith("\x1b[7m")
+
+
+def frame_svg(number, drawn):
+    yield f'<g id="f{number}" class="frame">'
+    for at, (text, is_marked) in enumerate(rows_of(drawn)):
+        y = MARGIN + at * ROW
+        if is_marked:
+            yield f'<rect class="bar" x="{MARGIN}" y="{y}" width="{COLUMNS * CHARACTER:.0f}" height="{ROW}"/>'
+        if text:
+            kind = ' class="marked"' if is_marked else ""
+            yield f'<text{kind} x="{MARGIN}" y="{y + 13}" textLength="{len(text) * CHARACTER:.1f}">{escape(text)}</text>'
+    yield "</g>"
+
+
+def recording_svg(frames):
+    """Frames are (screen, seconds). Browsers that do not move pictures show the first."""
+    width, height = round(2 * MARGIN + COLUMNS * CHARACTER), 2 * MARGIN + LINES * ROW
+    whole = sum(seconds for _, seconds in frames)
+    colours = lambda name: " ".join(f"--{key}: {value};" for key, value in PALETTES[name].items())  # noqa: E731
+    yield f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="img" aria-label="hangar top">'
+    yield f"<style>svg {{ {colours('light')} }} @media (prefers-color-scheme: dark) {{ svg {{ {colours('dark')} }} }}"
+    yield ".ground { fill: var(--ground); stroke: var(--line); } .bar { fill: var(--marked); }"
+    yield "text { font: 13px ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace; fill: var(--text); white-space: pre; } text.marked { fill: var(--on-marked); }"
+    yield ".frame { visibility: hidden; } #f0 { visibility: visible; }"
+    yield "@media (prefers-reduced-motion: no-preference) {"
+    passed = 0.0
+    for number, (_, seconds) in enumerate(frames):
+        begin, passed = 100 * passed / whole, passed + seconds
+        steps = {0.0: "hidden", begin: "visible", **({100 * passed / whole: "hidden"} if number < len(frames) - 1 else {})}
+        yield f"@keyframes k{number} {{ {' '.join(f'{at:.2f}% {{ visibility: {value}; }}' for at, value in steps.items())} }}"
+        yield f"#f{number} {{ animation: k{number} {whole:.1f}s step-end infinite; }}"
+    yield "}</style>"
+    yield f'<rect class="ground" x="0.5" y="0.5" width="{width - 1}" height="{height - 1}" rx="6"/>'
+    for number, (drawn, _) in enumerate(frames):
+        yield from frame_svg(number, drawn)
+    yield "</svg>"
+
+
+# All of it -----------------------------------------------------------------------------------------------
+
+
+def show_console(cluster, work, out, names):
+    wanted = [{"width": WIDTH, "theme": "light", **one} for one in PICTURES if not names or one["name"] in names]
+    if not wanted:
+        return
+    browser = consoles.chromium()
+    console = consoles.Console(cluster.kubeconfig, work)
+    try:
+        report = consoles.browse(browser, console, "pictures", out, pictures=wanted)
+    finally:
+        console.end()
+    if report["problems"]:
+        sys.exit("\n".join(report["problems"]))
+    for one in wanted:
+        path = out / f"{one['name']}.png"
+        size = path.stat().st_size
+        print(f"{path}: {size} bytes")
+        if size > BYTES_MAX:
+            sys.exit(f"{path} has {size} bytes, the most is {BYTES_MAX}: make its window smaller")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "docs/operating/seeing")
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    chosen = parser.parse_args()
+    if unknown := set(chosen.names) - {"top", *(one["name"] for one in PICTURES)}:
+        parser.error(f"there is no picture {', '.join(sorted(unknown))}")
+    chosen.out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as work:
+        work = pathlib.Path(work)
+        cluster = control_plane("--with-kcm", "--with-scheduler", "--with-kwok=2")
+        try:
+            cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM}})
+            host = showing_host(cluster, work / "host")
+            try:
+                changes = create_all(cluster)
+                try:
+                    time.sleep(SECONDS_BUSY)
+                    if not chosen.names or "top" in chosen.names:
+                        (chosen.out / "top.svg").write_text("\n".join(recording_svg(Recording(cluster.kubeconfig).make())) + "\n")
+                    show_console(cluster, work, chosen.out, chosen.names)
+                finally:
+                    changes.stop()
+            finally:
+                host.stop()
+        finally:
+            cluster.close()
+
+
+if __name__ == "__main__":
+    main()
