@@ -78,7 +78,7 @@ function Diagram({ drawing, active, visited, steps }: { drawing: Drawing; active
     return [{ ...arrow(from, to), isTaken: steps.has(`${from.id} ${to.id}`), label: short(edge.events.join(", ")) }];
   });
   const width = Math.max(drawing.width + 90, ...arrows.map(({ x, label }) => x + 4 * label.length + 8));
-  const places = apart(arrows.map(({ x, y, label }) => ({ x, y, width: 7 * label.length })), 15);
+  const places = apart(arrows.map(({ x, y, label }) => ({ x, y, width: 8 * label.length })), 15);
   return (
     <div class="scroll diagram" role="region" aria-label="State diagram" tabIndex={0}>
       <svg width={width} height={drawing.height} viewBox={`0 0 ${width} ${drawing.height}`} role="img" aria-label={`State diagram; it is in ${names.join(", ") || "no state"}. The tables below have states and transitions.`}>
