@@ -43,14 +43,16 @@ TEAMS = ("billing", "catalog", "checkout", "media", "orders", "search", "shippin
 WATCHERS = ("backups", "banners", "certificates", "dashboards", "domains", "feeds", "invites", "labels", "limits", "queues", "routes", "themes")
 SECONDS_BUSY = 75
 
+# `until` is a text, and `appears` an element, that a finished page has.
+COSTS = "td.number:has-text('µs'), td.number:has-text('ms')"
 PICTURES = [
-    {"name": "map", "hash": "#/", "until": "Failing and awake first", "height": 900, "points": "canvas"},
-    {"name": "map-dark", "hash": "#/", "until": "Failing and awake first", "height": 900, "theme": "dark", "points": "canvas"},
-    {"name": "map-360", "hash": "#/", "until": "Failing and awake first", "height": 800, "width": 360},
+    {"name": "map", "hash": "#/", "until": "Failing and awake first", "appears": COSTS, "height": 860, "points": "canvas"},
+    {"name": "map-dark", "hash": "#/", "until": "Failing and awake first", "appears": COSTS, "height": 860, "theme": "dark", "points": "canvas"},
+    {"name": "map-360", "hash": "#/", "until": "Failing and awake first", "appears": COSTS, "height": 800, "width": 360},
     {"name": "operator", "hash": "#/operator/checkout/mirror", "until": "What it watches", "height": 1000, "open": ".turns li:has-text('wrote') button"},
-    {"name": "airways", "hash": "#/releases", "until": "pipelines.examples.com", "height": 1000, "unfolds": True},
+    {"name": "airways", "hash": "#/releases", "until": "pipelines.examples.com", "height": 1040, "unfolds": "pipelines.examples.com"},
     {"name": "workflow", "hash": "#/workflow/orders/orders", "until": "Filled: where it is", "height": 900},
-    {"name": "tenants", "hash": "#/tenants", "until": "shipping", "height": 640},
+    {"name": "tenants", "hash": "#/tenants", "until": "shipping", "appears": COSTS, "height": 720, "width": 1280},
 ]
 
 
@@ -76,19 +78,20 @@ def create_operators(cluster, dice):
     for team, following in zip(TEAMS, TEAMS[1:] + TEAMS[:1]):
         operators.copier(cluster, team, following)
         cluster.create(operators.manifest("mirror", team, wasm="label_mirror", env=[{"name": "NAMESPACE", "value": team}], **asleep))
-        for name in sorted(dice.sample(WATCHERS, dice.randrange(4, 11))):
+        for name in sorted(dice.sample(WATCHERS, dice.randrange(2, 7))):
             cluster.create(operators.manifest(name, team, f"watch={team}", **asleep))
         for name, labels in (("prices", {"mirror-to": "prices-copy"}), ("settings", {})):
             cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": team, "labels": labels}, "data": {"number": "0"}})
     for team in ("media", "search", "shipping"):
-        cluster.create(operators.manifest("scheduler", team, "tick=500", sleep={"policy": "Never"}))
-    cluster.create(operators.manifest("invoices", "billing", "sleep=2000", "panic=there is no rate for EUR", **asleep))
+        cluster.create(operators.manifest("scheduler", team, "tick=2000", sleep={"policy": "Never"}))
+    cluster.create(operators.manifest("invoices", "billing", "sleep=2000", "error=there is no rate for EUR", "exit=1", **asleep))
 
 
 def example_airway(cluster, name):
     text = (ROOT / f"examples/{name}/airway.yaml").read_text()
     manifest = json.loads(cluster.kubectl("create", "--dry-run=client", "-o", "json", "-f", "-", stdin=text))
-    manifest["spec"]["wasmUrls"]["flight"] = airways.flight(name)
+    # The console shows the URL: relative to the host's directory, it has no path of this machine.
+    manifest["spec"]["wasmUrls"]["flight"] = f"modules/{name}.wasm"
     when_compiled(lambda: cluster.apply(manifest))
     template = manifest["spec"]["template"]
     cluster.learn(f"{template['group']}/v1", template["names"]["kind"], template["names"]["plural"])
@@ -136,14 +139,17 @@ class Changes:
         for number in itertools.count(1):
             # Some teams change more than others.
             team = TEAMS[min(self._dice.randrange(len(TEAMS)) for _ in range(2))]
-            data = {"data": {"number": str(number), "list": "x" * self._dice.randrange(4000)}}
-            self._cluster.patch("v1", "ConfigMap", self._dice.choice(("prices", "settings")), data, team)
+            self._change(team, self._dice.choice(("prices", "settings")), number)
             if number % 3 == 0:
-                self._cluster.patch("v1", "ConfigMap", "prices", data, "checkout")
+                self._change("checkout", "prices", number)
             if number % 10 == 0:
-                operators.send_nonce(self._cluster, TEAMS[0], number)
+                try_to(operators.send_nonce, self._cluster, TEAMS[0], number)
             if self._end.wait(self._dice.choice((0.1, 0.4, 1.5, 2.5))):
                 return
+
+    def _change(self, team, name, number):
+        data = {"data": {"number": str(number), "list": "x" * self._dice.randrange(4000)}}
+        try_to(self._cluster.patch, "v1", "ConfigMap", name, data, team)
 
     def stop(self):
         self._end.set()
@@ -199,8 +205,7 @@ class Recording:
             self.press("ss", "sort", 3)
             self.press("/checkout", "/checkout", 1.5)
             self.press("\r", "filter (checkout)", 2)
-            self.press("\x1b[B", "filter (checkout)", 1)
-            self.press("\r", "Module sha256:", 5)
+            self.press("\x1b[B", "filter (checkout)", 3)
         finally:
             self._screen.close()
         return self.frames
@@ -248,6 +253,11 @@ def recording_svg(frames):
     yield "</svg>"
 
 
+def start_host(cluster, work):
+    (work / "modules").symlink_to(airways.GUESTS.resolve())
+    return showing_host(cluster, work / "host", inside=("env", f"--chdir={work}"))
+
+
 # All of it -----------------------------------------------------------------------------------------------
 
 
@@ -284,7 +294,7 @@ def main():
         cluster = control_plane("--with-kcm", "--with-scheduler", "--with-kwok=2")
         try:
             cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM}})
-            host = showing_host(cluster, work / "host")
+            host = start_host(cluster, work)
             try:
                 changes = create_all(cluster)
                 try:

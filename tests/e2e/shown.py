@@ -17,10 +17,10 @@ def published(cluster):
     return (cluster.get("v1", "ConfigMap", "hangar-records", SYSTEM) or {}).get("data")
 
 
-def showing_host(cluster, directory, *flags):
+def showing_host(cluster, directory, *flags, **options):
     port = free_port()
     host = Host(cluster.kubeconfig, directory, f"--records-bind-address=127.0.0.1:{port}", f"--records-url=https://127.0.0.1:{port}",
-                f"--namespace={SYSTEM}", *flags)
+                f"--namespace={SYSTEM}", *flags, **options)
     host.records_port = port
     try:
         eventually(lambda: published(cluster), "it says where it is", 60)

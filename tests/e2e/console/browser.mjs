@@ -59,11 +59,11 @@ async function go(page, hash) {
   const before = await page.title();
   if (await page.evaluate((to) => location.hash === to || ((location.hash || "#/") === to), hash)) return;
   await page.evaluate((to) => { location.hash = to; }, hash);
-  await page.waitForFunction((old) => document.title !== old, before, { timeout: 60_000 });
+  await page.waitForFunction((old) => document.title !== old, before, { timeout: 180_000 });
 }
 const settled = async (page) => {
   await page.waitForSelector("h1");
-  await page.waitForFunction(() => !/Loading…|Connecting…/.test(document.querySelector("#page").textContent), undefined, { timeout: 60_000 });
+  await page.waitForFunction(() => !/Loading…|Connecting…/.test(document.querySelector("#page").textContent), undefined, { timeout: 180_000 });
   await page.waitForTimeout(300);
 };
 
@@ -134,7 +134,7 @@ async function visit() {
     await go(page, hash);
     await settled(page);
     try {
-      if (until) await page.getByText(until, { exact: false }).first().waitFor({ timeout: 60_000 });
+      if (until) await page.getByText(until, { exact: false }).first().waitFor({ timeout: 180_000 });
     } catch {
       report.problems.push(`${name}: "${until}" did not appear`);
     }
@@ -152,16 +152,18 @@ async function visit() {
 
 // Pictures for the documents: each in a window of its own, as large as the picture.
 async function pictures() {
-  for (const { name, hash, until, width, height, theme, open, unfolds, points } of scenario.pictures) {
+  for (const { name, hash, until, appears, width, height, theme, open, unfolds, points } of scenario.pictures) {
     const page = await newPage({ viewport: { width, height }, colorScheme: theme });
     await page.goto(scenario.address);
     await settled(page);
     await go(page, hash);
     await settled(page);
-    await page.getByText(until, { exact: false }).first().waitFor({ timeout: 60_000 });
+    await page.getByText(until, { exact: false }).first().waitFor({ timeout: 180_000 });
+    if (appears) await page.locator(appears).first().waitFor({ timeout: 180_000 });
     // An Airway has instances, and they have resources.
     for (let round = 0; unfolds && round < 3; round++) {
-      await page.evaluate(() => document.querySelectorAll("details:not([open]) > summary").forEach((one) => one.click()));
+      await page.evaluate((text) => [...document.querySelectorAll(".tree > details")].filter((one) => one.textContent.includes(text))
+        .flatMap((one) => [one, ...one.querySelectorAll("details")]).filter((one) => !one.open).forEach((one) => one.querySelector("summary").click()), unfolds);
       await settled(page);
     }
     if (open) await page.locator(open).first().click();
