@@ -5,6 +5,7 @@
 #include "base/time.h"
 #include "budget/accounts.h"
 #include "budget/consumer.h"
+#include "budget/equal_parts.h"
 #include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
@@ -17,7 +18,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <set>
 #include <stop_token>
 #include <utility>
 
@@ -90,6 +90,20 @@ const Shortage* ReservationQueue::largest_wait(const Tenant& short_of) const {
   return found == lacking_.end() ? nullptr : &found->second.rbegin()->second;
 }
 
+Contest ReservationQueue::contest() const {
+  const Accounts::Limits& limits = accounts_.limits();
+  Contest contest{.all_bytes =
+                      limits.host_bytes_max - std::min(limits.host_bytes_max, limits.kept_bytes)};
+  for (const auto& [tenant, bytes] : accounts_.holdings())
+    contest.held.emplace(tenant, bytes);
+  for (const auto& [consumer, shortage] : waits_) {
+    if (shortage.level != Shortage::Level::Host) continue;
+    std::uint64_t& most = contest.claims[consumer.tenant];
+    most = std::max(most, shortage.wanted_bytes);
+  }
+  return contest;
+}
+
 void ReservationQueue::serve() {
   while (!queue_.is_empty()) {
     // Set before looking: bytes that become free from here on cause another look.
@@ -133,10 +147,12 @@ void ReservationQueue::look_after(Duration time) {
 // The waiters that came first in the fair order have had no luck until now; the order lets no
 // tenant come first for ever.
 void ReservationQueue::set_aside() {
+  const EqualParts parts(contest());
   std::optional<std::uint64_t> bytes;
   const auto none = queue_.pop([](const Tenant& /*any*/) { return true; },
                                [&](const Consumer& consumer, const Waiting& waiting) {
-                                 if (!bytes && may_set_aside(consumer, waiting.bytes)) {
+                                 if (!bytes && parts.allow(consumer.tenant, waiting.bytes) &&
+                                     may_have(consumer.tenant, waiting.bytes)) {
                                    aside_for_ = waiting.id;
                                    bytes = waiting.bytes;
                                  }
@@ -153,20 +169,9 @@ void ReservationQueue::end_aside() {
   accounts_.set_aside(0);
 }
 
-bool ReservationQueue::may_set_aside(const Consumer& consumer, std::uint64_t bytes) const {
-  const Accounts::Limits& limits = accounts_.limits();
-  const std::uint64_t all =
-      limits.host_bytes_max - std::min(limits.host_bytes_max, limits.kept_bytes);
-  if (consumer.tenant.is_host()) return bytes <= all / kHostsPart;
-  // Its own limits would refuse it, whatever the others hold.
-  const std::uint64_t held = accounts_.held_bytes(consumer.tenant);
-  if (held + bytes > accounts_.limit_of(consumer.tenant).bytes_max) return false;
-  std::set<Tenant> tenants;
-  for (const Accounts::Holding& holding : accounts_.holdings())
-    tenants.insert(holding.tenant);
-  for (const auto& [waiting, shortage] : waits_)
-    tenants.insert(waiting.tenant);
-  return held + bytes <= all / std::max<std::size_t>(1, tenants.size());
+bool ReservationQueue::may_have(const Tenant& tenant, std::uint64_t bytes) const {
+  const std::uint64_t held = accounts_.held_bytes(tenant);
+  return tenant.is_host() || held + bytes <= accounts_.limit_of(tenant).bytes_max;
 }
 
 }  // namespace hangar::budget

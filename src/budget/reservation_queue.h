@@ -6,6 +6,7 @@
 #include "base/time.h"
 #include "budget/accounts.h"
 #include "budget/consumer.h"
+#include "budget/equal_parts.h"
 #include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
@@ -28,9 +29,8 @@ namespace hangar::budget {
 // gets its bytes; a waiter for many bytes does not block waiters for few.
 //
 // Nor do these take for ever what the large one waits for. From time to time, what becomes free is
-// set aside for the first waiter that lacks bytes of all together, until it has them: if its tenant
-// then holds no more than an equal part of them, or if it is the host and needs no more than an
-// eighth. That is bounded in time, since those who hold bytes may keep them.
+// set aside for the first waiter that lacks bytes of all together, until it has them, if EqualParts
+// allow it that. That is bounded in time, since those who hold bytes may keep them.
 //
 // Loop thread; outlives its waiters, except for tasks that are never resumed, and is the only
 // listener of its accounts.
@@ -40,8 +40,6 @@ class ReservationQueue {
     Duration patience = std::chrono::seconds(2);    // Before bytes are set aside, and in between.
     Duration aside_max = std::chrono::seconds(20);  // That they are.
   };
-  // The part of all bytes that may be set aside for the host's own work.
-  static constexpr std::uint64_t kHostsPart = 8;
 
   ReservationQueue(io::Loop& loop, Accounts& accounts)
       : ReservationQueue(loop, accounts, Times{}) {}
@@ -73,6 +71,8 @@ class ReservationQueue {
   // Of those that wait because bytes of the host are short (Tenant::host()), or of that tenant, the
   // one that lacks the most; null: none does.
   [[nodiscard]] const Shortage* largest_wait(const Tenant& short_of) const;
+  // Between those that hold bytes and those that lack bytes of all together.
+  [[nodiscard]] Contest contest() const;
   [[nodiscard]] std::size_t waiting_count() const { return queue_.size(); }
   [[nodiscard]] std::size_t waiting_count(const Tenant& tenant) const {
     return queue_.waiting_count(tenant);
@@ -97,7 +97,8 @@ class ReservationQueue {
   void look_after(Duration time);
   void set_aside();
   void end_aside();
-  [[nodiscard]] bool may_set_aside(const Consumer& consumer, std::uint64_t bytes) const;
+  // Whether the limits of its own leave it so much.
+  [[nodiscard]] bool may_have(const Tenant& tenant, std::uint64_t bytes) const;
 
   io::Loop& loop_;
   Accounts& accounts_;

@@ -59,54 +59,37 @@ std::vector<std::size_t> least_valuable(std::span<const Resident> residents,
   return order;
 }
 
-std::vector<std::size_t> guests_to_evict(const Contest& contest) {
+std::vector<std::size_t> guests_to_evict(const budget::Contest& contest,
+                                         std::span<const Evictable> guests) {
   std::map<budget::Tenant, std::uint64_t> held = contest.held;
-  for (const auto& [tenant, bytes] : contest.claims)
-    held.try_emplace(tenant, 0);
   std::uint64_t coming = contest.all_bytes;
   for (const auto& [tenant, bytes] : held)
     coming -= std::min(coming, bytes);
-
-  // What the host has, and may claim, is not there to be shared.
+  const budget::EqualParts parts(contest);
   std::uint64_t wanted = 0;
-  std::uint64_t shared = contest.all_bytes;
-  if (const auto own = held.extract(budget::Tenant::host())) {
-    const auto claim = contest.claims.find(budget::Tenant::host());
-    const bool may_claim =
-        claim != contest.claims.end() &&
-        claim->second <= contest.all_bytes / budget::ReservationQueue::kHostsPart;
-    if (may_claim) wanted = claim->second;
-    shared -= std::min(shared, own.mapped() + wanted);
-  }
-  if (held.empty()) return {};
-  const std::uint64_t part = shared / held.size();
-  for (const auto& [tenant, bytes] : contest.claims) {
-    const auto holds = held.find(tenant);
-    if (holds != held.end() && holds->second + bytes <= part) wanted = std::max(wanted, bytes);
-  }
+  for (const auto& [tenant, bytes] : contest.claims)
+    if (parts.allow(tenant, bytes)) wanted = std::max(wanted, bytes);
 
-  const auto leaves = [&](const Contest::Guest& guest) {
+  const auto leaves = [&](const Evictable& guest) {
     coming += guest.bytes;
     std::uint64_t& of_tenant = held[guest.tenant];
     of_tenant -= std::min(of_tenant, guest.bytes);
   };
   std::vector<std::size_t> staying;
-  for (std::size_t index = 0; index < contest.guests.size(); ++index) {
-    const Contest::Guest& guest = contest.guests[index];
-    if (guest.is_leaving) {
-      leaves(guest);
-    } else if (held[guest.tenant] > part) {
+  for (std::size_t index = 0; index < guests.size(); ++index) {
+    if (guests[index].is_leaving) {
+      leaves(guests[index]);
+    } else if (held[guests[index].tenant] > parts.bytes()) {
       staying.push_back(index);
     }
   }
   std::ranges::sort(staying, std::greater(),
-                    [&](std::size_t index) { return contest.guests[index].bytes; });
+                    [&](std::size_t index) { return guests[index].bytes; });
   std::vector<std::size_t> evicted;
   for (const std::size_t index : staying) {
-    const Contest::Guest& guest = contest.guests[index];
     if (coming >= wanted) break;
-    if (held[guest.tenant] <= part) continue;
-    leaves(guest);
+    if (held[guests[index].tenant] <= parts.bytes()) continue;
+    leaves(guests[index]);
     evicted.push_back(index);
   }
   return evicted;
@@ -319,26 +302,18 @@ void Fleet::press_least_valuable(std::uint64_t bytes) {
 void Fleet::evict() {
   const budget::ReservationQueue* const memory = fleet_parts_.engine.memory();
   if (memory == nullptr || memory->largest_wait(budget::Tenant::host()) == nullptr) return;
-  const budget::Accounts& accounts = memory->accounts();
-  Contest contest{.all_bytes = accounts.limits().host_bytes_max - accounts.limits().kept_bytes};
-  for (const auto& [tenant, bytes] : accounts.holdings())
-    contest.held.emplace(tenant, bytes);
-  for (const auto& [consumer, shortage] : memory->waits()) {
-    if (shortage.level != budget::Shortage::Level::Host) continue;
-    std::uint64_t& most = contest.claims[consumer.tenant];
-    most = std::max(most, shortage.wanted_bytes);
-  }
+  std::vector<Evictable> guests;
   std::vector<RunningOperator*> running_ones;
   for (const std::shared_ptr<RunningOperator>& running : operators_) {
     const bool is_leaving = running->life().is_pressed() || running->life().is_evicted();
     if (!is_leaving && !running->may_be_evicted()) continue;
     const budget::Consumer consumer = running->consumer();
-    const std::uint64_t bytes = accounts.held_bytes(consumer);
+    const std::uint64_t bytes = memory->accounts().held_bytes(consumer);
     if (bytes == 0) continue;
-    contest.guests.push_back({.tenant = consumer.tenant, .bytes = bytes, .is_leaving = is_leaving});
+    guests.push_back({.tenant = consumer.tenant, .bytes = bytes, .is_leaving = is_leaving});
     running_ones.push_back(running.get());
   }
-  for (const std::size_t index : guests_to_evict(contest)) {
+  for (const std::size_t index : guests_to_evict(memory->contest(), guests)) {
     running_ones[index]->evict();
     evictions_.add();
   }

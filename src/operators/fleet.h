@@ -8,6 +8,7 @@
 #include "base/time.h"
 #include "budget/accounts.h"
 #include "budget/consumer.h"
+#include "budget/equal_parts.h"
 #include "budget/fair_slots.h"
 #include "budget/memory_pressure.h"
 #include "io/event.h"
@@ -51,26 +52,18 @@ struct Resident {
 [[nodiscard]] std::vector<std::size_t> least_valuable(std::span<const Resident> residents,
                                                       std::uint64_t excess_bytes, Instant now);
 
-// Who holds and wants how much of the memory of all guests.
-struct Contest {
-  std::uint64_t all_bytes = 0;
-  std::map<budget::Tenant, std::uint64_t> held = {};
-  // The most that one waiting guest of a tenant lacks.
-  std::map<budget::Tenant, std::uint64_t> claims = {};
-  struct Guest {
-    budget::Tenant tenant;
-    std::uint64_t bytes = 0;
-    bool is_leaving = false;  // It will sleep soon, whatever happens here.
-  };
-  std::vector<Guest> guests = {};  // Those that could leave.
+// A guest that could leave memory although it has work, or never sleeps.
+struct Evictable {
+  budget::Tenant tenant;
+  std::uint64_t bytes = 0;
+  bool is_leaving = false;  // It will sleep soon, whatever happens here.
 };
-// Which guests have to make room for others, although they have work or never sleep: the largest
-// ones of tenants that hold more than an equal part, for claims of tenants that would hold no more
-// than that, and for what the host needs for work of its own (ReservationQueue::kHostsPart). While
-// such a claim is not met, some tenant holds more than the part, since the parts are all there is.
-// So it waits for the end of a turn at most, however many tenants have guests that never rest.
-// Returns indices into `guests`.
-[[nodiscard]] std::vector<std::size_t> guests_to_evict(const Contest& contest);
+// Which guests have to make room for others: the largest ones of tenants that hold more than an
+// equal part, for claims that budget::EqualParts allow. While such a claim is not met, some tenant
+// holds more than the part, since the parts are all there is. So it waits for the end of a turn at
+// most, however many tenants have guests that never rest. Returns indices into `guests`.
+[[nodiscard]] std::vector<std::size_t> guests_to_evict(const budget::Contest& contest,
+                                                       std::span<const Evictable> guests);
 
 // Loop thread only.
 class Fleet {

@@ -1,5 +1,8 @@
 #include "operators/fleet.h"
 
+#include "budget/consumer.h"
+#include "budget/equal_parts.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -67,11 +70,11 @@ TEST(GuestsToEvict, AreTheLargestOfThoseWhoHoldMoreThanAnEqualPart) {
   // Three share 120, so the part of each is 40.
   EXPECT_THAT(guests_to_evict({.all_bytes = 120,
                                .held = {{tenant("much"), 80}, {tenant("some"), 40}},
-                               .claims = {{tenant("late"), 30}},
-                               .guests = {{tenant("much"), 20},
-                                          {tenant("some"), 40},
-                                          {tenant("much"), 35},
-                                          {tenant("much"), 25}}}),
+                               .claims = {{tenant("late"), 30}}},
+                              std::vector<Evictable>{{tenant("much"), 20},
+                                                     {tenant("some"), 40},
+                                                     {tenant("much"), 35},
+                                                     {tenant("much"), 25}}),
               ElementsAre(2));
 }
 
@@ -79,52 +82,51 @@ TEST(GuestsToEvict, LeaveNobodyLessThanTheEqualPartBeforeAnotherOne) {
   // Four share 80. One that holds 30 gives 15, and is then below the part.
   EXPECT_THAT(guests_to_evict({.all_bytes = 80,
                                .held = {{tenant("a"), 30}, {tenant("b"), 30}, {tenant("c"), 20}},
-                               .claims = {{tenant("late"), 20}},
-                               .guests = {{tenant("a"), 15},
-                                          {tenant("a"), 15},
-                                          {tenant("b"), 10},
-                                          {tenant("b"), 20},
-                                          {tenant("c"), 20}}}),
+                               .claims = {{tenant("late"), 20}}},
+                              std::vector<Evictable>{{tenant("a"), 15},
+                                                     {tenant("a"), 15},
+                                                     {tenant("b"), 10},
+                                                     {tenant("b"), 20},
+                                                     {tenant("c"), 20}}),
               ElementsAre(3));
-  EXPECT_THAT(
-      guests_to_evict({.all_bytes = 80,
-                       .held = {{tenant("a"), 30}, {tenant("b"), 30}, {tenant("c"), 20}},
-                       .claims = {{tenant("late"), 20}},
-                       .guests = {{tenant("a"), 15}, {tenant("a"), 15}, {tenant("b"), 10}}}),
-      ElementsAre(0, 2));
+  EXPECT_THAT(guests_to_evict(
+                  {.all_bytes = 80,
+                   .held = {{tenant("a"), 30}, {tenant("b"), 30}, {tenant("c"), 20}},
+                   .claims = {{tenant("late"), 20}}},
+                  std::vector<Evictable>{{tenant("a"), 15}, {tenant("a"), 15}, {tenant("b"), 10}}),
+              ElementsAre(0, 2));
 }
 
 TEST(GuestsToEvict, AreNoneForATenantThatWouldHoldMoreThanItsPart) {
   EXPECT_THAT(guests_to_evict({.all_bytes = 100,
                                .held = {{tenant("a"), 60}, {tenant("b"), 40}},
-                               .claims = {{tenant("b"), 11}},
-                               .guests = {{tenant("a"), 60}, {tenant("b"), 40}}}),
+                               .claims = {{tenant("b"), 11}}},
+                              std::vector<Evictable>{{tenant("a"), 60}, {tenant("b"), 40}}),
               IsEmpty());
 }
 
 TEST(GuestsToEvict, MakeRoomForWhatTheHostNeedsToCompile) {
-  const auto contest = [](std::uint64_t claim) {
-    return Contest{.all_bytes = 80,
-                   .held = {{tenant("a"), 40}, {tenant("b"), 20}, {tenant("c"), 20}},
-                   .claims = {{budget::Tenant::host(), claim}},
-                   .guests = {{tenant("a"), 15}, {tenant("a"), 25}, {tenant("b"), 20}}};
+  const auto evicted_for = [](std::uint64_t claim) {
+    return guests_to_evict(
+        {.all_bytes = 80,
+         .held = {{tenant("a"), 40}, {tenant("b"), 20}, {tenant("c"), 20}},
+         .claims = {{budget::Tenant::host(), claim}}},
+        std::vector<Evictable>{{tenant("a"), 15}, {tenant("a"), 25}, {tenant("b"), 20}});
   };
-  EXPECT_THAT(guests_to_evict(contest(10)), ElementsAre(1));
-  EXPECT_THAT(guests_to_evict(contest(11)), IsEmpty()) << "more than an eighth";
+  EXPECT_THAT(evicted_for(10), ElementsAre(1));
+  EXPECT_THAT(evicted_for(11), IsEmpty()) << "more than an eighth";
 }
 
 TEST(GuestsToEvict, AreNoneWhereEnoughIsFreeOrIsLeaving) {
-  EXPECT_THAT(guests_to_evict({.all_bytes = 100,
-                               .held = {{tenant("a"), 80}},
-                               .claims = {{tenant("b"), 20}},
-                               .guests = {{tenant("a"), 80}}}),
+  EXPECT_THAT(guests_to_evict(
+                  {.all_bytes = 100, .held = {{tenant("a"), 80}}, .claims = {{tenant("b"), 20}}},
+                  std::vector<Evictable>{{tenant("a"), 80}}),
               IsEmpty());
-  EXPECT_THAT(guests_to_evict({.all_bytes = 100,
-                               .held = {{tenant("a"), 100}},
-                               .claims = {{tenant("b"), 20}},
-                               .guests = {{tenant("a"), 20, true}, {tenant("a"), 80}}}),
+  EXPECT_THAT(guests_to_evict(
+                  {.all_bytes = 100, .held = {{tenant("a"), 100}}, .claims = {{tenant("b"), 20}}},
+                  std::vector<Evictable>{{tenant("a"), 20, true}, {tenant("a"), 80}}),
               IsEmpty());
-  EXPECT_THAT(guests_to_evict({}), IsEmpty());
+  EXPECT_THAT(guests_to_evict({}, {}), IsEmpty());
 }
 
 TEST(GuestsToEvict, MakeRoomForEveryClaimWithinAnEqualPart) {
@@ -132,12 +134,13 @@ TEST(GuestsToEvict, MakeRoomForEveryClaimWithinAnEqualPart) {
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
   for (int round = 0; round < 2000; ++round) {
-    Contest contest{.all_bytes = 1000};
+    budget::Contest contest{.all_bytes = 1000};
+    std::vector<Evictable> guests;
     std::uint64_t free = contest.all_bytes;
     while (free > 0) {
       const std::uint64_t bytes = std::min<std::uint64_t>(free, 1 + random() % 200);
       const budget::Tenant owner = tenant(std::to_string(random() % 6).c_str());
-      contest.guests.push_back({owner, bytes, random() % 8 == 0});
+      guests.push_back({owner, bytes, random() % 8 == 0});
       contest.held[owner] += bytes;
       free -= bytes;
     }
@@ -145,10 +148,10 @@ TEST(GuestsToEvict, MakeRoomForEveryClaimWithinAnEqualPart) {
     contest.claims[tenant("late")] = 1 + random() % part;
 
     std::uint64_t coming = 0;
-    for (const Contest::Guest& guest : contest.guests)
+    for (const Evictable& guest : guests)
       if (guest.is_leaving) coming += guest.bytes;
-    for (const std::size_t index : guests_to_evict(contest))
-      coming += contest.guests[index].bytes;
+    for (const std::size_t index : guests_to_evict(contest, guests))
+      coming += guests[index].bytes;
 
     EXPECT_GE(coming, contest.claims.at(tenant("late")));
   }
