@@ -265,7 +265,7 @@ void TopScreen::show_text(std::string_view title, std::string_view text) {
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   // Starts at the end: the last turns matter most.
-  shown.first = shown.lines.size() > room() ? shown.lines.size() - room() : 0;
+  shown.first = first_max(shown.lines.size());
   text_ = std::move(shown);
 }
 
@@ -280,12 +280,17 @@ std::size_t TopScreen::room() const {
   return size_.lines > kAround ? size_.lines - kAround : 1;
 }
 
+// The first of `count` lines that is shown when the last one is.
+std::size_t TopScreen::first_max(std::size_t count) const {
+  return count > room() ? count - room() : 0;
+}
+
 void TopScreen::move(std::ptrdiff_t by) {
   const auto last = static_cast<std::ptrdiff_t>(shown_.size()) - 1;
   const auto wanted = static_cast<std::ptrdiff_t>(selected_) + by;
   selected_ = static_cast<std::size_t>(
       std::clamp<std::ptrdiff_t>(wanted, 0, std::max<std::ptrdiff_t>(last, 0)));
-  first_ = std::min(first_, selected_);
+  first_ = std::min({first_, selected_, first_max(shown_.size())});
   if (selected_ >= first_ + room()) first_ = selected_ - room() + 1;
 }
 
@@ -356,7 +361,7 @@ void TopScreen::on_key_in_filter(const Key& key) {
 }
 
 void TopScreen::on_key_in_text(const Key& key) {
-  const std::size_t last = text_->lines.size() > room() ? text_->lines.size() - room() : 0;
+  const std::size_t last = first_max(text_->lines.size());
   std::size_t& first = text_->first;
   switch (key.kind) {
     case Key::Kind::Up:

@@ -99,6 +99,7 @@ class TopScreen {
   void arrange();
   void move(std::ptrdiff_t by);
   [[nodiscard]] std::size_t room() const;
+  [[nodiscard]] std::size_t first_max(std::size_t count) const;
   [[nodiscard]] std::vector<Line> table_lines() const;
 
   seeing::FoundTop found_;

@@ -233,6 +233,21 @@ TEST_F(TopScreenTest, AFilterLeavesWhatHasIt) {
   EXPECT_THAT(text(), HasSubstr("alpha"));
 }
 
+TEST_F(TopScreenTest, AFilterLeavesNoEmptyLinesWhileThereAreMoreRows) {
+  FoundTop many = three();
+  for (int index = 0; index < 100; ++index)
+    many.rows.push_back(row("many", "n" + std::to_string(1000 + index), 1us));
+  screen_.update(many);
+  for (int step = 0; step < 12; ++step)
+    press(Kind::Down);
+  EXPECT_THAT(marked(), HasSubstr("n1009"));
+
+  press("/n100");
+
+  EXPECT_THAT(marked(), HasSubstr("n1009"));
+  EXPECT_THAT(text(), HasSubstr("n1005")) << "there is room for five of the ten";
+}
+
 TEST_F(TopScreenTest, EnterAsksForTheTurnsAndEscapeLeavesThem) {
   press(Kind::Down);
   const TopScreen::Wish wish = press(Kind::Enter);
