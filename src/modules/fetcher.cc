@@ -179,7 +179,8 @@ Fetcher::Transports::Transports(const std::string& ca_pem, const http::AddressPo
       unverified(make_transport(ca_pem, /*skip_verify=*/true, addresses)) {}
 
 Fetcher::Fetcher(Parts parts)
-    : workers_(parts.workers),
+    : loop_(parts.loop),
+      workers_(parts.workers),
       client_(parts.client),
       store_(parts.store),
       config_maps_(parts.config_maps),
@@ -190,6 +191,7 @@ Fetcher::Fetcher(Parts parts)
       tenant_transports_(parts.ca_pem, parts.tenant_addresses),
       public_transports_(parts.ca_pem, http::AddressPolicy::public_only()),
       proof_kept_(parts.proof_kept),
+      patience_(parts.patience),
       proofs_(parts.store, parts.proof_kept),
       fetches_(parts.loop, {.slots = kFetchesMax,
                             .slots_per_tenant_max = kFetchesPerTenantMax,
@@ -320,8 +322,8 @@ io::Task<Result<Fetched>> Fetcher::fetch(Requester requester, Reference referenc
     if (options.on_progress) options.on_progress(std::move(doing));
   };
   const std::string& module = reference.display();
-  const io::Turns<std::string>::Turn turn =
-      co_await turns_.take(proof_key(requester.id(), name_of(reference, options)));
+  const io::Turns<std::string>::Turn turn = HANGAR_CO_TRY(
+      co_await turns_.take(proof_key(requester.id(), name_of(reference, options)), stop));
   const budget::Consumer consumer = requester.consumer(reference.key());
   FetchMemory memory(memory_, consumer);
   Result<Fetched> fetched = fail(ErrorKind::LimitExceeded, "");
@@ -351,14 +353,26 @@ io::Task<Result<Fetched>> Fetcher::fetch(Requester requester, Reference referenc
   co_return fetched;
 }
 
+// The requester that has the turn may wait for long for threads or memory of its own namespace. The
+// others must not wait with it.
+io::Task<Result<std::optional<io::Turns<std::string>::Turn>>> Fetcher::turn_of(
+    std::string name, std::stop_token stop) {
+  std::stop_source end;
+  const std::stop_callback on_stop(stop, [&end] { end.request_stop(); });
+  const io::Loop::Timer timer = loop_.after(patience_, [&end] { end.request_stop(); });
+  auto turn = co_await names_.take(std::move(name), end.get_token());
+  if (stop.stop_requested()) co_return fail(ErrorKind::Cancelled, "stopping");
+  if (!turn) co_return std::nullopt;
+  co_return *std::move(turn);
+}
+
 // If another requester has downloaded the module meanwhile, it is there when this one's turn comes,
 // and the source only has to confirm it.
 io::Task<Result<Fetched>> Fetcher::fetch_in_turn(Requester requester, Reference reference,
                                                  FetchOptions options, FetchMemory& memory,
                                                  std::stop_token stop) {
   const std::string name = name_of(reference, options);
-  const io::Turns<std::string>::Turn turn = co_await names_.take(name);
-  if (stop.stop_requested()) co_return fail(ErrorKind::Cancelled, "stopping");
+  const auto turn = HANGAR_CO_TRY(co_await turn_of(name, stop));
   Known known{.key = proof_key(requester.id(), name)};
   known.own = store_.resolution(known.key);
   known.latest = known.own ? known.own : store_.hint(name);

@@ -106,6 +106,9 @@ class Fetcher {
     // The addresses that URLs named by a tenant may reach.
     http::AddressPolicy tenant_addresses = http::AddressPolicy::public_only();
     Duration proof_kept = limits::kProofKept;
+    // How long a requester waits for another one that fetches the same reference, before it
+    // downloads the module itself.
+    Duration patience = limits::kFetchPatience;
     Log log = {};
   };
 
@@ -202,6 +205,9 @@ class Fetcher {
     std::optional<Resolution> own;     // For this requester: the proof that it may have the module.
     std::optional<Resolution> latest;  // For any requester: what the source may call unchanged.
   };
+  // Nothing after the patience.
+  [[nodiscard]] io::Task<Result<std::optional<io::Turns<std::string>::Turn>>> turn_of(
+      std::string name, std::stop_token stop);
   io::Task<Result<Fetched>> fetch_in_turn(Requester requester, Reference reference,
                                           FetchOptions options, FetchMemory& memory,
                                           std::stop_token stop);
@@ -244,6 +250,7 @@ class Fetcher {
   [[nodiscard]] Error told(const Requester& requester, const std::string& module,
                            Error error) const;
 
+  io::Loop& loop_;
   io::Workers& workers_;
   http::Client& client_;
   ModuleStore& store_;
@@ -256,6 +263,7 @@ class Fetcher {
   const Transports public_transports_;  // For tenants that may reach only public addresses.
   DockerConfig credentials_;
   const Duration proof_kept_;
+  const Duration patience_;
   const Proofs proofs_;
   std::uint64_t proofs_generation_ = 0;
   std::map<std::string, std::string> unpacked_;  // From the digest of a blob to that of its module.

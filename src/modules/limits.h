@@ -31,6 +31,9 @@ inline constexpr std::uint64_t kModuleStoreBytesMax = 1024 * kMiB;
 // hundred in six hours without an account), and mutable references are asked for more often anyway.
 inline constexpr std::chrono::hours kProofKept{1};
 
+// Most downloads take less. One that waits for threads of its namespace may take much more.
+inline constexpr std::chrono::seconds kFetchPatience{30};
+
 // References whose last known digest is remembered; an entry has some 400 bytes.
 inline constexpr std::uint32_t kModuleReferencesMax = 4096;
 

@@ -22,8 +22,6 @@
 
 namespace hangar::testing {
 
-namespace {}  // namespace
-
 std::string module_named(std::string_view name) {
   HANGAR_ASSERT(name.size() < 126, "its length fits into one byte");
   std::string bytes("\0asm\x01\0\0\0", 8);
@@ -53,7 +51,8 @@ TemporaryDirectory::~TemporaryDirectory() {
 
 FetchingHost::FetchingHost(const std::filesystem::path& directory,
                            modules::ConfigMapReader* config_maps,
-                           const http::AddressPolicy& tenant_addresses, Duration proof_kept) {
+                           const http::AddressPolicy& tenant_addresses, Duration proof_kept,
+                           Duration patience) {
   auto opened = modules::ModuleStore::open(directory / "store");
   HANGAR_ASSERT(opened.has_value(), "the directory is ours");
   store = *std::move(opened);
@@ -65,7 +64,8 @@ FetchingHost::FetchingHost(const std::filesystem::path& directory,
                               .config_maps = config_maps,
                               .may_read_files = true,
                               .tenant_addresses = tenant_addresses,
-                              .proof_kept = proof_kept});
+                              .proof_kept = proof_kept,
+                              .patience = patience});
 }
 
 Result<modules::Fetched> FetchingHost::fetch(std::string_view reference,

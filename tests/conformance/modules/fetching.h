@@ -47,7 +47,8 @@ class FetchingHost {
   explicit FetchingHost(const std::filesystem::path& directory,
                         modules::ConfigMapReader* config_maps = nullptr,
                         const http::AddressPolicy& tenant_addresses = http::AddressPolicy(),
-                        Duration proof_kept = std::chrono::hours(1));
+                        Duration proof_kept = std::chrono::hours(1),
+                        Duration patience = std::chrono::minutes(1));
 
   // Runs the loop until the module is there.
   [[nodiscard]] Result<modules::Fetched> fetch(std::string_view reference,

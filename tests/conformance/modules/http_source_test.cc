@@ -5,7 +5,9 @@
 #include "base/time.h"
 #include "fetching.h"
 #include "http/address_policy.h"
+#include "io/event.h"
 #include "io/file.h"
+#include "io/loop.h"
 #include "io/run.h"
 #include "io/task.h"
 #include "modules/config_map.h"
@@ -21,8 +23,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <filesystem>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -591,6 +595,49 @@ TEST(ConfigMapSource, GivesModulesUntilTheyChange) {
   reader.content = {.binary_data = {{"f.wasm", "bm90IGEgbW9kdWxl"}}, .revision = "uid/2"};
   EXPECT_EQ(host.fetch("configmap://ns/flights/f.wasm").error().kind(), ErrorKind::InvalidInput);
   EXPECT_EQ(host.fetch("configmap://ns/other").error().kind(), ErrorKind::NotFound);
+}
+
+// Keeps the first requester waiting until it is released.
+class HeldConfigMap : public OneConfigMap {
+ public:
+  void hold_first(io::Loop& loop) { released_.emplace(loop); }
+  void release() { released_->set(true); }
+  io::Task<Result<modules::ConfigMapContent>> read(modules::ConfigMapAccess access,
+                                                   std::string name,
+                                                   std::stop_token stop) override {
+    if (reads == 0) {
+      ++reads;
+      (void)co_await released_->wait();
+    }
+    co_return co_await OneConfigMap::read(std::move(access), std::move(name), std::move(stop));
+  }
+
+ private:
+  std::optional<io::OneShot<bool>> released_;
+};
+
+TEST(ConfigMapSource, KeepsNobodyWaitingForLongBehindAnother) {
+  TemporaryDirectory directory;
+  HeldConfigMap reader;
+  reader.content = {.binary_data = {{"f.wasm", "AGFzbQEAAAA="}}, .revision = "uid/1"};
+  FetchingHost host(directory.path(), &reader, http::AddressPolicy(), std::chrono::hours(1),
+                    std::chrono::milliseconds(20));
+  reader.hold_first(host.loop);
+  bool has_first = false;
+  const auto fetch_first = [&]() -> io::Task<void> {
+    const auto reference = modules::Reference::parse("configmap://ns/flights");
+    const auto fetched =
+        co_await host.fetcher->fetch(modules::Requester::in_namespace("ns"), *reference, {}, {});
+    has_first = fetched.has_value();
+  };
+  host.loop.spawn(fetch_first());
+
+  const Result<Fetched> second = host.fetch("configmap://ns/flights");
+
+  ASSERT_TRUE(second.has_value()) << second.error().message();
+  EXPECT_FALSE(has_first);
+  reader.release();
+  host.loop.run_until([&has_first] { return has_first; });
 }
 
 // The server has it, the store has it, its checksum is known: none of that gives access.
