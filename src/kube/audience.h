@@ -1,5 +1,5 @@
-// Members with the namespace and name that each of them is interested in; finds those that an
-// object concerns without visiting all.
+// Finds the members that are interested in an object, by its namespace and name, without visiting
+// all members.
 #pragma once
 
 #include "base/slots.h"
@@ -16,8 +16,8 @@
 
 namespace hangar::kube {
 
-// Members are keyed by namespace and name, either of which may be empty for any. A lookup costs the
-// number of members that the object concerns, not of all members. It returns them in the order in
+// Members are keyed by namespace and name; an empty one matches any. A lookup costs the number of
+// members that the object concerns, not the number of all members. It returns them in the order in
 // which they were added.
 //
 // `place()` of a T returns the namespace and name, which must not change while it is a member.

@@ -57,7 +57,7 @@ constexpr std::string_view kMetadataListType =
 // A list that expires this often is too slow for its size: it is then read in one page.
 constexpr int kListRestartsMax = 3;
 
-// A page that is too large is requested again with this part of its items.
+// A page that is too large is requested again with its number of items divided by this.
 constexpr std::uint32_t kSmallerPage = 8;
 
 // The back-off where the server does not say when to retry: 100 ms, doubled, five times. The caller
@@ -342,7 +342,7 @@ struct Client::Shared {
                                     [text = std::move(text)] { return json::parse(text); })
             : json::parse(text);
     if (!parsed) {
-      // The response did not come, or not intact, from an API server: that may pass.
+      // The response is incomplete or not from an API server: a retry may succeed.
       co_return fail(ErrorKind::Unavailable, "the server's answer: " + parsed.error().message());
     }
     co_return parsed;
@@ -435,7 +435,7 @@ struct Client::Shared {
       request.total_timeout = milliseconds::zero();
 
       const Instant begin = io::Loop::now();
-      bool is_refused = false;  // With a login that may be renewed: the handler does not see it.
+      bool is_refused = false;  // By a 401 that a renewal may cure: the handler does not see it.
       http::Client::StreamHandler guarded{
           .on_headers = [&](int status, const http::Headers& headers) -> Result<> {
             self->observe(*call, status, io::Loop::now() - begin);

@@ -1,13 +1,13 @@
 // Typed verbs on any resource of one API server.
 //
-// Requests that are safe to repeat are repeated with back-off and jitter: those that were never
+// Requests that are safe to repeat are retried with back-off and jitter: those that were never
 // sent; reads whose connection was lost or that were answered by 502, 503 or 504; and everything
 // that the server deferred by Retry-After. A write whose connection was lost may or may not have
-// happened: it fails with Unavailable, and reconciling finds out. Every other failure is an Error
-// whose kind says what to do and whose message is the server's own.
+// taken effect: it fails with Unavailable, and the next reconciliation finds out. Every other
+// failure is an Error whose kind says what to do and whose message is the server's own.
 //
-// If the client has a Fence that is shut, a write fails with Unavailable; none of it is sent, or no
-// more of it.
+// While the client's Fence is shut, a write fails with Unavailable: nothing is sent, or no more of
+// it.
 //
 // Names, namespaces and groups go into URLs only if they cannot change the URL's meaning; otherwise
 // InvalidInput. Loop thread only.
@@ -47,7 +47,7 @@ struct Identity {
   std::map<std::string, std::vector<std::string>> extra = {};
   auto operator<=>(const Identity&) const = default;
 };
-// Of the user name of a ServiceAccount; <namespace>:<name> follows.
+// The user name of a ServiceAccount begins with this; <namespace>:<name> follows.
 inline constexpr std::string_view kServiceAccountPrefix = "system:serviceaccount:";
 // system:serviceaccount:<namespace>:<name> with the groups the API server gives it.
 [[nodiscard]] Identity service_account(std::string_view namespace_, std::string_view name);
@@ -86,8 +86,8 @@ struct ListOptions {
   std::string resource_version = {};
   std::string resource_version_match = {};
   Detail detail = Detail::Whole;
-  // Returns what the result is to contain of an item: the item, an equal object, or null. Called
-  // for the items of each page when it arrives; an error ends the list. Empty: every item.
+  // Chooses what the result keeps of an item: the item, an equal object, or nothing (null). Called
+  // for the items of each page when it arrives; an error ends the list. Empty: keeps every item.
   std::function<Result<ObjectPtr>(ObjectPtr item)> holds = {};
   // Called before the first page, and again whenever the list starts over.
   std::function<void()> on_begin = {};
@@ -97,7 +97,7 @@ struct List {
   std::vector<ObjectPtr> items;
 };
 
-// A request that someone else wrote, to be passed on.
+// A complete request, to be forwarded.
 struct RawRequest {
   std::string method = "GET";
   std::string target = {};  // Path and query, encoded, below the server's URL.
@@ -105,7 +105,7 @@ struct RawRequest {
   std::string content_type = "application/json";  // Of the body, where there is one.
   std::string body = {};
   std::string traceparent = {};  // The header of this name; empty: none.
-  // Of send(): http::Request::on_progress.
+  // For send(): see http::Request::on_progress.
   std::function<void(std::uint64_t bytes)> on_progress = {};
 };
 
@@ -116,16 +116,17 @@ struct RawRequest {
 [[nodiscard]] std::string_view reason_of(const Error& error);
 
 struct ClientOptions {
-  // Our own rate limit, besides the server's: requests a second after a burst. Zero: none; the API
-  // server's priority and fairness does it better.
+  // Our own rate limit, besides the server's: requests per second after a burst. Zero: none,
+  // because the API server's priority and fairness does it better.
   double requests_per_second = 0;
   std::uint32_t burst = 100;
   // Applies to everything but reads. Null: no fence.
   std::shared_ptr<const Fence> fence = {};
-  // Its requests share connections with no other client of the same credentials, so the streams
-  // that those hold keep nothing of it waiting.
+  // Shares connections with no other client of the same credentials, so that the streams of the
+  // others cannot delay its requests.
   bool has_own_connections = false;
-  // Read what is long of lists and watches. They outlive the client; null: the loop reads it all.
+  // The threads that parse long responses and watch events. They outlive the client; null: the loop
+  // parses everything.
   io::Workers* readers = nullptr;
 };
 
@@ -141,10 +142,10 @@ class Client {
   using ValueTask = io::Task<Result<json::Value>>;
   [[nodiscard]] ValueTask get(Resource resource, ObjectKey key, std::stop_token stop,
                               std::string subresource = {}) const;
-  // Follows `continue` to the end; one consistent snapshot (a 410 in the middle starts over). A
-  // page of more than limits::kListPageBytesMax is requested again with fewer items, and after a
-  // large page fewer items are requested. Long pages are read by a worker, or in slices, in turns
-  // with everything else on the loop: `options.holds` is called in slices, too.
+  // Follows `continue` to the end and returns one consistent snapshot (a 410 in the middle starts
+  // over). A page of more than limits::kListPageBytesMax is requested again with fewer items, and
+  // after a large page fewer items are requested. A worker reads long pages; without workers the
+  // loop reads them in slices, between its other work. `options.holds` is called in slices, too.
   [[nodiscard]] io::Task<Result<List>> list(Resource resource, ListOptions options,
                                             std::stop_token stop) const;
   [[nodiscard]] ValueTask create(Resource resource, json::Value object, WriteOptions options,
@@ -157,7 +158,7 @@ class Client {
   // Server-side apply. When `force` is off, a Conflict names the managers.
   [[nodiscard]] ValueTask apply(Resource resource, json::Value object, ApplyOptions options,
                                 std::stop_token stop) const;
-  // Returns the deleted object or the Status. NotFound when the object was gone.
+  // Returns the deleted object or the Status. NotFound when the object did not exist.
   [[nodiscard]] ValueTask remove(Resource resource, ObjectKey key, DeleteOptions options,
                                  std::stop_token stop) const;
 
@@ -168,11 +169,11 @@ class Client {
   // POST of a virtual resource (SubjectAccessReview).
   [[nodiscard]] ValueTask post_path(std::string path, json::Value body, std::stop_token stop) const;
 
-  // Returns the response as it is, whatever its status. Repeated by the rules above. An error means
-  // that there was no whole response (errors as for http::Client::send), or no login.
+  // Returns the response unchanged, whatever its status. Retried by the rules above. An error means
+  // that there was no whole response (errors as for http::Client::send), or no credentials.
   [[nodiscard]] io::Task<Result<http::Response>> send(RawRequest request,
                                                       std::stop_token stop) const;
-  // The same in pieces, for as long as it takes, and never repeated: see http::Client::stream.
+  // The same in pieces, without a time limit and without retries: see http::Client::stream.
   [[nodiscard]] io::Task<Result<http::Response>> stream(RawRequest request,
                                                         http::Client::StreamHandler handler,
                                                         std::stop_token stop) const;

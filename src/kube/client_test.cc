@@ -94,7 +94,7 @@ TEST_F(ClientTest, LeavesLongAnswersToAWorker) {
 
   loop_.spawn(ask(client_with_readers, answer));
   EXPECT_TRUE(get(client_with_readers, 1)) << "a short one needs no worker";
-  // The long one has arrived when a later one of its connection has, at the latest.
+  // The long response arrives at the latest before a later response on its connection.
   for (int later = 0; later < 3; ++later)
     EXPECT_TRUE(get(client({}), limits::kListSliceBytes));
   EXPECT_FALSE(answer) << "the loop has read it";

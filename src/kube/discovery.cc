@@ -32,7 +32,7 @@ using internal::ServedVersion;
 
 constexpr std::chrono::seconds kAskAgain{1};
 
-// Groups that do not exist are remembered, too, until they may be asked for again. Users choose
+// Groups that do not exist are remembered, too, until they may be requested again. Users choose
 // their names, so their number needs a bound.
 constexpr std::size_t kGroupsMax = 10'000;
 
@@ -47,7 +47,7 @@ struct Discovery::State {
   };
 
   Client client;
-  // One request at a time: a caller that waits finds the answer of the one before.
+  // One request at a time: a caller that waits finds the answer to the previous request.
   io::Semaphore asking;
   bool asked_for_all = false;
   std::map<std::string, Group, std::less<>> groups = {};

@@ -13,10 +13,10 @@
 
 namespace hangar::kube {
 
-// An unknown kind is looked for at the server before it is reported missing, so that a CRD made a
-// moment ago is found at once; a group in which something is missing is asked for again at most
-// once a second. Known answers are believed until forget(): call it when a CRD changes, and when
-// the server answers NotFound to a request for a whole collection.
+// An unknown kind is looked up at the server before it is reported missing, so that a new CRD is
+// found at once; a group that lacks something is requested again at most once a second. Known
+// answers stay valid until forget(): call it when a CRD changes, and when the server answers
+// NotFound to a request for a whole collection.
 //
 // A group whose server is down (an aggregated API) fails only lookups of its own kinds. Further
 // errors: as for Client::get_path. Loop thread only.

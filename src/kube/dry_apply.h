@@ -1,5 +1,5 @@
-// A server-side apply that changes nothing: what the API server would say to it, for whoever passes
-// that on. (Client::apply() logs warnings, and returns the object that it would make.)
+// A server-side apply as a dry run, for callers that pass on the API server's warnings.
+// (Client::apply() logs the warnings and returns the resulting object.)
 #pragma once
 
 #include "base/result.h"
@@ -14,7 +14,7 @@
 
 namespace hangar::kube {
 
-// The server's warnings. Errors as of Client::apply(). `options`: dry_run counts for nothing.
+// Returns the server's warnings. Errors as for Client::apply(). Ignores `options.dry_run`.
 [[nodiscard]] io::Task<Result<std::vector<std::string>>> dry_apply(Client client, Resource resource,
                                                                    json::Value object,
                                                                    ApplyOptions options,

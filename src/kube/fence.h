@@ -1,15 +1,15 @@
 // Whether this process may write to the cluster at this moment.
 //
-// A leader may, until the time up to which its Lease is certainly its own. Each request checks the
-// fence right before its first byte goes to the socket and before each further piece of its body,
-// because the process may have been stopped for any time since it decided to write: by a signal, by
-// a cgroup that is out of processor time, by a suspended machine.
+// A leader may write as long as its Lease is certainly its own. Each request checks the fence right
+// before its first byte goes to the socket and before each further piece of its body, because the
+// process may have been stopped for any time since it decided to write: by a signal, by a cgroup
+// that has used up its processor time, by a suspended machine.
 //
-// Two clocks must agree. The clock since boot does not jump, but stands still in a virtual machine
-// that is paused or moved. The time of day does not stand still, once something corrects it; until
-// then nothing in the machine can know, and the API server's preconditions are the safeguard
-// (docs/operating/host.md). If someone sets the time of day forward, the fence is shut until the
-// next renewal of the Lease.
+// Two clocks are compared; the first one to reach its time shuts the fence. The clock since boot
+// does not jump, but stands still in a virtual machine that is paused or moved. The time of day
+// catches up once something corrects it; until then nothing in the machine can know, and the API
+// server's preconditions are the safeguard (docs/operating/host.md). If someone sets the time of
+// day forward, the fence is shut until the next renewal of the Lease.
 #pragma once
 
 #include "base/time.h"
@@ -21,7 +21,7 @@ namespace hangar::kube {
 // Any thread.
 class Fence {
  public:
-  // The fence is shut until this is called, and again from the earlier of the two times on.
+  // Opens the fence, which starts shut, until the earlier of the two times.
   void open_until(Instant at, WallTime wall_at);
   void shut();
 

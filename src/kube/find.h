@@ -1,4 +1,4 @@
-// Fetches one object by name, with no more rights than to list and watch its kind.
+// Fetches one object by name with only the rights to list and watch its kind.
 #pragma once
 
 #include "base/result.h"
@@ -10,9 +10,8 @@
 
 namespace hangar::kube {
 
-// Null when there is no such object. It lists with a field selector, because watchers have the
-// right to list and need no other for this. Errors as for Client::list. `client` must outlive
-// the task.
+// Null when there is no such object. Lists with a field selector: watchers have the right to list,
+// and so need no right to get. Errors as for Client::list. `client` must outlive the task.
 [[nodiscard]] io::Task<Result<ObjectPtr>> find(const Client& client, Resource resource,
                                                ObjectKey key, std::stop_token stop);
 

@@ -20,18 +20,18 @@ inline constexpr std::chrono::seconds kCredentialFileAge{60};
 inline constexpr std::chrono::seconds kExecPluginMax{60};
 inline constexpr std::uint64_t kExecPluginOutputBytesMax = kMiB;
 
-// One request to the API server other than a watch. The server itself gives up after 60 s, and its
+// One request to the API server other than a watch. The server itself times out after 60 s, and its
 // own response about that says more than ours.
 inline constexpr std::chrono::seconds kRequestMax{70};
 
-// Repeating a request that the server deferred, or a read that lost its connection. client-go
-// stops after 10; our caller has a back-off of its own and has to learn of the failure before it
-// looks stuck.
+// Retries of a request that the server deferred, or of a read that lost its connection. client-go
+// stops after 10; our callers have their own back-off and must learn of the failure before they
+// look stuck.
 inline constexpr std::uint32_t kRequestRetriesMax = 10;
 inline constexpr std::chrono::seconds kRequestRetryTimeMax{30};
 
-// The API server sends a bookmark a minute on a watch where nothing happens. The other end of a
-// watch that is silent for longer than two minutes is gone.
+// The API server sends a bookmark a minute on a watch without changes. If a watch is silent for
+// more than two minutes, the other end is gone.
 inline constexpr std::chrono::seconds kWatchIdleMax{150};
 
 // How much of the server's own message an error keeps.
@@ -48,31 +48,31 @@ inline constexpr std::uint64_t kWatchLineBytesMax = 8 * kMiB;
 // and tenants decide how large the objects are.
 inline constexpr std::uint64_t kListPageBytesMax = kWatchLineBytesMax + 64 * kKiB;
 
-// A page of more than this makes the list ask for fewer items from then on. Smaller pages would
+// A page of more than this makes the list request fewer items from then on. Smaller pages would
 // cost more requests than they save memory.
 inline constexpr std::uint64_t kListPageBytesWanted = 2 * kMiB;
 
-// How much of a page is read before the rest of the loop has its turn: about a millisecond for
-// the densest text. One item is read at once, where there is no worker for it.
+// How much of a page is read before the rest of the loop has its turn: about a millisecond for the
+// densest text. Without a worker, a single item is read at once, however long it is.
 inline constexpr std::size_t kListSliceBytes = 128 * kKiB;
 
-// The same of one event of a watch; longer ones are read by a worker. And how many bytes of one
-// watch wait for that: the API server writes hardly faster than a worker reads.
+// The same for one event of a watch; a worker reads longer ones. And how many bytes of one watch
+// may wait for a worker: the API server hardly writes faster than a worker reads.
 inline constexpr std::size_t kWatchLineAtOnceBytesMax = kListSliceBytes;
 inline constexpr std::size_t kWatchLinesWaitingBytesMax = 2 * kWatchLineBytesMax;
 // How many bytes a worker reads in one go, unless one line has more: some milliseconds.
 inline constexpr std::size_t kWatchLinesReadTogetherBytesMax = 2 * kMiB;
 
-// How many objects of a list are compared, or told to one subscriber, before the rest of the loop
-// has its turn: about a millisecond, most of it the subscribers'.
+// How many objects of a list are compared, or delivered to one subscriber, before the rest of the
+// loop has its turn: about a millisecond, most of it the subscribers'.
 inline constexpr std::uint64_t kCacheSliceObjects = 512;
 
-// Freeing an object counts as so many: it may be the last one of a slab, which is then unmapped.
+// Freeing an object counts as this many: it may be the last one of a slab, which is then unmapped.
 inline constexpr std::uint64_t kCacheFreedObjectCost = 16;
 
 // Changes of one scope that wait until its list has been handled, in bytes of their objects. A list
 // of 100,000 objects takes about a second, in which a busy cluster changes a thousand of them.
-// Beyond the bound, what waits is handled at once.
+// Beyond the bound, all waiting work is handled at once.
 inline constexpr std::uint64_t kCacheWaitingBytesMax = 32 * kMiB;
 
 }  // namespace hangar::limits

@@ -12,7 +12,7 @@ namespace hangar::kube {
 
 class LineSplitter {
  public:
-  // A line longer than `line_bytes_max` is LimitExceeded, before it is held in memory.
+  // A line longer than `line_bytes_max` is LimitExceeded, before all of it is in memory.
   explicit LineSplitter(std::size_t line_bytes_max) : line_bytes_max_(line_bytes_max) {}
 
   // Calls `on_line` for each line that ends within `piece`, without its newline; empty lines are

@@ -132,8 +132,7 @@ class Object {
 
 using ObjectPtr = std::shared_ptr<const Object>;
 
-// The object reduced to what every object has, without spec, status and data: what
-// Detail::Metadata shows.
+// The object reduced to apiVersion, kind and metadata: what Detail::Metadata shows.
 [[nodiscard]] ObjectPtr metadata_of(const Object& object);
 
 // The identity and version of a document. Views are into its bytes.
@@ -147,8 +146,8 @@ struct Identification {
   // "apps" for "apps/v1"; empty for the core group.
   [[nodiscard]] std::string_view group() const;
 };
-// Reads only as far as the last of these fields; what follows is not looked at. std::nullopt for
-// bytes that are not a Kubernetes object.
+// Reads only as far as the last of these fields and ignores the rest. std::nullopt for bytes that
+// are not a Kubernetes object.
 [[nodiscard]] std::optional<Identification> identify(std::string_view bytes);
 
 // A resourceVersion as a number; std::nullopt for other text, and for more than 64 bits.

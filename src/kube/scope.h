@@ -9,8 +9,8 @@
 
 namespace hangar::kube {
 
-// How much of each object a response has: all of it, or what every object has (apiVersion, kind and
-// metadata). Source: the API server's PartialObjectMetadata.
+// How much of each object a response contains: the whole object, or only apiVersion, kind and
+// metadata (the API server's PartialObjectMetadata).
 enum class Detail : std::uint8_t { Whole, Metadata };
 
 struct Scope {

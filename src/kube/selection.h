@@ -23,7 +23,7 @@ class Selection {
   // As written; empty when there is none.
   [[nodiscard]] std::string label_selector() const;
   [[nodiscard]] std::string field_selector() const;
-  // True when only the server can evaluate some term: covers() assumes that it holds.
+  // True when only the server can evaluate some term; the functions below assume that it holds.
   [[nodiscard]] bool has_remote_terms() const;
 
   // Judged by namespace and name alone.

@@ -1,4 +1,4 @@
-// Finds out without building a document whether a change is to the status alone: controllers are
+// Tells without building a document whether a change affects the status alone: controllers are
 // notified of each of their own status writes, for thousands of objects.
 #pragma once
 
@@ -6,8 +6,8 @@
 
 namespace hangar::kube {
 
-// True when only the status differs, and the fields that the server counts (resourceVersion,
-// generation). An object that is merely written in another order counts as changed.
+// True when the objects differ at most in their status and in the fields that the server maintains
+// (resourceVersion, generation). A different order of members counts as a change.
 [[nodiscard]] bool differs_in_status_only(const Object& before, const Object& after);
 
 }  // namespace hangar::kube

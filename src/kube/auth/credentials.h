@@ -3,7 +3,7 @@
 // A Grant is what a request needs: transport and headers. It stays the same until a token or
 // certificate is renewed. Files are read again once a minute, exec plugins run again when their
 // credential expires, and both happen at once when the server answers 401. Loop thread only; exec
-// plugins run on a thread of their own.
+// plugins run on a separate thread.
 #pragma once
 
 #include "base/log.h"
@@ -29,13 +29,13 @@
 
 namespace hangar::kube {
 
-// Where a login is looked for, in this order: the kubeconfig that a flag names; the files of
-// KUBECONFIG; the service account of our pod; ~/.kube/config.
+// Where to find a login, in this order: the kubeconfig named by a flag; the files of KUBECONFIG;
+// the service account of our pod; ~/.kube/config.
 struct LoginSource {
   std::filesystem::path kubeconfig = {};
   std::string context = {};  // The context of a kubeconfig; empty: the current one.
   std::filesystem::path service_account_directory = "/var/run/secrets/kubernetes.io/serviceaccount";
-  // Returns an environment variable; empty: those of this process.
+  // Looks up an environment variable; empty: in the environment of this process.
   std::function<std::optional<std::string>(const std::string&)> environment = {};
 };
 
@@ -47,14 +47,14 @@ class Credentials {
   Credentials(io::Loop& loop, Login login, Log log);
   Credentials(const Credentials&) = delete;
   Credentials& operator=(const Credentials&) = delete;
-  // All requests must have ended. A plugin that still runs is killed and waited for.
+  // All requests must have finished. Kills a plugin that still runs, and waits for it.
   ~Credentials();
 
   // "https://10.0.0.1:6443/prefix", without a trailing slash.
   [[nodiscard]] const std::string& server() const { return login_.cluster.server; }
   // The namespace of the context (or pod); empty when it gives none.
   [[nodiscard]] const std::string& namespace_() const { return login_.namespace_; }
-  // The headers for the impersonation that the kubeconfig itself asks for.
+  // The headers of the impersonation that the kubeconfig itself requires.
   [[nodiscard]] const http::Headers& impersonation() const { return impersonation_; }
 
   struct Grant {
@@ -67,8 +67,8 @@ class Credentials {
   // not returned.
   [[nodiscard]] io::Task<Result<Grant>> grant(std::stop_token stop);
 
-  // To be called after a 401 to a request with the grant of `generation`: obtains a new grant if it
-  // can. True when it is worth repeating the request.
+  // Call this after a 401 to a request with the grant of `generation`: obtains a new grant if it
+  // can. True when it is worth retrying the request.
   [[nodiscard]] io::Task<Result<bool>> renew(std::uint64_t generation, std::stop_token stop);
 
  private:
@@ -102,7 +102,7 @@ class Credentials {
   Instant expires_at_ = Instant::max();  // When plugin_credential_ expires.
   Instant forced_again_at_ = Instant::min();
 
-  std::stop_source plugin_stop_;                // Of the current run.
+  std::stop_source plugin_stop_;                // Stops the current run.
   std::unique_ptr<io::Workers> plugin_thread_;  // Made for the first plugin run.
 };
 

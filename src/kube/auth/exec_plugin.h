@@ -21,16 +21,16 @@ struct ExecCredential {
   std::optional<WallTime> expires;
 };
 
-// The value of KUBERNETES_EXEC_INFO for the plugin. `ca_pem`: that of the cluster, wherever it
-// came from.
+// The value of KUBERNETES_EXEC_INFO for the plugin. `ca_pem`: the CA certificates of the cluster,
+// whether they came from a file or from the kubeconfig.
 [[nodiscard]] std::string exec_info(const ExecPlugin& plugin, const KubeconfigCluster& cluster,
                                     std::string_view ca_pem);
 
-// Parses the plugin's output. InvalidInput says what is wrong with it, without repeating any of it.
+// Parses the plugin's output. InvalidInput names the mistake and repeats none of the output.
 [[nodiscard]] Result<ExecCredential> parse_exec_credential(std::string_view output,
                                                            const ExecPlugin& plugin);
 
-// Runs the plugin with /dev/null as standard input and waits for its end. Blocks, so it must not
+// Runs the plugin with /dev/null as standard input and waits for it to exit. Blocks, so it must not
 // run on the loop thread. Errors: Unavailable when the plugin cannot be started, fails (with the
 // end of its stderr) or has not finished within `deadline`; Cancelled; InvalidInput when its output
 // is not a credential. The plugin is killed together with its children on every path but success.

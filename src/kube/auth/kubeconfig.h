@@ -53,7 +53,7 @@ struct KubeconfigUser {
   std::string username;
   std::string password;
   std::optional<ExecPlugin> exec;
-  // Impersonation: the user to act as from the first request on.
+  // Impersonation: every request acts as this user.
   std::string as;
   std::string as_uid;
   std::vector<std::string> as_groups;
@@ -79,7 +79,7 @@ struct Kubeconfig {
   std::string current_context;
 };
 
-// Messages name `file`, and relative paths are relative to it. InvalidInput.
+// Errors name `file`; relative paths in it are relative to its directory. InvalidInput.
 [[nodiscard]] Result<Kubeconfig> parse_kubeconfig(std::string_view bytes,
                                                   const std::filesystem::path& file);
 

@@ -1,16 +1,14 @@
-// The present state of the cluster. The process has at most two watches of a resource, however many
-// subscribers look at however many parts of it (watch_plan.h), as far as the host may watch the
-// wider part.
+// The current state of the cluster. The process has at most two watches per resource, whatever the
+// number of subscribers and scopes (watch_plan.h), as far as the host may watch the wider scope.
 //
 // A scope is watched from its first Subscription to its last. Objects are shared and immutable;
-// objects that no subscriber looks at are not kept. A subscriber sees either nothing or a complete
-// list: `on_synced` comes after the first whole list, deltas follow. While a delta is delivered,
-// get() answers with the state as of that delta.
+// objects outside every subscriber's scope are not kept. A subscriber sees either nothing or a
+// complete list: `on_synced` comes after the first whole list, deltas follow. While a delta is
+// delivered, get() answers with the state as of that delta.
 //
-// A whole list that comes later, because a watch could not be resumed, takes the place of the state
-// before at once. Its deltas follow in pieces, since they may be many: until they have been
-// delivered, get() already answers with the list's state. Later changes take effect after that.
-// Loop thread only.
+// If a watch cannot be resumed, a new whole list replaces the previous state at once. Its deltas
+// may be many, so they are delivered in slices; meanwhile get() already answers with the list's
+// state. Later changes take effect after those deltas. Loop thread only.
 #pragma once
 
 #include "base/log.h"
@@ -38,8 +36,8 @@
 
 namespace hangar::kube {
 
-// What the objects of one scope may take of memory. The scope's informer holds it, for some time
-// also after the last subscription has ended.
+// The memory that the objects of one scope may take. The scope's informer holds the Allowance, and
+// keeps it for some time after the last subscription has ended.
 class Allowance {
  public:
   Allowance() = default;
@@ -47,18 +45,18 @@ class Allowance {
   Allowance& operator=(const Allowance&) = delete;
   virtual ~Allowance() = default;
 
-  // The objects take `bytes` from now on. LimitExceeded, and nothing has changed, when that is too
-  // much; a smaller amount than before never is.
+  // Sets the memory of the objects to `bytes`. LimitExceeded when that is too much; then nothing
+  // has changed. A decrease never fails.
   [[nodiscard]] virtual Result<> resize(std::uint64_t bytes) = 0;
 };
 
 class Cache {
  public:
   struct Options {
-    // How long a scope is still watched without a subscriber, so that a subscriber that comes back
-    // (an Airway that is replaced, a lookup that is repeated) costs no new list.
+    // How long a scope without subscribers stays watched, so that a subscriber that comes back (an
+    // Airway that is replaced, a lookup that is repeated) needs no new list.
     Duration linger = std::chrono::seconds(30);
-    // How long a wide watch continues after narrower ones would suffice: subscribers come and go.
+    // How long a wide watch is kept after narrower ones would suffice: subscribers come and go.
     Duration narrow_after = std::chrono::minutes(5);
   };
   Cache(io::Loop& loop, const Client& client, Metrics& metrics, Log log, Options options);
@@ -71,17 +69,17 @@ class Cache {
   struct Handlers {
     std::function<void(const Delta&)> on_delta = {};
     std::function<void()> on_synced = {};
-    // Called after on_synced: the state has become that of a whole list, of the version that
-    // resource_version() now is. Its deltas follow, then on_progress().
+    // Called after on_synced: a whole list has replaced the state, and resource_version() is that
+    // of the list. Its deltas follow, then on_progress().
     std::function<void()> on_list = {};
     // For subscribers that keep a history; called after on_synced. All deltas up to
-    // `resource_version` have been delivered. `is_list`: comparing whole lists gave
-    // them (Delta::is_from_list).
+    // `resource_version` have been delivered. `is_list`: they come from comparing whole lists
+    // (Delta::is_from_list).
     std::function<void(std::string_view resource_version, bool is_list)> on_progress = {};
-    // The last request failed and will be repeated. May be called before on_synced.
+    // The last request failed and will be retried. May be called before on_synced.
     std::function<void(const Error& error)> on_failed = {};
-    // The server no longer serves the resource. There are no objects any more: those that there
-    // were are then delivered as Deleted.
+    // The server no longer serves the resource, so none of its objects exists. The known objects
+    // are delivered as Deleted after this call.
     std::function<void()> on_gone = {};
   };
 
@@ -108,16 +106,17 @@ class Cache {
   // A late subscriber receives an Added for every known object, then on_synced, in later turns of
   // the loop.
   //
-  // `allowance` bounds the objects of the scope, those of a list that is being read included,
-  // unless another subscriber of the scope has none. Beyond it all of them are dropped: on_failed
-  // receives the allowance's error, queries return nothing, and nothing arrives any more.
+  // `allowance` bounds the memory of the scope's objects, including those of a list that is being
+  // read, unless another subscriber of the scope has no allowance. Beyond the bound all objects are
+  // dropped: on_failed receives the allowance's error, queries return nothing, and no further
+  // callback follows.
   [[nodiscard]] std::unique_ptr<Subscription> subscribe(
       Scope scope, Handlers handlers, std::shared_ptr<Allowance> allowance = nullptr);
 
   // A CRD of `group` appeared or changed: the group's failed watches are tried again at once.
   void kick(std::string_view group);
 
-  // Ends all watches; subscriptions remain but receive no more callbacks.
+  // Stops all watches; subscriptions remain but receive no more callbacks.
   void stop();
 
   struct Statistics {

@@ -68,7 +68,8 @@ void Informer::remove_dead() {
   std::erase_if(subscribers_, [](const auto& subscriber) { return !subscriber->is_alive; });
   if (!subscribers_.empty()) choose_allowance();
   if (!subscribers_.empty() || is_stopped_) return;
-  // One that is over has nothing to keep, and would go on reading what it may not hold.
+  // An informer that is over has nothing to keep, and would go on reading objects that it may not
+  // hold.
   linger_ = loop_.after(is_over_ ? Duration::zero() : owner_.linger,
                         [this] { owner_.on_unused(shared_from_this()); });
 }
@@ -78,7 +79,7 @@ void Informer::choose_allowance() {
       std::ranges::all_of(subscribers_, [](const auto& one) { return one->allowance != nullptr; });
   const std::shared_ptr<Allowance> chosen = is_bounded ? subscribers_.back()->allowance : nullptr;
   if (chosen == allowance_ || is_over_) return;
-  // The earlier one gives back first: both may belong to the same account.
+  // The earlier allowance is returned first: both may belong to the same account.
   if (allowance_) (void)allowance_->resize(0);
   allowance_ = chosen;
   // In a later turn of the loop: the subscriber does not expect a call from within subscribe().
@@ -239,8 +240,7 @@ void Informer::supersede_list() {
   List& list = std::get<List>(*superseded);
   incoming_bytes_ -= list.incoming_bytes;
   drop_in_slices(loop_, slice_, list.replacement.take_objects());
-  // The new list includes the changes to the superseded one. Copies of these states are not to be
-  // had any more.
+  // The new list includes the changes to the superseded one, whose state can no longer be copied.
   std::vector<OnCopied> refused;
   for (auto position = works_.erase(superseded); position != works_.end();) {
     if (auto* const waiting = std::get_if<Waiting>(&*position)) {
@@ -263,7 +263,7 @@ void Informer::begin() {
 }
 
 io::Task<void> Informer::work(std::shared_ptr<Informer> self) {
-  // Where a subscriber throws, this task ends, and another one continues behind that call.
+  // If a subscriber throws, this task ends, and a new one continues after that call.
   struct AtEnd {
     Informer& informer;
     ~AtEnd() {
@@ -292,7 +292,7 @@ void Informer::finish() {
 
 std::uint64_t Informer::step() {
   if (is_stopped_ && !is_emptying_) {
-    // The cache ends, and its owner may be gone.
+    // The cache is stopping, and its owner may be gone.
     works_.clear();
     return 1;
   }
@@ -337,7 +337,7 @@ void Informer::on_in_place(const List& list) {
   incoming_bytes_ -= list.incoming_bytes;
   if (has_ended()) return;
   if (list.version.empty()) {
-    // Before anybody takes the empty state for a list without objects.
+    // Subscribers learn this before they could take the empty state for a list without objects.
     for_each_synced([](const Cache::Handlers& handlers) {
       if (handlers.on_gone) handlers.on_gone();
     });
@@ -362,7 +362,7 @@ void Informer::on_told(const List& list) {
 
 bool Informer::step(Waiting& waiting) {
   waiting_bytes_ -= std::exchange(waiting.bytes, 0);
-  // It counts as handled even where a subscriber throws.
+  // The change counts as handled even if a subscriber throws.
   const Change change = std::exchange(waiting.change, {});
   if (change.object && !has_ended()) {
     (void)apply_now(change);

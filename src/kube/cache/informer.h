@@ -1,11 +1,11 @@
 // The objects of one scope, and their subscribers. The name and the role are client-go's.
 //
-// A Reflector feeds the informer. It may watch a wider scope, and be replaced by another one;
-// subscribers still see one history without gaps.
+// A Reflector feeds the informer. The reflector may watch a wider scope, and another one may
+// replace it; subscribers still see one history without gaps.
 //
-// A whole list is handled in pieces, with turns of the loop for all else in between, and so is the
-// replay for a late subscriber. What arrives meanwhile waits and is handled afterwards, in its
-// order. Short lists are done when the call returns. Loop thread only.
+// A whole list is handled in slices, between which the loop serves everything else, and so is the
+// replay for a late subscriber. Changes that arrive meanwhile wait and are handled afterwards, in
+// order. A short list has been handled when the call returns. Loop thread only.
 #pragma once
 
 #include "base/result.h"
@@ -36,8 +36,8 @@ namespace hangar::kube {
 
 class Informer;
 
-// A subscriber. Shared by its Subscription, its Informer, and calls in progress, so that any of
-// these may end first.
+// A subscriber. Shared by its Subscription, its Informer and calls in progress, any of which may be
+// destroyed first.
 struct Subscriber {
   Subscriber(io::Loop& loop, Cache::Handlers handlers_in, std::shared_ptr<Allowance> allowance_in)
       : handlers(std::move(handlers_in)), allowance(std::move(allowance_in)), changed(loop) {}
@@ -47,7 +47,7 @@ struct Subscriber {
   std::shared_ptr<Informer> informer;
   bool is_alive = true;
   bool is_synced = false;  // It has received the whole list.
-  io::Event changed;       // Of is_alive, is_synced, or the informer's error.
+  io::Event changed;       // Notified when is_alive, is_synced or the informer's error changes.
 };
 
 class Informer final : public std::enable_shared_from_this<Informer> {
@@ -61,7 +61,7 @@ class Informer final : public std::enable_shared_from_this<Informer> {
   };
   // InvalidInput for a selector that the API server would refuse.
   [[nodiscard]] static Result<Selection> selection_of(const Scope& scope);
-  // `slice`: of all long work of the cache, counted in objects (limits::kCacheSliceObjects).
+  // `slice`: shared by all long work of the cache, counted in objects (limits::kCacheSliceObjects).
   Informer(io::Loop& loop, io::SharedSlice slice, Scope scope, Selection selection, Owner owner);
 
   [[nodiscard]] const Scope& scope() const { return scope_; }
@@ -72,47 +72,47 @@ class Informer final : public std::enable_shared_from_this<Informer> {
   void add(const std::shared_ptr<Subscriber>& subscriber);
   // Called when a subscriber is no longer alive.
   void remove_dead();
-  // No subscriber receives anything any more.
+  // Ends all callbacks to subscribers.
   void stop();
-  // As stop(), and takes everything out of the store: the owner is told of each object as Deleted.
-  // Then calls `on_empty`.
+  // Does what stop() does; also removes every object from the store and reports each to the owner
+  // as Deleted. Then calls `on_empty`.
   void empty(std::function<void()> on_empty);
 
   [[nodiscard]] Store& store() { return store_; }
   [[nodiscard]] const Store& store() const { return store_; }
   // Everything up to this version is in the store. Empty before the first whole list.
   [[nodiscard]] const std::string& resource_version() const { return resource_version_; }
-  // The object that the owner knows by on_delta(): the differences of a list are told after the
-  // store has them.
+  // The object as the owner knows it from on_delta(). The store may be ahead: it changes before the
+  // deltas of a list are delivered.
   [[nodiscard]] ObjectPtr told(const ObjectKey& key) const;
-  // Of what it was given: some of it may still wait to be handled. Empty before the first whole
+  // The version of the last input, which may still wait to be handled. Empty before the first whole
   // list.
   [[nodiscard]] const std::string& given_version() const { return given_version_; }
-  // Some of what it was given waits to be handled.
+  // Work is waiting: a list, a change, a replay or a copy.
   [[nodiscard]] bool is_busy() const { return !works_.empty(); }
-  // The store is a whole list, or will be one.
+  // The store has a whole list, or one waits to be handled.
   [[nodiscard]] bool has_list() const { return has_list_; }
   [[nodiscard]] bool is_stopped() const { return is_stopped_; }
   [[nodiscard]] const std::optional<Error>& error() const { return error_; }
-  // Its objects took more than allowed: it holds nothing, and receives nothing any more.
+  // Its objects exceeded the allowance: it drops them all and ignores further input.
   [[nodiscard]] bool is_over() const { return is_over_; }
   // True for an error that will not go away by waiting.
   [[nodiscard]] bool is_error_final() const;
 
   // --- For the reflector that feeds it.
-  // `objects` are all objects, as of that version. `incoming_bytes`: of those that are not in the
-  // store.
+  // `objects` is the whole collection, as of that version. `incoming_bytes`: the size of those that
+  // the store does not have yet.
   void replace(ObjectSet objects, std::string resource_version, std::uint64_t incoming_bytes);
-  // A change to an object at this informer's place. To subscribers, an object that is no longer
-  // selected is deleted.
+  // A change to an object at this informer's place. Subscribers see an object that is no longer
+  // selected as Deleted.
   void apply(const Change& change);
   // Nothing else has changed up to that version.
   void advance(std::string_view resource_version);
-  // `bytes` more are held for a list that is being read, or a change that waits. False when they
-  // are not allowed: then is_over().
+  // Charges `bytes` to the allowance besides what is held: for a list that is being read, or a
+  // change that waits. False when that is too much: then is_over().
   [[nodiscard]] bool may_hold(std::uint64_t bytes);
-  // Calls `on_copied` with the objects that are in the namespace (empty: all) and selected, as of
-  // what given_version() is now; std::nullopt when that state is not to be had any more.
+  // Calls `on_copied` with the selected objects of the namespace (empty: all) as of the present
+  // given_version(), or with std::nullopt when that state is no longer available.
   using Selects = std::function<bool(const Object& object)>;
   using OnCopied = std::function<void(std::optional<ObjectSet> objects)>;
   void copy(std::string namespace_, Selects selects, OnCopied on_copied);
@@ -121,7 +121,7 @@ class Informer final : public std::enable_shared_from_this<Informer> {
   void set_error(std::optional<Error> error);
 
  private:
-  // What it was given, from the front to the back. Only the front one is under way.
+  // The kinds of work, handled in order. Only the front item is in progress.
   struct List {
     explicit List(ObjectSet objects) : replacement(std::move(objects)) {}
     Store::Replacement replacement;
@@ -153,12 +153,12 @@ class Informer final : public std::enable_shared_from_this<Informer> {
 
   void choose_allowance();
   void give_up(const Error& error);
-  // Sees to it that works_ are done: some of it now, the rest in later turns of the loop.
+  // Starts the work in works_: some of it now, the rest in later turns of the loop.
   void begin();
   static io::Task<void> work(std::shared_ptr<Informer> self);
-  // All of it, now.
+  // Does all of it now.
   void finish();
-  // One step of the front one. Returns the units of the slice that it has taken.
+  // Does one step of the front item. Returns the units of the slice that the step has used.
   [[nodiscard]] std::uint64_t step();
   [[nodiscard]] std::uint64_t units_of(const Work& work) const;
   // Each is one step; false when the work is done.
@@ -170,12 +170,12 @@ class Informer final : public std::enable_shared_from_this<Informer> {
   [[nodiscard]] bool step(Emptying& emptying);
   void on_in_place(const List& list);
   void on_told(const List& list);
-  // False when it does not concern the informer.
+  // False when the change does not concern the informer.
   [[nodiscard]] bool apply_now(const Change& change);
   void advance_now(std::string_view resource_version);
-  // Of the lists that wait, only the newest counts.
+  // Discards a list that waits, and the changes after it: a newer list replaces them.
   void supersede_list();
-  // Nothing more is told to subscribers.
+  // True when subscribers receive nothing more.
   [[nodiscard]] bool has_ended() const { return is_stopped_ || is_over_; }
   [[nodiscard]] std::uint64_t held_bytes() const;
   void deliver(const auto& calls);
@@ -193,9 +193,9 @@ class Informer final : public std::enable_shared_from_this<Informer> {
   Store store_;
   std::string resource_version_;  // The version of store_.
   std::string given_version_;
-  std::list<Work> works_;     // Stable, since a step may add to it.
+  std::list<Work> works_;     // A step may add to it, so references must stay valid.
   bool is_working_ = false;   // work() runs, or waits for its turn.
-  bool is_stepping_ = false;  // The front one is on the stack.
+  bool is_stepping_ = false;  // A step of the front item is on the call stack.
   bool is_emptying_ = false;
   std::uint64_t waiting_bytes_ = 0;                       // Of changes in works_.
   std::uint64_t incoming_bytes_ = 0;                      // Of lists that are not in place yet.
@@ -211,8 +211,8 @@ class Informer final : public std::enable_shared_from_this<Informer> {
   io::Loop::Timer linger_;
 };
 
-// True when state as of version `other` includes version `one`. False for versions that are not
-// numbers: they cannot be compared.
+// True when the state at version `other` includes version `one`. False when one of them is not a
+// number: they cannot be compared.
 [[nodiscard]] bool is_known_at(std::string_view one, std::string_view other);
 
 }  // namespace hangar::kube

@@ -114,7 +114,7 @@ void KindCache::remove(const std::shared_ptr<Informer>& informer) {
   informers_.erase(found);
   for (const auto& reflector : {fed.by, fed.next})
     if (reflector) reflector->leave(*informer);
-  // Until it is empty, it counts as one that has its objects.
+  // Until it is empty, it still counts as an owner of its objects.
   informer->empty([keep, informer] { keep->audience_.remove(*informer); });
   stop_unused();
   if (informers_.empty()) return on_unused_();
@@ -125,7 +125,7 @@ void KindCache::plan() {
   if (is_stopped_) return;
   const auto keep = shared_from_this();
   const Instant now = io::Loop::now();
-  // Refusals of watches that no plan has contained for long.
+  // Forget refusals of watches that have not been tried for long.
   std::erase_if(denied_,
                 [now](const auto& one) { return now - one.second.at >= 2 * kDeniedRetry.max; });
   std::set<Scope> denied;

@@ -31,15 +31,15 @@ class KindCache final : public std::enable_shared_from_this<KindCache> {
 
   void subscribe(const Scope& scope, const std::shared_ptr<Subscriber>& subscriber);
   void kick();
-  // Ends all watches; informers remain but receive nothing any more.
+  // Stops all watches; informers remain but receive nothing more.
   void stop();
 
   // Counts each object once.
   [[nodiscard]] Cache::Statistics statistics() const;
 
  private:
-  // An informer, the reflector that feeds it, and the one that is to feed it. All have settled when
-  // these are the same.
+  // An informer, the reflector that feeds it, and the one that is planned to. The informer has
+  // settled when these are the same.
   struct Fed {
     std::shared_ptr<Informer> informer;
     std::shared_ptr<Reflector> by;    // Null before the first whole list.
@@ -53,7 +53,7 @@ class KindCache final : public std::enable_shared_from_this<KindCache> {
     std::uint64_t earlier = 0;  // Refusals before it, since the watch last worked.
   };
 
-  // True while the refused watch is not to be tried again.
+  // True while it is too early to retry the refused watch.
   [[nodiscard]] bool is_denied(const Scope& watch) const;
   Fed& add(const Scope& scope);
   void remove(const std::shared_ptr<Informer>& informer);
@@ -82,7 +82,7 @@ class KindCache final : public std::enable_shared_from_this<KindCache> {
   std::map<Scope, std::shared_ptr<Reflector>> reflectors_;
   std::set<Scope> watches_;                // The keys of reflectors_ in the last plan.
   std::map<Scope, Denial> denied_;         // Watches that the API server refused.
-  std::optional<Instant> narrower_since_;  // Since when a plan with narrower watches would do.
+  std::optional<Instant> narrower_since_;  // Since when narrower watches would suffice.
   io::Loop::Timer review_;
   bool is_stopped_ = false;
 

@@ -35,11 +35,11 @@ namespace {
 constexpr ExponentialBackoff kListBackoff{.min = std::chrono::milliseconds(800),
                                           .max = std::chrono::seconds(30)};
 
-// Longer than an API server needs to read its roles. Where a right was really taken away, informers
-// stay unchanged for this long.
+// Longer than an API server needs to read its roles. If a right was really revoked, informers stay
+// unchanged for this long.
 constexpr std::chrono::seconds kRefusalMayPass{30};
 
-// Besides the object: its place in a list that is being read.
+// What an object in a list that is being read costs besides itself.
 constexpr std::size_t kHeldBytes = 128;
 
 MetricLabels labels_of(const Scope& scope) {
@@ -403,7 +403,7 @@ io::Task<void> Reflector::list(std::shared_ptr<Reflector> self, MemberPtr member
                         .field_selector = scope.field_selector,
                         .detail = scope.detail};
     options.on_begin = [&self, &member, &stop] {
-      if (stop.stop_requested()) return;  // What comes in now is of the watch's own list.
+      if (stop.stop_requested()) return;  // `incoming` now belongs to the watch's own list.
       member->meanwhile.clear();          // The list will include these changes.
       self->forget_incoming(*member);
     };
@@ -412,7 +412,7 @@ io::Task<void> Reflector::list(std::shared_ptr<Reflector> self, MemberPtr member
       object = self->owner_.shared(std::move(object), member->informer->scope().detail);
       self->take_in(*member, std::move(object));
       if (member->informer->is_over()) return fail(ErrorKind::Cancelled, "it is too large");
-      return nullptr;  // The member has it.
+      return nullptr;  // The member keeps it.
     };
     Result<List> listed =
         co_await self->platform_->client.list(scope.resource, std::move(options), stop);
@@ -430,8 +430,8 @@ io::Task<void> Reflector::list(std::shared_ptr<Reflector> self, MemberPtr member
 void Reflector::on_own_list(const MemberPtr& member, std::string resource_version,
                             const std::string& known_before) {
   const Informer& informer = *member->informer;
-  // Another watch may have told the informer more while the list was in progress. But if the list
-  // lacks what the informer knew before the list was requested, the server was reset to older
+  // Another watch may have fed the informer newer state while the list was in progress. But if the
+  // list lacks what the informer knew before the list was requested, the server was reset to older
   // state, and the list counts.
   const bool is_ahead =
       is_ahead_of(informer, resource_version) && is_known_at(known_before, resource_version);

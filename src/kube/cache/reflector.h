@@ -2,12 +2,12 @@
 //
 // The watch may be wider than each informer's scope: the reflector passes a change on to the
 // informers that it concerns, and keeps no object that concerns none. An informer that joins later
-// gets its objects by a list of its own, or from an informer that has all of them. An informer that
-// another reflector fed moves over once this one knows at least as much, so that its history has no
-// gap.
+// gets its objects from a list request for its own scope, or from an informer that has all of them.
+// An informer that another reflector fed moves over once this one knows at least as much, so that
+// its history has no gap.
 //
-// The objects of a list are handed out to the members as they arrive, so that the end of the list
-// costs little, however long it is. Loop thread only.
+// The objects of a list go to the members as they arrive, so that the end of the list costs little,
+// however long it is. Loop thread only.
 #pragma once
 
 #include "base/log.h"
@@ -63,7 +63,7 @@ class Reflector final : public Watcher::Sink, public std::enable_shared_from_thi
   };
   Reflector(std::shared_ptr<Platform> platform, Scope scope, Owner owner);
 
-  // To be called once; the first list completes the informers that have joined before.
+  // Call it once. The first list completes the informers that joined before this call.
   void start();
   [[nodiscard]] bool is_started() const { return is_started_; }
   void stop();
@@ -72,8 +72,8 @@ class Reflector final : public Watcher::Sink, public std::enable_shared_from_thi
 
   [[nodiscard]] const Scope& scope() const { return scope_; }
 
-  // Feeds the informer as soon as it can; does not call it before this returns. The watch's scope
-  // must cover the informer's.
+  // Feeds the informer as soon as it can, but makes no call to it before join() returns. The
+  // watch's scope must cover the informer's.
   void join(const std::shared_ptr<Informer>& informer);
   void leave(const Informer& informer);
   [[nodiscard]] bool is_unused() const { return members_.empty(); }
@@ -90,12 +90,12 @@ class Reflector final : public Watcher::Sink, public std::enable_shared_from_thi
     };
     std::shared_ptr<Informer> informer;
     Phase phase = Phase::AwaitsList;
-    std::uint64_t joined_at = 0;  // How many lists had begun.
-    // It knew more than this watch when it was settled, so it may know some of the changes already.
+    std::uint64_t joined_at = 0;  // list_count_ when the informer joined.
+    // When it settled, it knew more than this watch, so it may know some of the changes already.
     bool may_be_ahead = false;
     std::vector<Change> meanwhile = {};
     ObjectSet incoming = {};  // Of a list in progress.
-    // Of objects in `incoming` and `meanwhile` that the informer's store does not have.
+    // The size of objects in `incoming` and `meanwhile` that the informer's store does not have.
     std::uint64_t incoming_bytes = 0;
     std::stop_source listing{std::nostopstate};
 
@@ -119,21 +119,22 @@ class Reflector final : public Watcher::Sink, public std::enable_shared_from_thi
   void start_listing(const MemberPtr& member);
   void on_own_list(const MemberPtr& member, std::string resource_version,
                    const std::string& known_before);
-  // Completes the member from another member that has all of its objects; false if there is none.
+  // Completes the member with a copy from a member that has all of its objects; false if there is
+  // none.
   [[nodiscard]] bool copy_from_another(const MemberPtr& member);
   void on_copied(const MemberPtr& member, ObjectSet objects, std::string resource_version);
   // Feeds the changes that came while the member was Listing.
   void feed_meanwhile(const MemberPtr& member);
-  // True when the informer has been given more than a list of that version has.
+  // True when the informer may know more than a list of that version contains.
   [[nodiscard]] static bool is_ahead_of(const Informer& informer, std::string_view version);
   void settle(const MemberPtr& member);
   void feed(Member& member, const Change& change);
-  // False when the member's informer may not hold the object besides what it holds.
+  // Counts the object. False when the informer's allowance refuses it.
   [[nodiscard]] static bool add_incoming(Member& member, const Object& object);
   void take_in(Member& member, ObjectPtr object);
   static void unlist(Member& member, const ObjectKey& key);
   void forget_incoming(Member& member);
-  // Gives the informer the list that has come in.
+  // Hands the completed list to the informer.
   static void replace(Member& member, std::string resource_version);
   // True when the last error is a refusal that has lasted.
   [[nodiscard]] bool is_refused() const;
@@ -141,8 +142,8 @@ class Reflector final : public Watcher::Sink, public std::enable_shared_from_thi
   [[nodiscard]] bool has_all(const Member& member) const;
   [[nodiscard]] bool selects(const Member& member, const Object& object) const;
   [[nodiscard]] std::vector<MemberPtr> members() const;
-  // The form in which the members keep the object: only its metadata where none wants more, and the
-  // same object for all of them.
+  // The object as the members keep it, the same for all of them: only its metadata when no member
+  // needs more.
   [[nodiscard]] ObjectPtr to_hold(ObjectPtr object, const std::vector<MemberPtr>& concerned) const;
   [[nodiscard]] bool is_member(const MemberPtr& member) const;
 
@@ -155,9 +156,9 @@ class Reflector final : public Watcher::Sink, public std::enable_shared_from_thi
   std::string resource_version_;  // Changes have arrived up to this version.
   std::uint64_t list_count_ = 0;  // Whole lists that have begun.
   bool is_started_ = false;
-  bool is_streaming_ = false;  // A whole list is there, and changes follow it.
+  bool is_streaming_ = false;  // The whole list is complete, and changes follow it.
   bool has_worked_ = false;
-  std::optional<Instant> refused_since_;  // Refused without a break since then.
+  std::optional<Instant> refused_since_;  // Every request was refused since then.
   std::optional<Error> error_;
   std::stop_source stop_;
 

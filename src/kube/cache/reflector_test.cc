@@ -1,4 +1,4 @@
-// Lists that are too long for one turn of the loop, without a server: the test is the watch.
+// Lists that are too long for one turn of the loop, without a server: the test plays the watch.
 #include "kube/cache/reflector.h"
 
 #include "base/log.h"
@@ -62,7 +62,7 @@ std::vector<ObjectPtr> things(int count, int version) {
   return objects;
 }
 
-// A subscriber that believes nothing but what it is told.
+// A subscriber that knows only what its callbacks report.
 struct Mirror {
   Cache::Handlers handlers() {
     return {.on_delta =
@@ -166,8 +166,7 @@ class ReflectorTest : public ::testing::Test {
     watch().on_change({.type = type, .object = std::move(object)});
   }
 
-  // Until everything that was given has been handled. Calls `each_round` once in each round of the
-  // loop.
+  // Runs the loop until no task is left. Calls `each_round` once in each round of the loop.
   void finish(const std::function<void()>& each_round = {}) {
     rounds_ = 0;
     bool is_quiet = false;
@@ -191,7 +190,7 @@ class ReflectorTest : public ::testing::Test {
   std::shared_ptr<Reflector::Platform> platform_;
   std::shared_ptr<Reflector> reflector_;
   std::shared_ptr<Informer> informer_;
-  std::map<const Informer*, std::set<const Object*>> told_;  // What each owner believes.
+  std::map<const Informer*, std::set<const Object*>> told_;  // What each owner was told.
   int rounds_ = 0;
 };
 

@@ -1,7 +1,7 @@
-// The objects of one scope, by key, with the queries that are frequent.
+// The objects of one scope by key, with the usual queries.
 //
 // No I/O and no subscribers: it turns whole lists and changes into the deltas between the old state
-// and the new. One writer. Its own cost is one tree node an object (some 60 bytes). The indexes by
+// and the new. One writer. Its overhead is one tree node per object (some 60 bytes). The indexes by
 // owner and by label are built at their first use, then kept.
 #pragma once
 
@@ -28,11 +28,11 @@ struct Delta {
   Type type = Type::Added;
   ObjectPtr object;    // For Deleted: the last state known.
   ObjectPtr previous;  // The state before. Null for Added.
-  // Found by comparing a whole list with the known state: when it happened, and what else happened
-  // in between, is unknown.
+  // Found by comparing a whole list with the known state. When the change happened, and what else
+  // happened in between, is unknown.
   bool is_from_list = false;
-  // The processor time that reading the change took, divided by how many scopes it concerns. Zero
-  // for a change that a list gave.
+  // The processor time that reading the change took, divided by the number of scopes that it
+  // concerns. Zero for a change found in a list.
   Duration read_time{};
 };
 
@@ -57,10 +57,10 @@ class Store {
   // Called in order. Must not change the store.
   using OnDelta = std::function<void(const Delta&)>;
 
-  // Makes `objects` the whole content, in steps of one object each: a list may be long. The new
-  // state is built beside the old one and takes its place at once, so queries answer with the one
-  // or the other. Then come the deltas between the two, deletions first: a subscriber that counts
-  // objects sees too few for a moment, never too many.
+  // Replaces the whole content with `objects`, in steps of one object each, because a list may be
+  // long. The new state is built beside the old one and then swapped in, so that queries see one or
+  // the other. The deltas between the two follow, deletions first: a subscriber that counts objects
+  // sees too few for a moment, never too many.
   //
   // An object with an unchanged version yields no delta and stays the same object; another object
   // under the same key (its uid differs) yields Deleted, then Added.
@@ -68,21 +68,21 @@ class Store {
    public:
     explicit Replacement(ObjectSet objects) { content_.objects = std::move(objects); }
 
-    // False once everything is done. Between the first step and the last, nothing else changes the
-    // store, which is the same in all steps.
+    // False once everything is done. Every step needs the same store, which nothing else may change
+    // between the first step and the last.
     [[nodiscard]] bool step(Store& store, const OnDelta& on_delta);
     [[nodiscard]] bool has_begun() const { return phase_ != Phase::New; }
     // The store has the new state.
     [[nodiscard]] bool is_in_place() const { return is_in_place_; }
-    // All deltas were told. What remains is to free the old state.
+    // All deltas have been delivered; only the old state remains to be freed.
     [[nodiscard]] bool is_told() const { return is_in_place_ && phase_ == Phase::Dropping; }
-    // The new state is not wanted any more: the remaining steps free it. Before is_in_place().
+    // Abandons the new state: the remaining steps free it. Before is_in_place().
     void give_up() { phase_ = Phase::Dropping; }
-    // Likewise, before the first step.
+    // Takes the objects out again, before the first step.
     [[nodiscard]] ObjectSet take_objects() { return std::move(content_.objects); }
-    // The delta of that key that is the next one to be told; null if there is none.
+    // The delta of that key that is delivered next; null if there is none.
     [[nodiscard]] const Delta* untold(const ObjectKey& key) const;
-    // The memory of the objects that only deltas still hold.
+    // The memory of objects that only undelivered deltas still hold.
     [[nodiscard]] std::size_t untold_bytes() const { return untold_bytes_; }
 
    private:
@@ -108,10 +108,11 @@ class Store {
 
   // The same in one step, for few objects.
   void replace(std::vector<ObjectPtr> objects, const OnDelta& on_delta);
-  // A change that is known already yields no delta. A change that does not fit (Modified of an
-  // unknown object) is turned into the one that does. A delta is told after it has taken effect.
+  // A change that is already known yields no delta. A change that does not fit (Modified of an
+  // unknown object) is turned into the one that does. The store changes before its delta is
+  // delivered.
   void apply(const Change& change, const OnDelta& on_delta);
-  // Takes the first object out; false when there is none.
+  // Removes the first object; false when there is none.
   [[nodiscard]] bool erase_first(const OnDelta& on_delta);
 
   [[nodiscard]] ObjectPtr get(const ObjectKey& key) const;

@@ -24,8 +24,8 @@ inline constexpr std::string_view kAggregatedDiscovery =
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
 
 // By group. Groups with a version that the server itself could not fetch (stale) are left out and
-// must be asked for one by one. InvalidInput when the document is not an APIGroupDiscoveryList,
-// which is how a server without it answers.
+// must be requested one by one. InvalidInput when the document is not an APIGroupDiscoveryList, as
+// from a server without aggregated discovery.
 [[nodiscard]] Result<std::map<std::string, ServedGroup>> parse_aggregated(
     const json::Value& document);
 

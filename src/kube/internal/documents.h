@@ -1,4 +1,4 @@
-// In whose name workers read long documents of the API server.
+// Names the consumer for which workers read long documents of the API server.
 #pragma once
 
 #include "base/consumer.h"
@@ -8,9 +8,9 @@
 
 namespace hangar::kube::internal {
 
-// Of the namespace of the ServiceAccount `user`, else of that of the objects, else of the cluster.
-// Never the host's own: tenants decide how long documents are, and the host's come before all
-// others.
+// Its tenant is the namespace of the ServiceAccount `user`, else that of the objects, else the
+// cluster. It is never the host itself: tenants decide how long documents are, and the host's work
+// comes before all other work.
 [[nodiscard]] Consumer reader_of(std::string_view user, std::string namespace_);
 
 // The namespace in a path of the API server; empty: there is none.

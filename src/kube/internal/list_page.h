@@ -1,5 +1,5 @@
-// Reads the pages of lists: without building a document, and long ones by a worker or in slices, so
-// that the loop has time for everything else. Tenants decide how large the objects are.
+// Reads the pages of lists without building a document. Long pages are read by a worker or in
+// slices, so that the loop has time for everything else. Tenants decide how large the objects are.
 #pragma once
 
 #include "base/consumer.h"
@@ -22,7 +22,7 @@
 
 namespace hangar::kube::internal {
 
-// What a page tells besides its items.
+// What a page contains besides its items.
 struct PageEnd {
   std::string resource_version;
   std::string continue_token;
@@ -35,8 +35,8 @@ class PageReader {
   // `body` outlives this object.
   PageReader(std::string_view body, GroupVersionKind gvk);
 
-  // Reads at least `bytes`, up to the end of an item, or the rest. True: the page has been read.
-  // InvalidInput: it is not a page of a list; nothing more can be read.
+  // Reads at least `bytes` and on to the end of an item, or else the rest. True: the page has been
+  // read. InvalidInput: it is not a page of a list; nothing more can be read.
   [[nodiscard]] Result<bool> step(std::size_t bytes);
   // The items of the last step, in their order.
   [[nodiscard]] std::vector<ObjectPtr>& items() { return items_; }
@@ -56,18 +56,18 @@ class PageReader {
   PageEnd end_;
 };
 
-// All pages that one client reads. Between two rounds of the loop all of them together get one
-// slice, in turns. With workers, long pages are read there, of each tenant one at a time: only that
-// one is in memory twice, and a tenant whose work waits for a worker keeps no other's. Loop thread;
-// outlives the tasks that read.
+// Reads all pages of one client. Between two rounds of the loop they share one slice, in turns.
+// With workers, long pages are read there, one of each tenant at a time: so only one page of a
+// tenant is in memory twice, and a tenant that waits for a worker delays no other tenant. Loop
+// thread; outlives the tasks that read.
 class PageReading {
  public:
   // `workers` outlives this object, or is null.
   explicit PageReading(io::Loop& loop, io::Workers* workers = nullptr)
       : loop_(loop), workers_(workers), slices_(loop, 1), long_pages_(loop) {}
 
-  // Workers read it in the name of `whose`. Calls `on_item` with each item, in their order; an
-  // error of it ends the reading. A page of no more than one slice is read at once. Cancelled.
+  // Calls `on_item` with each item, in order; an error from it ends the reading. Workers read for
+  // the consumer `whose`. A page of at most one slice is read at once. Cancelled.
   using OnItem = std::function<Result<>(ObjectPtr item)>;
   [[nodiscard]] io::Task<Result<PageEnd>> read(std::string body, GroupVersionKind gvk,
                                                Consumer whose, OnItem on_item,
@@ -84,7 +84,7 @@ class PageReading {
   io::Turns<Tenant> long_pages_;
 };
 
-// The number of items to ask for after a page of `item_count` items and `bytes`.
+// The number of items to request after a page of `item_count` items and `bytes`.
 [[nodiscard]] std::uint32_t next_page_size(std::uint32_t page_size, std::size_t item_count,
                                            std::uint64_t bytes);
 

@@ -135,7 +135,7 @@ class PageReadingTest : public testing::Test {
     loop_.run_until([this] { return loop_.spawned_count() == 0; });
     counter_.cancel();
   }
-  // Is due before each slice that waits.
+  // Notes each round of the loop; the timer is due before each slice that waits.
   void count_rounds() {
     counter_ = loop_.after(Duration::zero(), [this] {
       names_.emplace_back("round");
@@ -208,7 +208,7 @@ TEST_F(PageReadingTest, LeavesALongPageToAWorker) {
                                               },
                                               {}));
   };
-  // An item as large as any, which the loop would read at once.
+  // An item longer than a slice, which the loop would read at once.
   const auto large = read(page_of("a", 2, 3 * kListSlice));
   ASSERT_TRUE(large) << large.error().message();
   EXPECT_THAT(names, ElementsAre("a-0", "a-1"));

@@ -2,8 +2,8 @@
 // checks the rest.
 //
 // Lists of tens of thousands of objects are read at start, and their items are kept as bytes.
-// json::parse accepts all that this accepts, so that bytes checked here can be parsed later
-// without fail.
+// json::parse accepts everything that Skim accepts, so bytes checked here can always be parsed
+// later.
 #pragma once
 
 #include "base/result.h"
@@ -56,7 +56,7 @@ class Skim {
   [[nodiscard]] Result<> finish();
   [[nodiscard]] Result<> status() const;
   [[nodiscard]] bool is_failed() const { return mistake_ != nullptr; }
-  // Ends the reading with a mistake that the caller found: a literal.
+  // Ends the reading because of a mistake that the caller found; `mistake` is a string literal.
   void refuse(const char* mistake);
 
   [[nodiscard]] std::size_t offset() const { return static_cast<std::size_t>(at_ - begin_); }

@@ -26,7 +26,7 @@ namespace hangar::kube {
 
 namespace {
 
-// What it costs to handle an event that is read, in bytes to read.
+// The cost of handling an event that has been parsed, in bytes of parsing.
 constexpr std::size_t kHandlingCost = 8 * limits::kKiB;
 
 Result<WatchEvent> read_event_of(std::string_view line) {
@@ -100,7 +100,8 @@ io::Task<void> EventReading::read_in_order() {
     std::vector<Result<WatchEvent>> events;
     const std::uint64_t round = round_;
     if (is_long) {
-      // Many at a time: on a busy machine the way to the worker and back takes longer than reading.
+      // Many at a time: on a busy machine the round trip to the worker takes longer than the
+      // reading.
       events = co_await workers_->run(whose_, [lines = first_waiting()] {
         std::vector<Result<WatchEvent>> read;
         for (const Line& line : lines)
@@ -115,7 +116,7 @@ io::Task<void> EventReading::read_in_order() {
       if (round != round_ || has_failed()) break;
       const std::size_t size_bytes = next()->size();
       handle(std::move(event));
-      // What a worker has read costs the loop as much as a short line, however long it was.
+      // A line that a worker has read costs the loop as much as a short one, however long it was.
       if (slice.is_used_up_by(is_long ? std::min(size_bytes, kHandlingCost) : size_bytes)) {
         HANGAR_ASSERT((co_await slice.rest({})).has_value(), "nobody stops it");
       }

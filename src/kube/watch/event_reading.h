@@ -1,6 +1,6 @@
-// Parses the lines of one watch in their order: long ones on a worker, since tenants decide how
-// large objects are, and the loop has others to serve meanwhile. Changes are told how much
-// processor time it took to read them (Change::read_time). Loop thread only.
+// Parses the lines of one watch in order. Workers parse long lines, since tenants decide how large
+// objects are, and the loop has other work to do. Each change carries the processor time that
+// reading it took (Change::read_time). Loop thread only.
 #pragma once
 
 #include "base/consumer.h"
@@ -28,23 +28,24 @@ class EventReading {
   struct Handler {
     // An error ends the reading.
     std::function<Result<>(Result<WatchEvent> event)> on_event;
-    // An event failed that was handled later than in take(): nothing more should be taken.
+    // An event failed after its take() had returned: take nothing more.
     std::function<void()> on_late_failure;
   };
-  // `workers` outlives this object, and works in the name of `whose`; null: all lines are parsed at
-  // once.
+  // `workers` outlives this object and reads for the consumer `whose`; null: all lines are parsed
+  // at once.
   EventReading(io::Loop& loop, io::Workers* workers, Consumer whose, Handler handler);
   EventReading(const EventReading&) = delete;
   EventReading& operator=(const EventReading&) = delete;
-  // Requires that finish() has ended, or that nothing was taken.
+  // Requires that finish() has returned, or that nothing was taken.
   ~EventReading();
 
-  // Handles the line at once, or after the long ones before it. The error of the first event that
-  // failed. While more than limits::kWatchLinesWaitingBytesMax wait, nothing is left to workers.
+  // Handles the line at once, or after the long ones before it. Returns the error of the first
+  // event that failed. When more than limits::kWatchLinesWaitingBytesMax wait, the loop parses them
+  // all now.
   [[nodiscard]] Result<> take(std::string_view line);
-  // Drops what waits.
+  // Drops the lines that wait.
   void drop();
-  // Waits until everything that was taken has been handled. Error as of take().
+  // Waits until everything that was taken has been handled. Errors as for take().
   [[nodiscard]] io::Task<Result<>> finish();
 
  private:
@@ -53,7 +54,7 @@ class EventReading {
   [[nodiscard]] io::Task<void> read_later();
   [[nodiscard]] io::Task<void> read_in_order();
   void read_now();
-  // What a worker reads in one go.
+  // The lines that a worker reads in one go.
   [[nodiscard]] std::vector<Line> first_waiting() const;
   [[nodiscard]] Line next();
   void handle(Result<WatchEvent> event);
@@ -67,11 +68,11 @@ class EventReading {
   std::deque<Line> waiting_;  // The first ones may be at a worker.
   std::size_t waiting_bytes_ = 0;
   bool is_reading_ = false;  // read_later() runs.
-  // Changes when `waiting_` is emptied by others than read_later(): what its worker returns then
-  // does not count any more.
+  // Changes when read_now() or drop() empties `waiting_`: what read_later()'s worker returns then
+  // is stale.
   std::uint64_t round_ = 0;
   std::optional<Error> failure_;
-  // Stays when the handler throws: no later event may be handled then, since this one is lost.
+  // Stays set when the handler throws: no later event may be handled then, since this one is lost.
   bool is_handling_ = false;
   io::Event read_;  // read_later() has ended.
 };

@@ -17,7 +17,7 @@ struct Change {
   enum class Type : std::uint8_t { Added, Modified, Deleted };
   Type type = Type::Added;
   ObjectPtr object;
-  // The processor time that reading the event took, for whoever wants the change.
+  // The processor time that reading the event took.
   Duration read_time{};
 };
 

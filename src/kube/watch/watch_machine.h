@@ -5,8 +5,8 @@
 // walk every path: the server forgets our place, ends streams, answers nonsense, loses the
 // whole resource.
 //
-// What the machine promises: it delivers objects either as a whole list (Replace, on_listed) or as
-// changes to the last whole list (Apply), in the server's order and without a gap. Whenever a gap
+// Guarantees: the machine delivers objects either as a whole list (Replace, on_listed) or as
+// changes to the last whole list (Change), in the server's order and without a gap. Whenever a gap
 // is possible, the next delivery is a whole list.
 #pragma once
 
@@ -27,7 +27,7 @@
 
 namespace hangar::kube {
 
-// What the watches of one server tell each other about it.
+// What the watches of one server share about it.
 struct ServerTraits {
   // It sends the initial list as events of the watch (WatchList). Assumed until it refuses.
   bool has_watch_list = true;
@@ -35,10 +35,11 @@ struct ServerTraits {
 
 class WatchMachine {
  public:
-  // Takes the objects of a whole list as they arrive, so that no turn has to handle all of them.
+  // Takes the objects of a whole list as they arrive, so that no turn of the loop handles all of
+  // them.
   struct Listing {
     std::function<void(ObjectPtr object)> on_listed;
-    // No object of that key is part of the list, or it is not any more.
+    // The list has no object of that key, or no longer has it.
     std::function<void(const ObjectKey& key)> on_unlisted;
   };
 
@@ -53,7 +54,7 @@ class WatchMachine {
     // After this time the shell ends the stream itself: it had asked the server to end it earlier.
     Duration lifetime_max{};
   };
-  struct Wait {  // Call on_due() after `delay`, or earlier if there is reason to hope.
+  struct Wait {  // Call on_due() after `delay`, or earlier if success is likely.
     Duration delay{};
     // The reason; std::nullopt for the pause between two streams of a healthy watch.
     std::optional<Error> cause = {};

@@ -27,10 +27,10 @@ class Watcher {
   class Sink {
    public:
     virtual ~Sink() = default;
-    // A whole list is requested, for the first time or again; what was held for an earlier one that
-    // has not ended is dropped.
+    // A whole list is requested, for the first time or again. Drop the objects of an earlier list
+    // that was not completed.
     virtual void on_list_begin() {}
-    // An object of that list; one of the same key that came before is not part of it any more.
+    // An object of that list; it replaces an earlier one of the same key.
     virtual void on_listed(ObjectPtr object) = 0;
     virtual void on_unlisted(const ObjectKey& key) = 0;
     // The list is complete: it has all objects that exist as of this version.
@@ -41,7 +41,7 @@ class Watcher {
     virtual void on_bookmark(std::string resource_version) = 0;
     // The server no longer serves the resource: no object of it exists.
     virtual void on_gone() = 0;
-    // The last request failed and will be repeated; std::nullopt: it works again.
+    // The last request failed and will be retried; std::nullopt: it works again.
     virtual void on_health(std::optional<Error> error) = 0;
   };
 
