@@ -45,7 +45,7 @@ namespace hangar::wasm {
 
 namespace {
 
-// Cheap checks, made before a process is started.
+// Cheap checks before a process is started.
 Result<> check(const Digest& digest, const std::string& wasm_bytes) {
   const auto bytes = std::as_bytes(std::span(wasm_bytes));
   std::ignore = HANGAR_TRY(read_module_header(bytes));
@@ -66,11 +66,11 @@ Result<PrivateFile> checked_file(const std::filesystem::path& directory, const D
 
 }  // namespace
 
-// The right to compile one module, and what it costs: nanoseconds, of processor time or of a wait
-// for memory. Both are charged to the namespace while they pass.
+// The right to compile one module, and its cost: nanoseconds of processor time or of a wait for
+// memory. Both are charged to the namespace as they pass.
 class CodeCache::Turn {
  public:
-  // `rates`: null, or charged with what compiling takes.
+  // `rates`: null, or charged with the processor time of compiling.
   Turn(budget::FairSlots::Slot slot, std::chrono::nanoseconds processor_max,
        std::chrono::nanoseconds memory_wait_max, budget::Rates* rates)
       : slot_(std::move(slot)),
@@ -79,7 +79,7 @@ class CodeCache::Turn {
         rates_(rates) {}
 
   [[nodiscard]] const budget::Consumer& consumer() const { return slot_.consumer(); }
-  // `used`, `waited`: so far.
+  // `used`, `waited`: the totals so far.
   bool may_compute(std::chrono::nanoseconds used) {
     const std::uint64_t more = charge(used, computed_);
     if (rates_ != nullptr) rates_->charge(slot_.consumer().tenant, more, io::Loop::now());
@@ -202,7 +202,7 @@ io::Task<Result<std::shared_ptr<const Module>>> CodeCache::load_shared(
   const budget::SharedTurns<Key>::Turn turn =
       HANGAR_CO_TRY(co_await loading_.take(key, std::move(beneficiaries), stop.get_token()));
   if (auto module = find_live(key)) co_return module;
-  // Requested between the end of the turn before and this one.
+  // The stop may have been requested between the end of the turn before and this one.
   if (stop.stop_requested()) co_return fail(ErrorKind::Cancelled, "stopped");
   Loaded loaded =
       co_await load_alone(key, std::move(wasm_bytes), stop.get_token(), turn.beneficiaries());
@@ -279,7 +279,8 @@ io::Task<Result<>> CodeCache::compile_in_turn(Digest digest, PrivateFile input, 
                  .deadline = options_.compile_deadline,
                  .may_go_on = [&turn](auto used) { return turn.may_compute(used); },
                  .asks_every = options_.turn_step};
-  // Others wait for the slot, so nothing here waits in the line of this tenant. The turn bounds it.
+  // Others wait for the slot, so this work does not queue behind the tenant's other work. The turn
+  // bounds it.
   const budget::Consumer host = budget::Consumer::of_host("compile");
   Result<> done = co_await compile(engine_.loop(), engine_.workers(), host, std::move(job), stop);
   memory.reset();
@@ -311,7 +312,7 @@ io::Task<Result<>> CodeCache::compile_in_turn(Digest digest, PrivateFile input, 
 }
 
 // Reserved for the host: everyone who has the module shares the code, and the turns decide whose
-// module is compiled. None: nothing is counted.
+// module is compiled. std::nullopt: there are no accounts.
 io::Task<Result<std::optional<budget::Reservation>>> CodeCache::reserve_memory(
     Turn& turn, std::uint64_t bytes, std::stop_token stop) {
   budget::ReservationQueue* const queue = engine_.memory();
@@ -335,8 +336,8 @@ io::Task<Result<std::optional<budget::Reservation>>> CodeCache::reserve_memory(
   co_return std::optional(*std::move(memory));
 }
 
-// How much memory a module needs is unknown beforehand, so the bound is an estimate, and leaves
-// guests at least a quarter of the budget.
+// How much memory a module needs is unknown beforehand, so this is an estimate. It leaves guests at
+// least a quarter of the budget.
 std::uint64_t CodeCache::compiler_memory_bytes(std::uint64_t module_bytes) const {
   const std::uint64_t wanted =
       limits::kCompileMemoryBytesMin + limits::kCompileMemoryPerByte * module_bytes;

@@ -1,15 +1,15 @@
-// The cache of native code: hangar-compile compiles each module once, and the code is loaded from
-// a directory.
+// The cache of native code. hangar-compile compiles each module once; after that its code is loaded
+// from a directory.
 //
-// An entry is one file. Its name contains what it was made from (module, wasmtime, configuration,
-// processor) and the checksum of its bytes, so that it is either whole or not trusted: wasmtime
-// trusts every byte of it. A file that does not match its name is deleted and made again. Several
-// hangar processes may share the directory.
+// An entry is one file. Its name contains what the code was made from (module, wasmtime,
+// configuration, processor) and the checksum of its bytes, because wasmtime trusts every byte: an
+// entry is either whole or not used. A file that does not match its name is deleted and made again.
+// Several hangar processes may share the directory.
 //
-// A checksum does not protect against a writer of the directory, who can compute one. Where there
-// may be other writers, because the directory is on a volume, the cache needs a seal: a key that is
-// not on that volume. Then the name of an entry contains an HMAC-SHA256 over what it was made from
-// and its bytes. A file on the volume could change at any time, so none is loaded or signed in
+// A checksum does not protect against a writer of the directory, who can compute one. If there may
+// be other writers, because the directory is on a volume, the cache needs a seal: a key that is not
+// on that volume. The name of an entry then contains an HMAC-SHA256 over what the code was made
+// from and its bytes. A file on the volume could change at any time, so none is loaded or signed in
 // place: native code is first copied to a private directory, and compiled there.
 // docs/formats/native-code.md describes the names.
 #pragma once
@@ -47,9 +47,9 @@ namespace hangar::wasm {
 // Concurrent compilations. A module of at most kSmallModuleBytesMax (most of Rust, C++ and TinyGo)
 // never waits for a large one, whose compilation takes seconds to minutes; and no namespace holds
 // both slots for small ones. Namespaces take turns by the processor time that their compilations
-// have used; a compilation that has used more than a turn (limits::kCompileTurnMin) is ended while
-// a namespace waits that has used less. The memory of each compiler is reserved, from the same
-// budget as the guests', before it starts.
+// have used. A compilation that has used more than a turn (limits::kCompileTurnMin) is stopped
+// while a namespace waits that has used less. The memory of each compiler is reserved before it
+// starts, from the same budget as the guests' memory.
 inline constexpr std::size_t kSmallCompilationsMax = 2;
 inline constexpr std::size_t kLargeCompilationsMax = 1;
 inline constexpr std::uint64_t kSmallModuleBytesMax = 8 * limits::kMiB;
@@ -61,28 +61,28 @@ class CodeCache {
  public:
   struct Seal {
     std::string key;
-    // On a disk to which only the user of this process can write. Files in it have no names.
+    // On a disk to which only the user of this process can write. Files there have no names.
     std::filesystem::path private_directory;
   };
 
   struct Options {
     std::filesystem::path directory;        // Private to this user; created when it is missing.
     std::filesystem::path compile_program;  // hangar-compile.
-    std::uint64_t bytes_max = limits::kCodeCacheBytesMax;  // `charges` say what goes.
+    std::uint64_t bytes_max = limits::kCodeCacheBytesMax;  // `charges` choose what to evict.
     std::chrono::nanoseconds compile_deadline = limits::kCompileMax;
     // The processor time of a turn: this, and more for each MiB of the module.
     std::chrono::nanoseconds turn_min = limits::kCompileTurnMin;
     std::chrono::nanoseconds turn_per_mib = limits::kCompileTurnPerMiB;
     std::chrono::nanoseconds memory_wait_max = limits::kCompileMemoryWaitMax;
-    // How often a compilation is asked what it has used.
+    // How often a compilation reports the processor time that it has used.
     std::chrono::nanoseconds turn_step = std::chrono::seconds(1);
     std::uint64_t compiled_bytes_max = limits::kCompiledBytesMax;  // For the code of one module.
-    // For the modules that wait for compilation: all of them, and those of one namespace.
+    // Modules that wait for compilation: of all namespaces, and of one.
     std::uint64_t all_waiting_bytes_max = limits::kCompilationsWaitingBytesMax;
     std::uint64_t waiting_bytes_max = limits::kCompilationsOfOneWaitingBytesMax;
     // Null: no one else can write to `directory`.
     std::shared_ptr<const Seal> seal = {};
-    // Charged with the code that tenants use (charge()); outlives the cache. Null: nothing is.
+    // Charged with the code that tenants use (charge()); outlives the cache. Null: no charges.
     budget::CacheCharges* charges = nullptr;
   };
 
@@ -99,31 +99,33 @@ class CodeCache {
   // called: another process may have removed the entry.
   [[nodiscard]] bool has(const Digest& digest) const;
 
-  // Loads the module, and compiles it if necessary. The same digest gives the same object while
-  // anyone holds it. Concurrent calls for one digest share the work, which waits for a compiler in
-  // the name of all their beneficiaries. Namespaces take turns at compilation, and the small
-  // modules of each go first. A compilation whose turn is over is ended with Unavailable: the
-  // caller tries again after a while. InvalidInput: `wasm_bytes` is not a module that can be
-  // compiled, or does not have this digest. NotFound: not cached and no bytes. LimitExceeded: as
-  // for compile(), or too many modules of the first beneficiary's namespace wait. Unavailable: as
-  // for compile(). Cancelled. LimitExceeded, too, for code that is more than any tenant of the
-  // beneficiaries may have on disk; it is not kept. `allocation`: Pooled becomes OnDemand for a
-  // module that is too large; the others stay. Each kind has its own Module object over the same
-  // file. A Sleepable module is a new object for each call: its owner drops it and loads it again
-  // (SleepableModule).
+  // Loads the module, and compiles it if necessary. The same digest gives the same object as long
+  // as someone holds it. Concurrent calls for one digest share the work, which waits for a compiler
+  // on behalf of all their beneficiaries. Namespaces take turns at compilation, and the small
+  // modules of each go first.
+  //
+  // InvalidInput: `wasm_bytes` is not a module that can be compiled, or does not have this digest.
+  // NotFound: not cached and no bytes. LimitExceeded: as for compile(); or too many modules of the
+  // first beneficiary's namespace wait; or no tenant of the beneficiaries may have so much code on
+  // disk, and it is not kept. Unavailable: as for compile(), also when the compilation's turn was
+  // over: the caller retries after a while. Cancelled.
+  //
+  // `allocation`: Pooled becomes OnDemand for a module that is too large; the others stay. Each
+  // kind has its own Module object over the same file. A Sleepable module is a new object for each
+  // call: its owner drops it and loads it again (SleepableModule).
   [[nodiscard]] io::Task<Result<std::shared_ptr<const Module>>> load(
       Digest digest, std::shared_ptr<const std::string> wasm_bytes, std::stop_token stop,
       Module::Allocation allocation = Module::Allocation::Pooled,
       budget::Beneficiaries beneficiaries = budget::unnamed_consumer());
 
-  // The consumer's tenant has the code of that module and images of `image_bytes` from now on,
-  // while the result exists. LimitExceeded when that is more than it may have
+  // Charges the consumer's tenant with the code of that module and images of `image_bytes` while
+  // the result exists. LimitExceeded when that is more than the tenant may have
   // (budget/cache_charges.h).
   [[nodiscard]] io::Task<Result<std::shared_ptr<const void>>> charge(Digest digest,
                                                                      std::uint64_t image_bytes,
                                                                      budget::Consumer consumer);
 
-  // Stops all work, whoever waits for it; nothing is loaded any more once this returns.
+  // Cancels all loads, whoever waits for them; no load is in progress once this returns.
   [[nodiscard]] io::Task<void> stop();
 
   [[nodiscard]] Engine& engine() const { return engine_; }
@@ -158,7 +160,7 @@ class CodeCache {
       Turn& turn, std::uint64_t bytes, std::stop_token stop);
   [[nodiscard]] std::shared_ptr<const Module> find_live(const Key& key);
   [[nodiscard]] std::uint64_t compiler_memory_bytes(std::uint64_t module_bytes) const;
-  // Where no one else can change a file before it is used.
+  // The directory in which no one else can change a file before it is used.
   [[nodiscard]] const std::filesystem::path& private_directory() const;
 
   Engine& engine_;
@@ -166,7 +168,8 @@ class CodeCache {
   std::map<Key, std::weak_ptr<const Module>> live_;
   budget::SharedTurns<Key> loading_;
   budget::Accounts waiting_;  // Waiting modules, as files.
-  // The code of modules that was refused, and need not be made again to be refused again.
+  // The sizes of code that was too large for its tenants, so that it is not compiled again to be
+  // refused again.
   std::map<Digest, std::uint64_t> refused_bytes_;
   budget::FairSlots small_;
   budget::FairSlots large_;

@@ -383,7 +383,7 @@ TEST_F(CodeCacheTest, AFailureOfOneLoaderIsNotTheOthers) {
 }
 
 TEST_F(CodeCacheTest, ACompilerThatHangsIsKilledAtItsDeadline) {
-  // A program that reads no module and never ends.
+  // A program that reads no module and never exits.
   const fs::path program = directory_.path() / "hang";
   std::ofstream(program) << "#!/bin/sh\nwhile :; do :; done\n";
   fs::permissions(program, fs::perms::owner_all);
@@ -427,7 +427,7 @@ TEST_F(CodeCacheTest, StoppingKillsTheCompiler) {
   EXPECT_EQ(loaded.error().kind(), ErrorKind::Cancelled);
 }
 
-// A compiler that records the size of each module, and does not end by itself.
+// A compiler that records the size of each module, and does not exit by itself.
 class CompileQueueTest : public CodeCacheTest {
  protected:
   CompileQueueTest() {

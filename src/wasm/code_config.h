@@ -33,7 +33,7 @@ inline void apply_code_config(wasm_config_t* config) {
   wasmtime_config_memory_guard_size_set(config, kMemoryGuardBytes);
   wasmtime_config_memory_may_move_set(config, false);
   wasmtime_config_signals_based_traps_set(config, true);
-  // Only wasmtime unwinds through guests, and it has tables of its own: code is 10 % smaller.
+  // Only wasmtime unwinds through guests, with its own tables: this makes code 10 % smaller.
   wasmtime_config_native_unwind_info_set(config, false);
   wasmtime_config_debug_info_set(config, false);
   wasmtime_config_gc_support_set(config, false);
@@ -43,7 +43,7 @@ inline void apply_code_config(wasm_config_t* config) {
   wasmtime_config_wasm_bulk_memory_set(config, true);
   wasmtime_config_wasm_multi_value_set(config, true);
   wasmtime_config_wasm_tail_call_set(config, true);
-  // Features that no guest of a published contract uses stay off: less can go wrong.
+  // Features that no guest of a published contract uses stay off, to expose less of wasmtime.
   wasmtime_config_shared_memory_set(config, false);
   wasmtime_config_wasm_multi_memory_set(config, false);
   wasmtime_config_wasm_memory64_set(config, false);

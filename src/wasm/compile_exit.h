@@ -7,10 +7,10 @@ namespace hangar::wasm {
 
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitInvalidModule = 2;  // The message on stderr is for the module's author.
-inline constexpr int kExitLimit = 3;          // Compiling the module takes more than is allowed.
+inline constexpr int kExitLimit = 3;          // Compiling the module exceeds a limit.
 inline constexpr int kExitInternal = 4;       // Not the module's fault.
 
-// The message that goes with kExitLimit.
+// The message for kExitLimit.
 inline constexpr std::string_view kOutOfMemory = "compiling takes more memory than is allowed";
 
 // This argument, after the bytes of memory, means: verify the signature of the module and compile

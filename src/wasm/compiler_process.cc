@@ -46,7 +46,7 @@ namespace {
 
 using io::Descriptor;
 
-// Bounds the process's output; its last line is the message.
+// The maximum size of the process's stderr; the last line is the message.
 constexpr std::size_t kMessageBytesMax = 4096;
 
 std::unexpected<Error> fail_errno(std::string_view doing, int code = errno) {
@@ -56,7 +56,7 @@ std::unexpected<Error> fail_errno(std::string_view doing, int code = errno) {
 
 struct Process {
   pid_t pid = -1;
-  Descriptor handle;    // A pidfd: readable when the process has ended.
+  Descriptor handle;    // A pidfd: readable when the process has exited.
   Descriptor messages;  // The process's stderr.
 };
 
@@ -66,17 +66,17 @@ struct Job {
   PrivateFile input;
   std::filesystem::path output;  // Empty: no output.
   std::uint64_t memory_bytes = 0;
-  std::vector<std::string> arguments = {};  // They follow the bytes of memory.
+  std::vector<std::string> arguments = {};  // After the bytes of memory.
   std::string_view doing;                   // For messages.
 };
 
-// Whether a process may go on, and how often that is asked: as in CompileJob.
+// Whether a process may continue, and how often that is checked: as in CompileJob.
 struct Orders {
   std::function<bool(std::chrono::nanoseconds used)> may_go_on = {};
   std::chrono::nanoseconds asks_every{};
 };
 
-// Processor time of a process that has not been waited for; it may have ended.
+// Processor time of a process that has not been reaped; it may have exited.
 std::chrono::nanoseconds processor_time_of(pid_t pid) {
   clockid_t clock{};
   timespec used{};
@@ -113,7 +113,7 @@ Result<Process> start(const Job& job) {
   // No environment: it may contain the host's secrets.
   std::array<char*, 1> environment = {nullptr};
   Process process{.messages = std::move(messages)};
-  // The host may block signals that must end this process.
+  // The host may block signals that must terminate this process.
   posix_spawnattr_t attributes;
   ::posix_spawnattr_init(&attributes);
   sigset_t none;

@@ -22,20 +22,20 @@ struct CompileJob {
   std::filesystem::path program;   // hangar-compile.
   PrivateFile input;               // The module.
   std::filesystem::path output;    // Created, or replaced.
-  std::uint64_t memory_bytes = 0;  // The process may take this much, besides its input.
-  std::uint64_t output_bytes = limits::kCompiledBytesMax;  // How large the output may become.
-  // In wall-clock time. The program itself bounds its processor time.
+  std::uint64_t memory_bytes = 0;  // The memory of the process, besides its input.
+  std::uint64_t output_bytes = limits::kCompiledBytesMax;  // The maximum size of the output.
+  // Wall-clock time. The program itself bounds its processor time.
   std::chrono::nanoseconds deadline{};
-  // Called from time to time with the processor time that the process has used, and once when it
-  // has ended. Returns whether the process may go on. Empty: it may.
+  // Called from time to time with the processor time that the process has used, and once after it
+  // has exited. Returns whether the process may continue. Empty: it may.
   std::function<bool(std::chrono::nanoseconds used)> may_go_on = {};
   std::chrono::nanoseconds asks_every = std::chrono::seconds(1);
 };
 
 // Writes native code for the module to `job.output`. InvalidInput: the module is at fault; the
-// message is the compiler's. LimitExceeded: it takes more processor time, memory or output than is
-// allowed, or has not ended at the deadline. Cancelled: the process was killed because of `stop`.
-// Unavailable: it was killed because it may not go on, or anything else. The output is complete
+// message is the compiler's. LimitExceeded: the compilation exceeded its processor time, memory,
+// output size or deadline. Cancelled: the process was killed because of `stop`. Unavailable: it was
+// killed because `may_go_on` returned false, or failed for any other reason. The output is complete
 // only after success. Loop thread.
 [[nodiscard]] io::Task<Result<>> compile(io::Loop& loop, io::Workers& workers,
                                          budget::Consumer whose, CompileJob job,
@@ -48,8 +48,8 @@ struct VerifyJob {
   std::chrono::nanoseconds deadline{};
 };
 
-// InvalidInput, with the reason, when none of the keys has signed it. The other errors are those
-// of compile().
+// InvalidInput, with the reason, when none of the keys has signed the module. The other errors are
+// those of compile().
 [[nodiscard]] io::Task<Result<>> verify(io::Loop& loop, io::Workers& workers,
                                         budget::Consumer whose, VerifyJob job,
                                         std::stop_token stop);

@@ -1,8 +1,8 @@
-// Custom sections with their positions in a module: for data that tools write into a built module,
+// Custom sections with their positions in a module, for data that tools write into a built module
 // and remove again without changing any other byte.
 //
-// The bytes are untrusted. Only the list of sections is read, by the compiler's own rules: a custom
-// section found here is one for the compiler, too, or the compiler refuses the module.
+// The bytes are untrusted. Only the list of sections is read, by the compiler's own rules: a
+// section found here is a custom section for the compiler, too, or the compiler refuses the module.
 #pragma once
 
 #include "base/result.h"

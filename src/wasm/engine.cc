@@ -35,8 +35,8 @@
 #include <utility>
 
 #if __has_feature(thread_sanitizer)
-// Traps are synchronous signals: wasmtime's handler takes a backtrace, with allocations,
-// deliberately, and never in the middle of an allocation.
+// Traps are synchronous signals. wasmtime's handler allocates to take a backtrace: that is
+// intended, and safe, because no trap interrupts an allocation.
 extern "C" const char* __tsan_default_options() {  // NOLINT(bugprone-reserved-identifier)
   return "report_signal_unsafe=0";
 }
@@ -77,7 +77,7 @@ wasm_config_t* make_config() {
   return config;
 }
 
-// wasmtime ends the process if it cannot reserve the pool, so this tries first. Some containers
+// wasmtime aborts the process if it cannot reserve the pool, so this tries first. Some containers
 // limit address space.
 bool can_reserve(std::uint64_t bytes) {
   void* const address =
@@ -103,8 +103,8 @@ internal::EngineHandle make_pooled(const Engine::Options& options) {
   wasmtime_pooling_allocation_config_table_elements_set(pool, limits::kGuestTableElementsMax);
   wasmtime_pooling_allocation_config_max_core_instance_size_set(pool, 16 * limits::kMiB);
   // A slot stays mapped for its module, which costs nothing, but keeps no pages. Resetting kept
-  // pages would copy the whole image of the module, which is more than a guest writes to (Go: 6
-  // MiB, 2 MiB), and would help only when the same module comes next.
+  // pages would copy the whole image of the module, which is more than a guest writes to (Go: 6 MiB
+  // against 2 MiB), and would help only when the same module comes next.
   wasmtime_pooling_allocation_config_max_unused_warm_slots_set(pool, options.runs_max);
   wasmtime_pooling_allocation_config_linear_memory_keep_resident_set(pool, 0);
   wasmtime_pooling_allocation_config_table_keep_resident_set(pool, 64 * limits::kKiB);
@@ -113,8 +113,8 @@ internal::EngineHandle make_pooled(const Engine::Options& options) {
   return internal::EngineHandle(wasm_engine_new_with_config(config));
 }
 
-// Modules of this engine have no data segments, so wasmtime makes no images of its own, which our
-// memories could not use; the same native code serves all engines.
+// Modules of this engine have no data segments. wasmtime therefore makes no images, which our
+// memories could not use; and the same native code serves all engines.
 internal::EngineHandle make_sleepable(MemorySlots& slots) {
   wasm_config_t* const config = make_config();
   wasmtime_memory_creator_t creator = slots.creator();
@@ -180,7 +180,7 @@ Engine::Native::Native(io::Loop& loop, io::Workers& workers, const Options& opti
       ready(workers, options.rates),
       long_run_workers(loop, workers.thread_count(), io::Workers::Priority::Last),
       long_runs(long_run_workers, options.rates),
-      // A single namespace may run half of what the pool has room for.
+      // A single namespace may use half of the pool.
       slots(loop, {.slots = options.runs_max}),
       code(limits::kFilePagesBytesMax,
            [statm = options.proc_files.statm] { return internal::resident_file_bytes(statm); }) {

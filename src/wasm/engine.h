@@ -1,5 +1,5 @@
-// The WebAssembly engine of the process: provides instances with memory and stacks, lets guests
-// take turns on the workers, and ticks to bound how long they run.
+// The WebAssembly engine of the process: provides instances with memory and stacks, schedules
+// guests on the workers, and ticks to bound how long they run.
 #pragma once
 
 #include "base/result.h"
@@ -24,16 +24,16 @@
 namespace hangar::wasm {
 
 // The memory of each instance besides its linear memory and tables: its frames on a stack, and
-// wasmtime's own data about it. The host pays for frames of host functions, and for the second
-// stack of a guest that is called back.
+// wasmtime's own data about it. Not included, and not charged to the guest: frames of host
+// functions, and the second stack of a guest that is called back.
 inline constexpr std::uint64_t kInstanceBytes = limits::kGuestStackBytesMax + 256 * limits::kKiB;
 
 // Returns success if a guest may have that many bytes in all, kInstanceBytes included; otherwise
-// the reason. Called on the guest's worker, which blocks.
+// the reason. Called on the guest's worker, which blocks meanwhile.
 using AskMemory = std::function<Result<>(std::uint64_t bytes)>;
 
-// Files of /proc about this process, for a process that can no longer open them. The engine does
-// not close them. Negative: the engine opens them itself.
+// Open files of /proc about this process, for a process that can no longer open them. The engine
+// does not close them. Negative: the engine opens them itself.
 struct OwnProcFiles {
   int pagemap = -1;
   int statm = -1;
@@ -44,18 +44,18 @@ struct OwnProcFiles {
 class Engine {
  public:
   struct Options {
-    // The number of guests that have started and not ended; others wait for their turn.
+    // The number of guests that have started and not finished; others wait for their turn.
     std::uint32_t runs_max = limits::kGuestRunsMax;
     // Finds written pages as on Linux before 6.7, which is slower.
     bool scans_page_entries = false;
     OwnProcFiles proc_files = {};
-    // How long code stays loaded when all guests that use it sleep.
+    // How long code stays loaded after all guests that use it fell asleep.
     Duration sleeping_code_kept = limits::kSleepingCodeKept;
     // Counts the memory of all guests, by namespace. Outlives the engine, which listens to it.
-    // Null: each guest is bounded only by itself.
+    // Null: each guest has only its own bound.
     budget::Accounts* memory = nullptr;
-    // Is charged with the processor time of all guests, and of compiling modules; a namespace that
-    // has used its rate begins no run. Outlives the engine. Null: there are no rates.
+    // Charged with the processor time of all guests and of compiling modules; a namespace that has
+    // used up its rate starts no run. Outlives the engine. Null: there are no rates.
     budget::Rates* rates = nullptr;
   };
 
@@ -71,24 +71,24 @@ class Engine {
   // False if the address space for the pool could not be reserved: instances are then allocated
   // on demand.
   [[nodiscard]] bool has_pool() const;
-  // The number of guests that have started and not ended.
+  // The number of guests that have started and not finished.
   [[nodiscard]] std::size_t running_count() const;
 
-  // Reserves memory for a guest that has none yet: its initial linear memory, `memory_bytes`, and
-  // the fixed part. Errors as for ReservationQueue::reserve, with `on_wait` called once if it has
-  // to wait. Without accounts nothing is reserved. Loop thread.
+  // Reserves memory for a guest that has none yet: `memory_bytes` of initial linear memory, and the
+  // fixed part. Errors as for ReservationQueue::reserve; `on_wait` is called once if it has to
+  // wait. Without accounts nothing is reserved. Loop thread.
   [[nodiscard]] io::Task<Result<std::optional<budget::Reservation>>> reserve(
       budget::Consumer consumer, std::uint64_t memory_bytes, std::stop_token stop,
       std::function<void(const budget::Shortage&)> on_wait = {});
   // Null without accounts.
   [[nodiscard]] const budget::Accounts* accounts() const;
-  // The same queue, for memory of anything other than guests. Null without accounts. Loop thread.
+  // The same queue, for memory other than that of guests. Null without accounts. Loop thread.
   [[nodiscard]] budget::ReservationQueue* memory() const;
 
-  // They continue guests that have computed for long, at a lower priority than workers().
+  // Threads that continue guests that have computed for long, at a lower priority than workers().
   [[nodiscard]] const io::Workers& long_run_workers() const;
 
-  // For those that let guests take turns. Null without rates.
+  // For code that lets guests take turns. Null without rates.
   [[nodiscard]] budget::Rates* rates() const;
 
   // For wasm/ only.
@@ -101,7 +101,7 @@ class Engine {
   std::unique_ptr<Native> native_;
 };
 
-// Returns free memory of the host's heap and of wasmtime's own heap to the system. Takes some
+// Returns free memory of the host's heap and of wasmtime's own heap to the system. Takes a few
 // milliseconds; any thread.
 void trim_heaps();
 

@@ -1,7 +1,7 @@
-// The host's view of a guest's memory. It checks every number that a guest gives.
+// The host's view of a guest's memory. It checks every address and length that a guest passes.
 //
-// The view is valid for one moment: memory.grow does not move the memory but may change its size,
-// and a running guest changes the bytes. Make one inside each host call, never store it.
+// The view is valid only for a moment: memory.grow does not move the memory but may change its
+// size, and a running guest changes the bytes. Make one inside each host call, never store it.
 #pragma once
 
 #include "base/result.h"

@@ -99,7 +99,7 @@ class GuestCallWait final : public internal::Wait {
     future_.reset();
     const internal::TrapHandle trap(std::exchange(trap_, nullptr));
     const internal::ErrorHandle error(std::exchange(error_, nullptr));
-    // The error of a nested host function says more than that the call failed.
+    // The error of a nested host function says more than the failed call does.
     if (const std::optional<Error>& fault = call_.run().fault();
         fault && (trap != nullptr || error != nullptr)) {
       return std::unexpected(*fault);

@@ -41,8 +41,8 @@ namespace hangar::wasm {
 class Execution;
 
 // The state that the host functions of one kind of guest keep for one run, or for one instance in
-// all its turns: derive from it. Only the worker that runs the guest uses it until the run or turn
-// has ended.
+// all its turns: derive from it. Until the run or turn has finished, only the worker that runs the
+// guest uses it.
 class HostState {
  public:
   HostState() = default;
@@ -79,7 +79,7 @@ struct Answer {
 // on the worker that runs the guest.
 class HostCall {
  public:
-  // `State` is the type with which the run was started.
+  // `State` is the type of the state with which the run was started.
   template <std::derived_from<HostState> State>
   [[nodiscard]] State& state() const {
     return static_cast<State&>(host_state());
@@ -90,18 +90,19 @@ class HostCall {
   // The memory that the guest exports as "memory"; GuestFault when it exports none.
   [[nodiscard]] Result<GuestMemory> memory() const;
 
-  // Ends the run as if the guest had returned: `return call.leave();`
+  // Ends the run successfully, as if the guest had returned: `return call.leave();`
   [[nodiscard]] std::unexpected<Error> leave() const;
 
   // Calls `ask` on the loop thread and waits for its task without holding a worker. Cancelled when
-  // the run must end first; the stop token then stops the task, too. The run's owner gets no result
-  // before the task has ended, so the task may refer to objects that the owner keeps alive.
+  // the run must stop first; the stop token then stops the task, too. The run's owner gets no
+  // result before the task has finished, so the task may refer to objects that the owner keeps
+  // alive.
   template <class T>
   using Ask = std::move_only_function<io::Task<T>(std::stop_token)>;
   template <class T>
   [[nodiscard]] HostTask<T> on_loop(Ask<T> ask) const;
 
-  // Calls a function that the guest exports, of type (i32) -> i64: its allocator. GuestFault when
+  // Calls a function of type (i32) -> i64 that the guest exports: its allocator. GuestFault when
   // there is none, when it traps, or when the guest is already in such a call.
   [[nodiscard]] HostTask<std::uint64_t> call_guest(std::string name, std::uint32_t argument) const;
 
@@ -123,7 +124,7 @@ class HostCall {
   void begin_wait() const;
   void end_wait() const;
   [[nodiscard]] bool is_stopped() const;
-  // Runs `task` on the loop, and keeps the run alive until the task has ended.
+  // Runs `task` on the loop, and keeps the run alive until the task has finished.
   void spawn_ask(std::move_only_function<io::Task<void>(std::stop_token)> task) const;
 
   Execution* run_;
@@ -154,7 +155,7 @@ class HostFunctions {
     add_erased<kFunction>(module, name, kFunction);
   }
 
-  // The imports of `module` that are not registered here, or with another type.
+  // The imports of `module` that are not registered here, or are with another type.
   [[nodiscard]] std::vector<Import> missing(const Module& module) const;
 
   // For wasm/ only.

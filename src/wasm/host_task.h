@@ -6,7 +6,7 @@
 //     ...
 //   }
 //
-// The coroutine runs on the worker that currently runs its guest, and waits only for what HostCall
+// The coroutine runs on the worker that currently runs its guest, and may await only what HostCall
 // offers. Like an io::Task it starts when it is awaited and always runs to its end: when the
 // guest's time is up, its waits fail. Its value is a Result: an error traps the guest.
 #pragma once

@@ -70,8 +70,8 @@ struct Resident {
   wasmtime_instance_t instance{};
   std::optional<wasmtime_memory_t> memory;
   std::vector<wasmtime_global_t> globals;
-  // The memory when it was made: the first `image_bytes` of the image, then zeros. Null when the
-  // module cannot sleep.
+  // The initial content of the memory: the first `image_bytes` of the image, then zeros. Null when
+  // the module cannot sleep.
   std::shared_ptr<const BaseImage> image;
   std::uint64_t image_bytes = 0;
 
@@ -86,9 +86,9 @@ std::uint64_t mapped_bytes(const BaseImage& image, std::uint64_t memory_bytes) {
   return std::min(image.file_bytes(), memory_bytes);
 }
 
-// The pages in which `resident` differs from a fresh mapping of `image`. `written`: the pages that
-// it has written since its own memory was mapped. If that was from another image, the data pages of
-// both images may differ as well.
+// The pages in which `resident` differs from a fresh mapping of `image`. `written`: the pages
+// written since its memory was mapped. If that was from another image, the data pages of both
+// images may differ as well.
 PageRanges difference(const Resident& resident, const PageRanges& written, const BaseImage& image) {
   const std::span<const std::byte> memory = resident.memory_bytes();
   const auto pages = static_cast<std::uint32_t>(memory.size() / kPageBytes);
@@ -128,7 +128,7 @@ GlobalValue value_of(wasmtime_context_t* context, const wasmtime_global_t& globa
 Result<> set_value(wasmtime_context_t* context, const wasmtime_global_t& global,
                    const GlobalValue& bytes) {
   wasmtime_val_t value{};
-  wasmtime_global_get(context, &global, &value);  // To get its type.
+  wasmtime_global_get(context, &global, &value);  // Only for its type.
   std::memcpy(&value.of, bytes.data(), bytes.size());
   const internal::ErrorHandle error(wasmtime_global_set(context, &global, &value));
   if (error != nullptr) return fail(ErrorKind::Unavailable, "a global cannot be set");
@@ -178,7 +178,7 @@ struct Instance::Native {
   const std::uint64_t memory_bytes_max;
   const std::shared_ptr<const Checkpoint> beginning;  // Null: starts as the module does.
   // If set, the instance is reset to `beginning` after each turn that has written to at most this
-  // much. std::nullopt: it keeps its state.
+  // much memory. std::nullopt: the instance keeps its state.
   const std::optional<std::uint64_t> kept_bytes_max;
 
   // Held while the guest is in memory.
@@ -191,7 +191,7 @@ struct Instance::Native {
   std::optional<SleepingInstance::Rest> asleep;
   bool is_lost = false;
   bool is_busy = false;
-  // Read on the loop while a worker has the rest.
+  // Read on the loop while a worker has the other members.
   std::atomic<std::uint64_t> resident_bytes = 0;
   std::atomic<std::uint64_t> disk_bytes = 0;
 
@@ -206,8 +206,8 @@ struct Instance::Native {
                   kPageBytes *
                       page_count(engine.native().written_pages.find(resident->memory_bytes()));
   }
-  // Resets the guest to its checkpoint after a turn. False when that is impossible, or does
-  // not pay.
+  // Resets the guest to its checkpoint after a turn. False when that is impossible, or costs too
+  // much.
   [[nodiscard]] bool go_back();
   // Any thread that has exclusive access.
   void let_go() {
@@ -241,7 +241,7 @@ struct Instance::Native {
     disk_bytes = rest.extent.size_bytes;
     asleep = std::move(rest);
   }
-  // The caller must free it.
+  // The caller must free the snapshot.
   [[nodiscard]] std::optional<SleepingInstance::Rest> take_snapshot() {
     disk_bytes = 0;
     return std::exchange(asleep, std::nullopt);
@@ -262,7 +262,7 @@ bool settling_pays(const SleepableModule::Native& module, const PageRanges& diff
   return instances > 1 && instances * snapshot_bytes > image_bytes;
 }
 
-// How `resident` would be written: the image, and the pages in which it differs from that.
+// How `resident` would be written: the image, and the pages that differ from it.
 struct Draft {
   std::shared_ptr<const BaseImage> image;
   PageRanges pages;
@@ -370,7 +370,7 @@ Result<std::shared_ptr<const Checkpoint>> Instance::Native::make_checkpoint() co
     }
     return std::make_shared<const Checkpoint>(std::move(made));
   }
-  // Beyond the image from which it was mapped, memory that was not written is zero.
+  // Beyond the image from which it was mapped, unwritten memory is zero.
   made->image = HANGAR_TRY(BaseImage::of_memory(
       module->native().image_directory, memory,
       united(resident->image->data_pages(), engine.native().written_pages.find(memory))));
@@ -379,11 +379,11 @@ Result<std::shared_ptr<const Checkpoint>> Instance::Native::make_checkpoint() co
 
 namespace {
 
-// One turn of an instance on the workers. Execution calls next() before each call of the guest: it
-// first brings the guest into memory if necessary (phases New, Instantiating and Starting), and
-// then makes the calls that `turn_` asks for. conclude() decides what remains: after an error or
-// proc_exit the guest cannot be called again, so an instance that keeps its state is lost; one for
-// run_afresh() is reset to its checkpoint or dropped.
+// One turn of an instance on the workers. Execution calls next() before each call of the guest:
+// next() first brings the guest into memory if necessary (phases New, Instantiating and Starting),
+// and then makes the calls that `turn_` requests. conclude() decides what remains. After an error
+// or proc_exit the guest cannot be called again: an instance that keeps its state is lost, and one
+// for run_afresh() is reset to its checkpoint or dropped.
 class InstanceTurn final : public Execution {
  public:
   InstanceTurn(Instance::Native& native, Turn& turn, TurnLimits limits)
@@ -458,7 +458,7 @@ class InstanceTurn final : public Execution {
     return to_go_duration(limits_.cpu_time_max.value_or(Duration::zero())) +
            (waited() > Duration::zero() ? " of processor time and sleep" : " of processor time");
   }
-  // Waiting within a turn counts like computing: both keep the guest in memory.
+  // Waiting within a turn counts as computing: both keep the guest in memory.
   [[nodiscard]] Duration used_time() const { return cpu_time() - resume_cpu_time_ + waited(); }
 
   void conclude(Result<> ended) override {

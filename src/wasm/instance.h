@@ -34,7 +34,7 @@ struct Invocation {
   std::vector<std::uint64_t> arguments;
 };
 
-// The calls that a guest makes while it is awake once, in order. Used on the worker.
+// The calls that a guest makes in one turn, in order. Used on the worker.
 class Turn {
  public:
   Turn() = default;
@@ -50,39 +50,38 @@ class Turn {
 };
 
 struct TurnLimits {
-  // Bounds processor time, without resuming, plus the time that the guest waits within the turn
-  // (poll_oneoff). std::nullopt: no limit.
+  // Bounds processor time, without that of resuming, plus the time that the guest waits within the
+  // turn (poll_oneoff). std::nullopt: no limit.
   std::optional<Duration> cpu_time_max = limits::kGuestCallMax;
-  // On whose behalf it runs: it uses this consumer's share of the workers.
+  // The consumer on whose behalf the guest runs, and whose share of the workers it uses.
   budget::Consumer consumer = budget::unnamed_consumer();
 };
 
 struct TurnReport {
-  // As RunReport::ended. After an error the instance is lost: it holds nothing any more, and
-  // further turns fail. Also successful when the guest left (HostCall::leave), which
-  // has_left reports.
+  // As RunReport::ended. After an error the instance is lost: it holds no resources, and further
+  // turns fail. Also successful when the guest left (HostCall::leave), which has_left reports.
   Result<> ended;
   bool has_left = false;
   bool has_timed_out = false;
   bool was_asleep = false;
-  Duration resume_time{};  // Wall time from disk to memory, when it was asleep.
+  Duration resume_time{};  // Wall time from disk to memory, if it was asleep.
   Duration cpu_time{};     // On the workers, including resuming.
 };
 
-// Loop thread. The instance is not created before the first turn.
+// Loop thread. The guest's instance is created at the first turn.
 class Instance {
  public:
   // All arguments outlive it. During a turn only workers use `state`.
   Instance(Engine& engine, std::shared_ptr<const SleepableModule> module,
            const HostFunctions& functions, HostState& state, std::uint64_t memory_bytes_max);
-  // The same, but it starts from a checkpoint of another instance.
+  // The same for a guest that starts from a checkpoint of another instance.
   Instance(Engine& engine, std::shared_ptr<const Checkpoint> checkpoint,
            const HostFunctions& functions, HostState& state, std::uint64_t memory_bytes_max);
-  // The same for a suspended instance that was taken out.
+  // The same for a suspended instance, from take_asleep().
   Instance(Engine& engine, SleepingInstance asleep, const HostFunctions& functions,
            HostState& state);
-  // The same, but only for run_afresh(). `kept_bytes_max` bounds the memory that its turns have
-  // written to; beyond that it keeps nothing between turns.
+  // The same, but only for run_afresh(). If its turns have written to more than `kept_bytes_max` of
+  // memory, it keeps nothing between turns.
   Instance(Engine& engine, std::shared_ptr<const Checkpoint> checkpoint,
            const HostFunctions& functions, std::uint64_t memory_bytes_max,
            std::uint64_t kept_bytes_max);
@@ -90,44 +89,44 @@ class Instance {
   Instance& operator=(const Instance&) = delete;
   ~Instance();  // No turn, sleep() or checkpoint() may be in progress.
 
-  // One turn at a time. `turn` outlives the task. Resumes first if necessary; Unavailable when the
-  // snapshot cannot be read or is damaged (the guest then has to start anew).
+  // One turn at a time. `turn` outlives the task. Resumes the guest first if necessary; Unavailable
+  // when the snapshot cannot be read or is damaged (the guest then has to restart).
   [[nodiscard]] io::Task<TurnReport> run(Turn& turn, TurnLimits limits, std::stop_token stop);
 
-  // A turn as if on a new instance that starts from the checkpoint: it sees nothing of earlier
-  // turns, and leaves nothing for later ones. The memory that remains (resident_bytes()) only
-  // makes the next turn cheaper; none remains if the instance could not be reset. No error loses
-  // the instance.
+  // Runs a turn as if on a new instance that starts from the checkpoint: it sees nothing of earlier
+  // turns, and leaves nothing for later ones. The memory that remains (resident_bytes()) only makes
+  // the next turn cheaper; none remains if the instance could not be reset. Errors do not lose the
+  // instance.
   [[nodiscard]] io::Task<TurnReport> run_afresh(Turn& turn, HostState& state, TurnLimits limits,
                                                 std::stop_token stop);
 
-  // How much memory a turn needs to bring it into memory; zero while it is there.
+  // The memory that the next turn needs to resume the guest; zero while it is in memory.
   [[nodiscard]] std::uint64_t memory_bytes_needed() const;
-  // The reservation for that (Engine::reserve), to be passed before the turn. Without it the turn
+  // Passes the reservation of that memory (Engine::reserve) before the turn. Without it the turn
   // waits for one.
   void provide(std::optional<budget::Reservation> memory);
-  // As in RunLimits: asked from now on instead of the engine's accounts.
+  // As in RunLimits: from now on `ask` replaces the engine's accounts.
   void ask_for_memory(AskMemory ask);
 
-  // Suspends it to disk. Unavailable when the store has no room for it or its tenant, or
-  // the disk fails: it then stays resident, unchanged. InvalidInput: the module cannot
-  // sleep (SleepableModule::obstacle).
+  // Suspends the guest to disk. Unavailable when the store has no room for it or its tenant, or the
+  // disk fails: the guest then stays resident, unchanged. InvalidInput: the module cannot sleep
+  // (SleepableModule::obstacle).
   [[nodiscard]] io::Task<Result<>> sleep(Snapshots& store,
                                          budget::Tenant tenant = budget::unnamed_consumer().tenant);
   // Takes out the state of a suspended instance; after that this object can only be destroyed.
   // std::nullopt when it is not asleep.
   [[nodiscard]] std::optional<SleepingInstance> take_asleep();
 
-  // A copy of its present state, from which others can start; this instance continues. After a
-  // turn, while it is awake. Unavailable when the disk has no room. InvalidInput: the module
-  // cannot sleep.
+  // Copies the present state, from which other instances can start; this one continues. Call it
+  // after a turn, while the guest is in memory. Unavailable when the disk has no room.
+  // InvalidInput: the module cannot sleep.
   [[nodiscard]] io::Task<Result<std::shared_ptr<const Checkpoint>>> checkpoint(
       budget::Consumer whose);
 
   [[nodiscard]] bool is_asleep() const;
-  // resident_bytes(): its private memory as far as it is known; exact after a turn that was
-  // measured, zero while it sleeps. disk_bytes(): the size of its snapshot on disk, zero while it
-  // is awake.
+  // resident_bytes(): the private memory of the guest as far as it is known; exact after a turn
+  // that was measured, zero while it sleeps. disk_bytes(): the size of the snapshot on disk, zero
+  // while the guest is in memory.
   [[nodiscard]] std::uint64_t resident_bytes() const;
   [[nodiscard]] std::uint64_t disk_bytes() const;
 

@@ -478,7 +478,7 @@ TEST_F(InstanceTest, TheLimitOfATurnIsProcessorTime) {
   EXPECT_GE(report.cpu_time, 30ms);
 }
 
-// Works until a thread of lower priority continues it, and keeps the priorities that it has seen.
+// Runs until a thread of lower priority continues it, and records the priorities that it has seen.
 class LongTurn final : public Turn {
  public:
   Result<std::optional<Invocation>> next(GuestMemory /*memory*/,

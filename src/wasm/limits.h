@@ -12,8 +12,8 @@ namespace hangar::limits {
 // Uncompressed module. The largest published flight (Helm-embedding PostgreSQL) has 81.8 MB.
 inline constexpr std::uint64_t kModuleBytesMax = 256 * kMiB;
 
-// A flight's stdout: what one module may ask us to apply. The largest published flight (the ArgoCD
-// chart) prints 635 kB.
+// A flight's stdout: the resources that one module may ask us to apply. The largest published
+// flight (the ArgoCD chart) prints 635 kB.
 inline constexpr std::uint64_t kFlightOutputBytesMax = 16 * kMiB;
 
 // A flight's stderr ends up in an error message; the rest is dropped with a note.
@@ -44,17 +44,17 @@ inline constexpr std::uint64_t kImageBytesMax = 512 * kMiB;
 
 // One compilation. A Go controller of 67 MB takes 16 s on two idle cores and 1.1 GB; the rest is a
 // reserve for modules of 256 MB, and for address space that is reserved and not used. Processor
-// time judges the module, because it does not depend on how busy the machine is. The wall-clock
-// limit only ends a compiler that hangs; a third of a core suffices to stay within it.
+// time bounds the work, because it does not depend on how busy the machine is. The wall-clock limit
+// only stops a compiler that hangs; a third of a core suffices to stay within it.
 inline constexpr std::chrono::seconds kCompileProcessorMax{600};
 inline constexpr std::chrono::seconds kCompileMax{1800};
 inline constexpr std::uint64_t kCompileMemoryBytesMax = 6 * 1024 * kMiB;
 
 // The same while a module of another namespace waits that has had less processor time: this much,
-// and more for each MiB of the module. That is seven times what a module of 8 MiB was measured to
-// take, twice for one of 64 MiB, and 1.7 times for the largest: a reserve for slow processors. So a
-// namespace that has its first module compiled waits for no longer than this, whatever the modules
-// of the others are made for.
+// and more for each MiB of the module. That is seven times the measured time for a module of 8 MiB,
+// twice for one of 64 MiB, and 1.7 times for the largest: a reserve for slow processors. So a
+// namespace with its first module waits no longer than this, whatever the modules of other
+// namespaces contain.
 inline constexpr std::chrono::seconds kCompileTurnMin{30};
 inline constexpr std::chrono::milliseconds kCompileTurnPerMiB{750};
 static_assert(kCompileTurnMin + kModuleBytesMax / kMiB * kCompileTurnPerMiB <
@@ -62,11 +62,11 @@ static_assert(kCompileTurnMin + kModuleBytesMax / kMiB * kCompileTurnPerMiB <
               "a turn is well below what a module may take while nobody waits");
 
 // How long a compilation whose turn it is may wait for memory while other namespaces wait. Guests
-// that are put to sleep make room within seconds.
+// that are suspended make room within seconds.
 inline constexpr std::chrono::seconds kCompileMemoryWaitMax{30};
 
 // One verification of a signature: hashing the largest module takes a second on an old processor.
-// Its memory is for a key, and for the module as a mapped file.
+// The memory is for a key, and for the module as a mapped file.
 inline constexpr std::chrono::seconds kVerifyProcessorMax{20};
 inline constexpr std::uint64_t kVerifyMemoryBytes = 64 * kMiB;
 
@@ -85,12 +85,12 @@ inline constexpr std::uint64_t kCompiledBytesMax = 2048 * kMiB;
 // The cache of native code on disk: 100 flights of 16 MB.
 inline constexpr std::uint64_t kCodeCacheBytesMax = 4096 * kMiB;
 
-// Modules whose code was larger than a namespace may have on disk, so that it is not compiled again
-// at each further try; an entry has some 80 bytes.
+// Modules whose code was too large for the disk share of a namespace, so that it is not compiled
+// again at each retry; an entry has some 80 bytes.
 inline constexpr std::size_t kRefusedCodeMax = 1024;
 
-// Guests that have started and not ended. As many as there are workers run; the others wait for an
-// answer of the host, each with its memory (10 MB for a Go flight).
+// Guests that have started and not finished. As many run as there are workers; the others wait for
+// an answer from the host, each with its memory (10 MB for a Go flight).
 inline constexpr std::uint32_t kGuestRunsMax = 64;
 
 // WebAssembly frames on one stack. Go and Rust programs that parse deep documents recurse.
@@ -99,16 +99,16 @@ inline constexpr std::uint64_t kGuestStackBytesMax = kMiB;
 // Pages of files that may be resident after a run: the program and its libraries (16 MiB), and code
 // of the modules that ran last (for a Go flight of 16 MB, 12 MiB, or 28 in large pages). Beyond
 // that, the code of the modules that have not run for longest is released; it is back within 0.3 ms
-// in large pages, within 2 ms otherwise. The code that runs at the moment comes on top: some 80 MiB
-// on two cores.
+// in large pages, within 2 ms otherwise. Code that is running comes on top: some 80 MiB on two
+// cores.
 inline constexpr std::uint64_t kFilePagesBytesMax = 48 * kMiB;
 
 // The code of guests that can sleep is unloaded when all of them have slept for this long. Loading
 // it again takes 0.2 ms, unless it must be read from disk.
 inline constexpr std::chrono::seconds kSleepingCodeKept{2};
 
-// Instances that were reset to a checkpoint and wait for the next turn from there: as many as a few
-// machines have concurrent turns. A step of a JavaScript machine writes to half a MiB; a reset
+// Instances that were reset to a checkpoint and wait for the next turn from there: enough for the
+// concurrent turns of a few machines. A step of a JavaScript machine writes to half a MiB; a reset
 // copies that, and beyond some MiB costs as much as a new instance.
 inline constexpr std::size_t kWarmInstancesMax = 16;
 inline constexpr std::uint64_t kWarmInstanceBytesMax = 4 * kMiB;
@@ -122,8 +122,8 @@ inline constexpr std::uint32_t kBacktraceFramesMax = 20;
 
 // Snapshots of all sleeping guests on disk: a million of the usual ones.
 inline constexpr std::uint64_t kSnapshotBytesMax = 16384 * kMiB;
-// Those of one namespace: a quarter, so that a namespace that fills its part leaves room
-// for others.
+// Those of one namespace: a quarter, so that a namespace that fills its share leaves room for
+// others.
 inline constexpr std::uint64_t kSnapshotBytesPerTenantMax = kSnapshotBytesMax / 4;
 
 // Open files and directories of one guest; a usual bound of libcs.

@@ -25,7 +25,7 @@ std::string text_of(const wasm_name_t* name) {
   return {name->data, name->size};
 }
 
-// Not by wasm_valtype_kind, which ends the process for a v128.
+// Not with wasm_valtype_kind, which aborts the process for a v128.
 std::string_view name_of(const wasm_valtype_t* type) {
   wasmtime_valtype_t value{};
   wasmtime_valtype_new(type, &value);

@@ -24,7 +24,7 @@ class UsualPages;
 // kernel may drop it from memory while no guest runs it. Immutable: any thread.
 class Module {
  public:
-  // The allocator for its instances. Nearly all runs use the pool; a module with more functions or
+  // The allocator for its instances. Nearly all runs use the pool. A module with more functions or
   // tables than a slot of the pool has room for is instantiated on demand, which takes some 0.5 ms
   // more. Sleepable: the memory contains an image of ours (snapshot/sleepable_module.h).
   enum class Allocation : std::uint8_t { Pooled, OnDemand, Sleepable };
@@ -40,8 +40,8 @@ class Module {
   ~Module();
 
   [[nodiscard]] Allocation allocation() const { return parts_.allocation; }
-  // Built at each call: callers need them when a guest starts, and a hundred modules that stay
-  // loaded for some seconds would keep theirs.
+  // Built at each call: callers need them only when a guest starts, and a hundred modules that stay
+  // loaded for some seconds would each keep theirs.
   [[nodiscard]] std::vector<Import> imports() const;
   [[nodiscard]] const std::vector<Export>& exports() const { return exports_; }
   // Null when there is no export of that name.
@@ -51,8 +51,8 @@ class Module {
   // The size of the mapped native code; not all of it need be resident.
   [[nodiscard]] std::uint64_t code_bytes() const { return code_bytes_; }
 
-  // Releases the memory of its code to the system, even while the code runs; needed pages come back
-  // from the page cache, or from the cache's file. Takes some 0.1 ms.
+  // Releases the memory of its code to the system, even while the code runs; the pages needed come
+  // back from the page cache, or from the cache's file. Takes some 0.1 ms.
   void release_pages() const;
 
   // For wasm/ only.

@@ -1,10 +1,10 @@
 // What a WebAssembly module declares, read before anything is compiled.
 //
-// Modules come from strangers. This is the first that reads their bytes, in the host and in
-// hangar-compile alike: wasmparser does (third_party/wasmparser), in Rust without unsafe code.
-// Bytes are refused that are not a core module, are truncated or contradict themselves, with what a
-// user can fix ("is a component, not a core module"). It is not a validator; the compiler is. Its
-// work and memory are bounded by the module's size.
+// Modules come from strangers. This is the first code that reads their bytes, in the host and in
+// hangar-compile alike; wasmparser (third_party/wasmparser) does it, in Rust without unsafe code.
+// Bytes that are not a core module, are truncated or contradict themselves are refused, with an
+// error that a user can act on ("is a component, not a core module"). This is not a validator; the
+// compiler is. Work and memory are bounded by the module's size.
 #pragma once
 
 #include "base/result.h"
@@ -55,14 +55,14 @@ struct ModuleHeader {
   std::vector<Import> imports;
   std::vector<Export> exports;
   std::vector<CustomSection> custom_sections;
-  // Of the module's memory, its own or imported; std::nullopt when it has none.
+  // Of the module's memory, whether defined or imported; std::nullopt when it has none.
   std::optional<std::uint64_t> memory_bytes_min;
   std::uint32_t function_count = 0;  // Without imported functions.
   bool has_start = false;
 };
 
-// InvalidInput says what is wrong and where; LimitExceeded when a count passes base/limits.h. The
-// spans of the result are views into `module`. Any thread.
+// InvalidInput names the mistake and its place; LimitExceeded when a count exceeds base/limits.h.
+// The spans of the result are views into `module`. Any thread.
 [[nodiscard]] Result<ModuleHeader> read_module_header(std::span<const std::byte> module);
 
 [[nodiscard]] const Export* find_export(std::span<const Export> exports, std::string_view name);

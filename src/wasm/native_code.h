@@ -11,7 +11,7 @@ namespace hangar::wasm {
 
 // Opens another descriptor for the file from which `module` is mapped; the caller closes it. A
 // process that receives it cannot change the file, whoever else maps it. Unavailable when there are
-// no more descriptors. Any thread.
+// no descriptors left. Any thread.
 [[nodiscard]] Result<int> open_native_code(const Module& module);
 
 // Loads a descriptor from open_native_code() of another process of this host; its bytes are trusted

@@ -18,12 +18,12 @@
 
 namespace hangar::wasm {
 
-// The name of the module with which `module` must be linked, if it needs one and carries none: the
+// The name of the plugin with which `module` must be linked, if it needs one and carries none: the
 // namespace from which it imports a memory, or, recognised by its name, one of Javy's plugins.
 [[nodiscard]] std::optional<std::string> missing_plugin(const ModuleHeader& module);
 
 // Returns `module` with `plugin` in it. InvalidInput: one of them is not a module; LimitExceeded:
-// together they are larger than a module may be. Any thread.
+// together they exceed the size of a module. Any thread.
 [[nodiscard]] Result<std::string> carry_plugin(std::span<const std::byte> module,
                                                std::span<const std::byte> plugin);
 

@@ -137,7 +137,7 @@ class Run final : public Execution {
 io::Task<RunReport> run(Engine& engine, std::shared_ptr<const Module> module,
                         const HostFunctions& functions, HostState& state, std::string entry,
                         RunLimits limits, std::stop_token stop) {
-  // Before it takes a slot: a run that waits for memory must not hold up others.
+  // Memory before a slot: a run that waits for memory must not hold up others.
   auto reservation = co_await engine.reserve(
       limits.consumer, std::min(module->memory_bytes_min(), limits.memory_bytes_max), stop);
   if (!reservation) co_return RunReport{.ended = std::unexpected(reservation.error())};

@@ -1,8 +1,8 @@
-// One execution of a guest, from a new instance to its end.
+// One execution of a guest, from a new instance to its destruction.
 //
-// A guest runs on a stack of its own (a fiber), on any free worker. While it waits for an answer of
+// A guest runs on its own stack (a fiber), on any free worker. While it waits for an answer from
 // the host it holds only its memory; when its slice is over and others wait, it goes to the back of
-// the queue. However it ends, the instance is destroyed before the result is returned.
+// the queue. However the run ends, the instance is destroyed before the result is returned.
 #pragma once
 
 #include "base/result.h"
@@ -25,21 +25,20 @@ namespace hangar::wasm {
 struct RunLimits {
   // From the moment the guest starts, waiting included. std::nullopt: no limit.
   std::optional<Duration> timeout = limits::kGuestCallMax;
-  // Bounds its linear memory and tables. A guest that asks for more gets -1 from memory.grow
-  // and table.grow.
+  // Bounds its linear memory and tables. Beyond it, memory.grow and table.grow return -1.
   std::uint64_t memory_bytes_max = limits::kGuestMemoryBytesMax;
-  // On whose behalf it runs: it uses this consumer's share of the workers.
+  // The consumer on whose behalf the guest runs, and whose share of the workers it uses.
   budget::Consumer consumer = budget::unnamed_consumer();
-  // Asked instead of the engine's accounts, also about the initial memory.
+  // Replaces the engine's accounts, also for the initial memory.
   AskMemory ask_memory = {};
 };
 
 struct RunReport {
   // Success when the guest returned or left (HostCall::leave). GuestFault: it trapped or broke a
-  // rule of its contract. LimitExceeded: it exceeded its time, memory or a bound of a host
+  // rule of its contract. LimitExceeded: it exceeded its time, its memory or a bound of a host
   // function. Cancelled. Unavailable: the host's fault.
   Result<> ended;
-  bool has_timed_out = false;      // The reason for LimitExceeded.
+  bool has_timed_out = false;      // True: LimitExceeded is about time.
   Duration cpu_time{};             // On the workers, including instantiation.
   std::uint64_t memory_bytes = 0;  // Of memory and tables at the end.
 };

@@ -25,7 +25,7 @@ io::Task<TurnReport> WarmInstances::run(std::shared_ptr<const Checkpoint> checkp
   std::unique_ptr<Instance> instance = take(checkpoint, memory_bytes_max, tenant);
   TurnReport report =
       co_await instance->run_afresh(turn, state, std::move(limits), std::move(stop));
-  // Memory that others wait for is not kept for later.
+  // When others wait for memory, nothing is kept for later.
   const bool is_short = engine_.memory() != nullptr && !engine_.memory()->waits().empty();
   if (instance->resident_bytes() > 0 && !is_short) {
     keep({.checkpoint = std::move(checkpoint),

@@ -1,10 +1,10 @@
-// Runs turns that each start from a checkpoint as if on an instance of their own, usually without
-// making one.
+// Runs turns that each start from a checkpoint, as if on a new instance, but usually without making
+// one.
 //
 // A new instance costs more than a small turn: the store, the mappings, and a fault for each page
 // that it writes to. So an instance that was reset to its checkpoint is kept for the next turn from
-// there: a few of them, for some seconds. Its memory counts for the namespace that it was made for,
-// and only that one uses it again.
+// there: a few instances, for some seconds. The memory counts for the namespace that the instance
+// was made for, and only that namespace uses it again.
 #pragma once
 
 #include "base/time.h"

@@ -53,8 +53,8 @@ namespace {
 constexpr std::string_view kEntrySuffix = ".cwasm";
 constexpr std::string_view kTemporaryPrefix = "tmp-";
 
-// The processor features that code generation depends on: a cache on a shared disk, or a machine
-// image, may meet another processor.
+// The processor features that code generation depends on: a cache on a shared disk, or in a machine
+// image, may be used on another processor.
 std::string processor_features() {
 #if defined(__x86_64__)
   std::string text = "x86_64";
@@ -113,7 +113,7 @@ class Mapping {
 };
 
 std::unexpected<Error> discard(const fs::path& entry, std::string why) {
-  std::error_code ignored;  // The next caller will try again.
+  std::error_code ignored;  // The next caller tries again.
   fs::remove(entry, ignored);
   return fail(ErrorKind::Corrupt, std::move(why));
 }
@@ -188,7 +188,7 @@ Result<ModuleHandle> deserialize(wasm_engine_t* engine, int descriptor) {
 }  // namespace
 
 CodeFile::CodeFile(const fs::path& path)
-    // Neither blocks on a pipe that someone put there, nor follows a link.
+    // Neither blocks on a pipe nor follows a link that someone has put there.
     : descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)) {}
 
 CodeFile::~CodeFile() {
@@ -226,7 +226,7 @@ Result<> publish(const fs::path& temporary, const fs::path& directory, const std
   if (seal == nullptr) {
     fs::rename(temporary, entry, error);
   } else {
-    // Perhaps another file system. The copy is checked when it is loaded.
+    // Perhaps the temporary file is on another file system. The copy is checked when it is loaded.
     const fs::path part = temporary_name(directory);
     const int descriptor = ::open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (descriptor < 0) return cannot("make", part);

@@ -27,7 +27,7 @@ class CodeFile {
   CodeFile(const CodeFile&) = delete;
   CodeFile& operator=(const CodeFile&) = delete;
   ~CodeFile();
-  // Negative when the file could not be opened; errno has the reason.
+  // Negative when the file could not be opened; errno then has the reason.
   [[nodiscard]] int descriptor() const { return descriptor_; }
 
  private:
@@ -41,7 +41,7 @@ class CodeFile {
 [[nodiscard]] std::optional<std::filesystem::path> find_entry(
     const std::filesystem::path& directory, const std::string& key);
 
-// A name for a file that is to become an entry; every call returns another one.
+// A name for a file that is to become an entry; unique for each call.
 [[nodiscard]] std::filesystem::path temporary_name(const std::filesystem::path& directory);
 
 // Turns complete native code into the entry for `key`. With a seal, `temporary` is in the seal's
@@ -64,13 +64,13 @@ class CodeFile {
                                                               std::shared_ptr<const CodeFile> file,
                                                               Module::Allocation allocation);
 
-// Deletes entries until at most `bytes_max` remain; never deletes `kept`, a key. Which ones,
-// `charges` says; null: the least recently used ones.
+// Deletes entries, except the one with key `kept`, until at most `bytes_max` remain. `charges`
+// choose the entries; null: the least recently used ones go first.
 void evict(const std::filesystem::path& directory, std::uint64_t bytes_max, const std::string& kept,
            budget::CacheCharges* charges);
 
 // Charges the tenant with the entry of that module, if there is one, and with images of
-// `image_bytes`, which are the tenant's while the result exists.
+// `image_bytes`, while the result exists.
 [[nodiscard]] Result<std::shared_ptr<const void>> charge(budget::CacheCharges& charges,
                                                          const std::filesystem::path& directory,
                                                          const Digest& digest,
@@ -81,7 +81,7 @@ void evict(const std::filesystem::path& directory, std::uint64_t bytes_max, cons
 void remove_unused(const std::filesystem::path& directory, const std::string& key,
                    const budget::CacheCharges& charges);
 
-// Deletes files of processes that ended during a compilation.
+// Deletes files of processes that exited during a compilation.
 void remove_leftovers(const std::filesystem::path& directory);
 
 }  // namespace hangar::wasm::internal

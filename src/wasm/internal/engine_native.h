@@ -29,10 +29,10 @@
 
 namespace hangar::wasm {
 
-// How often a running guest is checked: whether its time is up, and whether others wait.
+// How often a running guest is checked: is its time up, do others wait?
 inline constexpr std::chrono::milliseconds kEpochTick{10};
-// A run that has used more processor time goes on among the long ones. Ordinary evaluations and
-// turns have ended by then.
+// A run that has used more processor time than this continues among the long ones. Ordinary
+// evaluations and turns have finished by then.
 inline constexpr std::chrono::milliseconds kShortRunMax{200};
 
 // Advances the epoch while guests run; blocks while none does, so that an idle host stays idle.
@@ -73,8 +73,8 @@ struct Engine::Native {
   }
 
   const Duration sleeping_code_kept;
-  budget::Rates* const rates;  // Null: there are none.
-  // One load at a time of each module whose code was unloaded.
+  budget::Rates* const rates;  // Null: there are no rates.
+  // At most one load at a time for each module whose code was unloaded.
   io::Turns<const SleepableModule::Native*> code_loads;
   // Directories of images, each stored once for all modules; they last as long as the engine.
   std::set<std::filesystem::path> image_directories;
@@ -85,8 +85,8 @@ struct Engine::Native {
   internal::EngineHandle sleepable;  // Its memories come from `memory_slots`.
   Ticker ticker;
   internal::ReadyQueue ready;
-  // Runs that take long have threads of their own, of lower priority: however many namespaces
-  // compute, in however many processes, the loop and short runs get a processor soon.
+  // Long runs have their own threads, of lower priority: the loop and short runs soon get a
+  // processor, however many namespaces compute, in however many processes.
   io::Workers long_run_workers;
   internal::ReadyQueue long_runs;
   budget::FairSlots slots;

@@ -84,7 +84,7 @@ void Execution::begin() {
 }
 
 // A running guest notices the stop at the next tick of the epoch (on_epoch). A waiting one is woken
-// here, and its wait then fails, because every wait on the loop is over once the run is stopped.
+// here. Its wait then fails, because every wait on the loop is over once the run is stopped.
 void Execution::stop(Stop reason) {
   {
     const std::scoped_lock lock(mutex_);

@@ -1,6 +1,6 @@
 // One guest on its way through the workers: the common part of a run of a command and a turn of an
-// instance. Derived classes decide which calls are made. This class drives the calls, counts their
-// time, suspends the guest while it waits, and ends it when it must end.
+// instance. Derived classes decide which calls are made. This class makes the calls, counts their
+// time, suspends the guest while it waits, and stops it when it must stop.
 #pragma once
 
 #include "base/result.h"
@@ -57,7 +57,7 @@ class Execution {
   [[nodiscard]] HostState& state() const { return state_; }
   [[nodiscard]] bool is_stopped() const { return stop_.load() != Stop::No; }
   [[nodiscard]] Result<GuestMemory> memory(wasmtime_caller* caller);
-  // Sets the error with which the execution ends once the returned trap has reached wasmtime's
+  // Sets the error with which the execution fails once the returned trap has reached wasmtime's
   // caller. The first error counts.
   [[nodiscard]] wasm_trap_t* trap(const std::string& function, Error error);
   [[nodiscard]] const std::optional<Error>& fault() const { return fault_; }
@@ -84,7 +84,7 @@ class Execution {
   // A store with this module's limits and epochs, whose guest belongs to this execution.
   // LimitExceeded when the module's initial memory is larger than the limit.
   [[nodiscard]] Result<internal::StoreHandle> make_store(internal::GuestAccount& account);
-  // From here on the guest of `context` belongs to this execution.
+  // Makes this execution the owner of the guest of `context`.
   void adopt(wasmtime_context_t* context);
   // `prepared` and `instance` must live until the next call of next().
   void instantiate(const wasmtime_instance_pre_t& prepared, wasmtime_instance_t& instance);
@@ -106,7 +106,7 @@ class Execution {
   // On the workers, so far.
   [[nodiscard]] Duration cpu_time() const;
 
-  // The time until which the guest may wait for the present answer; after that it is ended.
+  // The time until which the guest may wait for the present answer; then it is stopped.
   [[nodiscard]] virtual Instant wait_until() const = 0;
   // The time it has waited for answers so far.
   [[nodiscard]] Duration waited() const { return waited_.load(); }
@@ -127,7 +127,7 @@ class Execution {
   std::uint64_t step();
   Progress advance();
   [[nodiscard]] Result<> outcome();
-  // False when there is a reason to continue already.
+  // False when there already is a reason to continue.
   [[nodiscard]] bool suspend();
 
   // Loop thread.

@@ -17,7 +17,7 @@ namespace {
 
 // The bound of one function's name in a backtrace, after demangling.
 constexpr std::size_t kNameBytesMax = 120;
-// The bound of a message of wasmtime's own.
+// The bound of a message from wasmtime itself.
 constexpr std::size_t kMessageBytesMax = 1024;
 
 bool is_printable(char c) {

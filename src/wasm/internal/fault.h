@@ -12,7 +12,7 @@ namespace hangar::wasm::internal {
 // shortened, and unprintable characters are removed.
 [[nodiscard]] std::string describe(const wasm_trap_t& trap);
 
-// The same for errors, with which host functions and wasmtime itself end a guest. Only the "at ..."
+// The same for errors with which host functions and wasmtime itself stop a guest. Only the "at ..."
 // part when the error has a backtrace, because the host then knows its message.
 [[nodiscard]] std::string describe(const wasmtime_error_t& error);
 

@@ -1,5 +1,5 @@
-// Counts and bounds the memory of one instance. It is asked before each growth, reserves the memory
-// in the accounts of all guests, and releases it when it is destroyed.
+// Counts and bounds the memory of one instance. wasmtime asks it before each growth; it reserves
+// the memory in the accounts of all guests, and releases it when it is destroyed.
 #pragma once
 
 #include "base/limits.h"
@@ -33,15 +33,14 @@ class GuestAccount {
   GuestAccount(const GuestAccount&) = delete;
   GuestAccount& operator=(const GuestAccount&) = delete;
 
-  // From here on counts everything that instances of `store` allocate.
+  // From now on, counts everything that instances of `store` allocate.
   void limit(wasmtime_store_t& store);
-  // The initial memory is larger than the module declares, because it comes from a snapshot. False
-  // when that is more than the limit.
+  // Counts the initial memory of a guest from a snapshot, which may be larger than its module
+  // declares. False when it is more than the limit.
   [[nodiscard]] bool begin_with(std::uint64_t memory_bytes) { return take_memory(memory_bytes); }
 
   [[nodiscard]] std::uint64_t bytes_max() const { return bytes_max_; }
-  // Why the guest was refused memory although it was within its own limit; std::nullopt if it
-  // never was.
+  // Why the guest was refused memory within its own limit; std::nullopt if it never was.
   [[nodiscard]] const std::optional<std::string>& shortage() const { return shortage_; }
   // The size of all tables. Any thread.
   [[nodiscard]] std::uint64_t table_bytes() const { return table_bytes_.load(); }
@@ -62,7 +61,7 @@ class GuestAccount {
   std::atomic<std::uint64_t> table_bytes_ = 0;
 };
 
-// Adds the shortage to the error of a guest that failed after it was refused memory.
+// Adds the shortage to the error of a guest that failed after memory was refused.
 [[nodiscard]] Result<> explained(Result<> ended, const GuestAccount& account);
 
 }  // namespace hangar::wasm::internal

@@ -39,12 +39,12 @@ inline constexpr hangar_wasm_bounds kBounds = {.items = limits::kModuleItemsMax,
   return reinterpret_cast<const std::uint8_t*>(bytes.data());
 }
 
-// A hangar_wasm_write to a std::string.
+// A hangar_wasm_write that appends to a std::string.
 inline void append(void* to, const std::uint8_t* data, std::size_t size) noexcept {
   static_cast<std::string*>(to)->append(reinterpret_cast<const char*>(data), size);
 }
 
-// Passes an answer on, unless it is an error. InvalidInput or LimitExceeded.
+// Returns the answer, or its error: InvalidInput or LimitExceeded.
 [[nodiscard]] inline Result<ModuleAnswer> checked(const hangar_wasm_answer* given) {
   ModuleAnswer answer(given);
   switch (answer->status) {

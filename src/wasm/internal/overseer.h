@@ -1,4 +1,4 @@
-// Asks from time to time whether something may go on, and ends it when it may not.
+// Checks periodically whether an activity may continue, and stops it when it may not.
 #pragma once
 
 #include "io/loop.h"
@@ -9,10 +9,10 @@
 
 namespace hangar::wasm::internal {
 
-// Loop thread. Asks no more once it is destroyed, or has ended what it watches.
+// Loop thread. Stops checking when it is destroyed, or has stopped the activity.
 class Overseer {
  public:
-  // Without `may_go_on` it never asks.
+  // Without `may_go_on` it never checks.
   Overseer(io::Loop& loop, std::chrono::nanoseconds every, std::function<bool()> may_go_on,
            std::function<void()> end)
       : loop_(loop), every_(every), may_go_on_(std::move(may_go_on)), end_(std::move(end)) {

@@ -16,17 +16,17 @@ namespace hangar::wasm::internal {
 
 namespace {
 
-// Ordinary evaluations have finished by then. With a shorter slice, all that wait would start
-// before the first has ended, each with its memory.
+// Ordinary evaluations have finished by then. With a shorter slice, all waiting guests would start
+// before the first has finished, each with its memory.
 constexpr std::chrono::milliseconds kSliceAmongOwn{100};
-// While another tenant waits, or work that is no guest's: two ticks of the epoch.
+// While another tenant waits, or work other than guests: two ticks of the epoch.
 constexpr std::chrono::milliseconds kSliceAmongTenants{20};
 
 std::uint32_t rank_of(ReadyQueue::Place place) {
   return place == ReadyQueue::Place::Begun ? 0 : 1;
 }
 
-// At the workers.
+// The consumer of the tenant's guests at the workers.
 budget::Consumer guests_of(const budget::Tenant& tenant) {
   return {.tenant = tenant, .name = "guests"};
 }
@@ -77,17 +77,17 @@ void ReadyQueue::run_next(const budget::Tenant& tenant) {
     taken.reset();
     const auto calls = calls_.find(tenant);
     const bool has_more = queue_.waiting_count(tenant) > calls->second.submitted;
-    // The next ones of the module need no turn of their own: the others would have the caches.
+    // The next guests of the module continue at once: otherwise other guests would take the caches.
     if (has_more && used < kSliceAmongTenants) taken = take_same_module(tenant);
     if (taken) continue;
     --calls->second.running;
     goes_on = has_more;
     if (goes_on) ++calls->second.submitted;
     if (calls->second.submitted + calls->second.running == 0) calls_.erase(calls);
-    // Under the lock: the destructor, which waits for this, may destroy the queue once it is free.
+    // Notify under the lock: the waiting destructor may destroy the queue once the lock is free.
     if (calls_.empty()) nobody_runs_.notify_all();
   }
-  // In the tenant's next turn.
+  // The rest waits for the tenant's next turn.
   if (goes_on) submit(tenant);
 }
 

@@ -1,4 +1,4 @@
-// Bounds how much native code stays in memory: that of the modules that ran last.
+// Bounds how much native code stays in memory: only that of the modules that ran last.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 namespace hangar::wasm::internal {
 
 // The resident pages of this process that come from files, in bytes: native code, images of guests'
-// memories, and the program itself. Zero if the system does not tell. `statm`: that file of
-// /proc/self; negative: it is opened for this call.
+// memories, and the program itself. Zero if the system does not report it. `statm`: an open
+// /proc/self/statm; negative: it is opened for this call.
 [[nodiscard]] std::uint64_t resident_file_bytes(int statm = -1);
 
 // Twenty busy Go flights would keep some 500 MiB of code in memory. Each run needs only a part of
@@ -26,8 +26,8 @@ class ResidentCode {
   ResidentCode(std::uint64_t bytes_max, std::function<std::uint64_t()> measure)
       : bytes_max_(bytes_max), measure_(std::move(measure)) {}
 
-  // The module has run, so it has resident pages. If that was too much, pages of other modules are
-  // released, never its own.
+  // The module has run, so it has resident pages. If the total is too large, pages of other modules
+  // are released, never those of this one.
   void has_run(const std::shared_ptr<const Module>& module) {
     const std::scoped_lock lock(mutex_);
     remove_gone_or(module);
@@ -42,8 +42,8 @@ class ResidentCode {
     }
   }
 
-  // Forgets modules that are destroyed: otherwise each would leave some bytes here until another
-  // has run.
+  // Forgets destroyed modules: otherwise each would leave some bytes here until another module has
+  // run.
   void forget_gone() {
     const std::scoped_lock lock(mutex_);
     remove_gone_or(nullptr);
@@ -57,7 +57,7 @@ class ResidentCode {
     });
   }
 
-  // How often the bound is measured: whenever code of this fraction of it has run.
+  // How often memory is measured: whenever code of this fraction of the bound has run.
   static constexpr std::uint64_t kMeasurements = 16;
 
   std::mutex mutex_;

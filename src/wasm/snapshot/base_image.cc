@@ -28,10 +28,10 @@ namespace hangar::wasm {
 
 namespace {
 
-// Mappings of one memory: the kernel allows some 65,000 for all memories together.
+// The mappings for one memory: the kernel allows some 65,000 for all memories together.
 constexpr std::size_t kExtentsMax = 8;
-// The gap between two extents: one more mapping costs about as much as reading this many pages
-// of zeros.
+// A smaller gap between two extents is mapped, too: one more mapping costs about as much as reading
+// this many pages of zeros.
 constexpr std::uint32_t kGapPagesMin = 16;
 
 // Neighbouring pages are written together, up to this size.
@@ -65,7 +65,7 @@ struct BaseImage::Parts {
                                                        PageRanges pages) {
     Parts parts{.number = number, .file = std::move(file), .pages = std::move(pages)};
     if (!parts.pages.empty()) {
-      // A guest process may not map anything shared; of a file that nobody writes to any more, a
+      // A guest process may not map anything shared. For a file that is no longer written, a
       // private mapping shows the same pages of the page cache.
       void* const address = ::mmap(nullptr, std::size_t{parts.pages.back().end()} * kPageBytes,
                                    PROT_READ, MAP_PRIVATE, parts.file.descriptor(), 0);

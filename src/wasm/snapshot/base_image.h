@@ -1,5 +1,5 @@
 // The common part of the memories of all instances of a module, as a file that they map: the kernel
-// can drop its pages and read them again, and keeps each of them once.
+// can drop its pages and read them again, and keeps only one copy of each.
 #pragma once
 
 #include "base/result.h"
@@ -31,8 +31,8 @@ class BaseImage {
       const std::filesystem::path& directory, std::span<const std::byte> memory,
       const PageRanges& pages);
 
-  // The image that another process of this host has made, with its number there. `file` has
-  // `pages`, and is trusted completely. Unavailable when it cannot be mapped.
+  // An image that another process of this host has made, with its number there. `file` has `pages`,
+  // and is trusted completely. Unavailable when it cannot be mapped.
   [[nodiscard]] static Result<std::shared_ptr<const BaseImage>> of_file(PrivateFile file,
                                                                         std::uint64_t number,
                                                                         PageRanges pages);
@@ -50,8 +50,8 @@ class BaseImage {
   [[nodiscard]] std::span<const PageRange> data_pages() const {
     return std::span(ranges_).first(data_count_);
   }
-  // The parts of the file that instances map: all data, in few pieces. The rest is zero, and as a
-  // part of the mapped file it would fill the page cache when it is touched.
+  // The parts of the file that instances map: all data, in few pieces. The rest is zero; mapped
+  // from the file, it would fill the page cache when it is touched.
   [[nodiscard]] std::span<const PageRange> extents() const {
     return std::span(ranges_).subspan(data_count_);
   }
@@ -65,7 +65,7 @@ class BaseImage {
   const std::uint64_t number_;
   const std::byte* const view_;
   const PrivateFile file_;
-  std::uint32_t data_count_ = 0;  // So many ranges are data, the others are extents.
+  std::uint32_t data_count_ = 0;  // The first ranges are data, the others are extents.
   std::vector<PageRange, slots::Allocator<PageRange>> ranges_;
 };
 

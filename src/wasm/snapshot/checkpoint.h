@@ -1,5 +1,5 @@
-// The state of an instance between calls, from which other instances start: a computation that all
-// of them would repeat is done once.
+// The state of an instance between calls, from which other instances start, so that a computation
+// that all of them would repeat is done once.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class Checkpoint {
 
   // The size of its image on disk. Instances hold the pages that they write to, and share the rest.
   [[nodiscard]] std::uint64_t image_bytes() const;
-  // What it holds in memory, in a process that can make no files.
+  // The memory that it holds, in a process that can make no files.
   [[nodiscard]] std::uint64_t memory_bytes() const;
 
   // For wasm/ only.

@@ -27,7 +27,7 @@ struct Checkpoint::Native {
 
   // The content of a page, kPageBytes of it.
   [[nodiscard]] const std::byte* page(std::uint32_t number) const;
-  // Copies what lies above the image into a memory that shows the image.
+  // Copies the pages above the image into a memory that shows the image.
   void lay_pages_into(std::span<std::byte> memory) const;
 };
 

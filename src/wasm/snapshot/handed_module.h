@@ -22,7 +22,7 @@ namespace hangar::wasm {
 
 struct ModuleDescription {
   Digest digest;
-  std::optional<std::string> obstacle;  // Then the numbers and pages below mean nothing.
+  std::optional<std::string> obstacle;  // If set, the numbers and pages below have no meaning.
   std::uint32_t global_count = 0;
   bool has_start = false;
   std::uint64_t image_number = 0;
@@ -37,12 +37,12 @@ struct HandedModule {
   io::Descriptor image;  // None with an obstacle.
 };
 
-// Unavailable when there are no more descriptors, or the code cannot be loaded. Loop thread; the
+// Unavailable when there are no descriptors left, or the code cannot be loaded. Loop thread; the
 // module outlives the task.
 [[nodiscard]] io::Task<Result<HandedModule>> hand_over(const SleepableModule& module,
                                                        budget::Consumer whose);
 
-// Unavailable when something cannot be mapped. Loop thread.
+// Unavailable when a descriptor cannot be mapped. Loop thread.
 [[nodiscard]] Result<std::shared_ptr<const SleepableModule>> receive(Engine& engine,
                                                                      HandedModule handed);
 

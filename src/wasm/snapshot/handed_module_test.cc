@@ -44,7 +44,7 @@ class OneCall final : public Turn {
   std::optional<Invocation> invocation_;
 };
 
-// As it were, a process: an engine with a store of its own.
+// Stands for a process: an engine with its own store.
 struct Place {
   Place() : functions(rig.engine()) { wasi::add_preview1(functions); }
 
@@ -95,7 +95,7 @@ TEST_F(HandedModuleTest, IsReadOnly) {
   }
 }
 
-// Where no image can be made, a checkpoint holds its pages itself.
+// In a process that can make no image, a checkpoint holds its pages itself.
 TEST_F(HandedModuleTest, HasCheckpointsInAProcessWithoutFiles) {
   const auto module = load("sleeper");
   const auto here = hand_to(one_, *module);

@@ -1,8 +1,8 @@
 // The address space for the memories of sleepable instances.
 //
-// wasmtime asks for a memory when it makes an instance. It gets a slot of address space that was
-// used before, if there is one: reserving address space costs more than mapping into it. The code
-// that makes the instance says through Next, on the same thread, what the memory contains.
+// wasmtime requests a memory when it makes an instance. It gets a slot of address space that was
+// used before, if there is one, because reserving address space costs more than mapping into it.
+// The code that makes the instance declares the memory's content through Next, on the same thread.
 #pragma once
 
 #include "base/result.h"
@@ -32,8 +32,8 @@ class MemorySlots {
   // The callbacks for the engine's configuration.
   [[nodiscard]] wasmtime_memory_creator_t creator();
 
-  // Describes the next memory that this thread makes, while the object exists: `memory_bytes` of
-  // it, with `image` at its beginning as far as that reaches.
+  // Describes the next memory that this thread makes, while the object exists: `memory_bytes` long,
+  // with `image` at its beginning.
   class Next {
    public:
     Next(const BaseImage& image, std::uint64_t memory_bytes);

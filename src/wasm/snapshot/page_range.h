@@ -8,7 +8,7 @@
 
 namespace hangar::wasm {
 
-// On machines with larger pages no guest sleeps (SleepableModule::obstacle).
+// On machines with larger pages no guest can sleep (SleepableModule::obstacle).
 inline constexpr std::size_t kPageBytes = 4096;
 
 struct PageRange {

@@ -4,9 +4,9 @@
 // Between two calls, the state of an instance consists of its memory, its mutable globals, and its
 // tables and dropped segments. The rewritten module exports the memory and the globals under
 // reserved names. Its active data segments are removed, because the initial memory is an image of
-// ours. Its start function becomes an export, so that an instance can be made again without
-// running it. A module that changes its tables or drops segments has an obstacle: its instances
-// cannot have snapshots.
+// ours. Its start function becomes an export, so that an instance can be made again without running
+// it. A module that changes its tables or drops segments has an obstacle: its instances cannot have
+// snapshots.
 #pragma once
 
 #include "base/result.h"
@@ -35,7 +35,8 @@ struct DataPiece {
 };
 
 struct RewrittenModule {
-  // Why instances cannot have snapshots: "writes to a table (table.set)". Then all else is empty.
+  // Why instances cannot have snapshots: "writes to a table (table.set)". All other members are
+  // then empty.
   std::optional<std::string> obstacle;
   std::string bytes;
   std::vector<DataPiece> data;   // Ascending, not overlapping, all inside `memory_bytes_min`.

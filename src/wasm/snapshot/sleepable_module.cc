@@ -60,7 +60,7 @@ Result<Prepared> prepare(const Digest& digest, const std::shared_ptr<const std::
     return prepared;
   }
   prepared.image = HANGAR_TRY(BaseImage::of_data(image_directory, module.data));
-  module.data.clear();  // They are views into `wasm_bytes`.
+  module.data.clear();  // The data are views into `wasm_bytes`.
   prepared.bytes = std::make_shared<const std::string>(std::move(module.bytes));
   prepared.digest = Digest::of(*prepared.bytes);
   return prepared;
@@ -84,7 +84,7 @@ io::Task<Result<std::shared_ptr<const SleepableModule>>> SleepableModule::load(
   auto native = std::make_unique<Native>(cache.engine(), std::move(image_directory));
   native->digest = digest;
   native->code_digest = prepared.digest;
-  // Never from the pool: these instances live long.
+  // Never from the pool, because these instances live long.
   std::shared_ptr<const Module> code = HANGAR_CO_TRY(co_await cache.load(
       prepared.digest, std::move(prepared.bytes), std::move(stop),
       prepared.module.obstacle ? Module::Allocation::OnDemand : Module::Allocation::Sleepable,

@@ -29,12 +29,12 @@ class SleepableModule : public std::enable_shared_from_this<SleepableModule> {
 
   ~SleepableModule();
 
-  // The pointer that all owners share, whatever else keeps one of them alive.
+  // The pointer that all owners share, whatever keeps this object alive otherwise.
   [[nodiscard]] std::shared_ptr<const SleepableModule> shared() const { return shared_from_this(); }
   [[nodiscard]] const Digest& digest() const;       // Of the original module.
   [[nodiscard]] const Digest& code_digest() const;  // Of the rewritten one, as CodeCache has it.
-  // The native code. It is unloaded when no one has held it for a while, and loaded again here;
-  // Unavailable when that fails. Loop thread; the module outlives the task.
+  // The native code. It is unloaded when no one has held it for a while, and this call loads it
+  // again; Unavailable when that fails. Loop thread; the module outlives the task.
   [[nodiscard]] io::Task<Result<std::shared_ptr<const Module>>> code(budget::Consumer whose) const;
   // True when code() need not load it. Loop thread.
   [[nodiscard]] bool is_loaded() const;
@@ -45,7 +45,7 @@ class SleepableModule : public std::enable_shared_from_this<SleepableModule> {
   // The size of the shared images on disk.
   [[nodiscard]] std::uint64_t image_bytes() const;
   // Drops its images, and its code unless it is loaded, from the page cache; they are read again
-  // when they are needed. Returns how many files that were. Loop thread.
+  // when needed. Returns the number of files dropped. Loop thread.
   std::size_t drop_page_cache() const;
 
   // For wasm/ only.

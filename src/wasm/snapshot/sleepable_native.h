@@ -26,9 +26,9 @@
 
 namespace hangar::wasm {
 
-// Members about native code belong to the loop thread; the other functions are for any thread, and
-// the other data never change after load(). There is one object for each module, however long its
-// instances sleep.
+// Members about native code belong to the loop thread. The other functions may be called on any
+// thread, and the other data never change after load(). There is one object for each module; it
+// lives on while its instances sleep.
 struct SleepableModule::Native : slots::InSlot {
   Native(Engine& engine_in, std::filesystem::path image_directory_in)
       : engine(engine_in),
@@ -49,32 +49,33 @@ struct SleepableModule::Native : slots::InSlot {
   std::atomic<std::uint32_t> instance_count = 0;
   bool has_start = false;
 
-  // The memory of one instance after it had started: contains what all instances have computed
-  // alike. Null until it takes less space than it saves.
+  // A copy of the memory of one instance after it had started, with the results that all instances
+  // compute alike. Null until the copy takes less space than it saves.
   [[nodiscard]] std::shared_ptr<const BaseImage> settled() const;
   // Makes that image from `memory`, unless it exists or another worker is making it. `pages`: where
   // `memory` is not zero. A failure changes nothing.
   void settle(std::span<const std::byte> memory, const PageRanges& pages);
-  // From now on settle() makes none: snapshots are to be read where such an image does not exist.
+  // Stops settle() from making images: snapshots will be read where such an image does not exist.
   void never_settle() { settling_ = Settling::Done; }
 
   [[nodiscard]] io::Task<Result<std::shared_ptr<const Module>>> acquire_code(
       budget::Consumer whose);
   [[nodiscard]] bool has_code() const { return code_ != nullptr; }
-  // Drops the code's file from the page cache, unless it is loaded. Returns how many files.
+  // Drops the code's file from the page cache, unless the code is loaded. Returns the number of
+  // files.
   std::size_t drop_code_pages() const;
   void set_code(std::shared_ptr<const Module> code);
-  // Called when an instance brings its guest into memory, and when the guest has left it.
+  // Called when an instance brings its guest into memory, and when the guest leaves memory.
   void on_code_held() { ++code_->holders; }
   void on_code_released();
 
  private:
   struct Code {
-    std::shared_ptr<const Module> module;  // Those who use it hold it as well.
+    std::shared_ptr<const Module> module;  // Its users hold it as well.
     Instant used;                          // When code() last returned it, or an instance released
                                            // it.
     std::uint32_t holders = 0;             // Instances that hold the code.
-    io::Loop::Timer timer = {};            // Runs while there are none.
+    io::Loop::Timer timer = {};            // Runs while there are no holders.
     bool is_timed = false;
   };
   void unload_when_unused();

@@ -1,4 +1,4 @@
-// The state of a suspended instance and nothing else: for owners of thousands.
+// The state of a suspended instance and nothing else, for owners of thousands.
 #pragma once
 
 #include "wasm/snapshot/snapshots.h"
@@ -11,11 +11,11 @@ namespace hangar::wasm {
 class BaseImage;
 class SleepableModule;
 
-// Comes from Instance::take_asleep(), and can become an Instance again. Loop thread. Store and
-// engine outlive it.
+// Comes from Instance::take_asleep(), and can become an Instance again. Loop thread. The store and
+// the engine outlive it.
 class SleepingInstance {
  public:
-  // What it resumes from: a snapshot, and the image to which the snapshot is a difference.
+  // What the instance resumes from: a snapshot, and the image from which the snapshot differs.
   struct Rest {
     Snapshots* store = nullptr;
     Snapshots::Extent extent;
@@ -24,8 +24,8 @@ class SleepingInstance {
   };
   SleepingInstance(std::shared_ptr<const SleepableModule> module, std::uint64_t memory_bytes_max,
                    Rest rest);
-  // One whose snapshot has come from another process, into which the same module was handed:
-  // `memory_bytes` as memory_bytes() said there.
+  // An instance whose snapshot came from another process that has the same module
+  // (handed_module.h). `memory_bytes`: memory_bytes() of the instance there.
   [[nodiscard]] static SleepingInstance arrived(std::shared_ptr<const SleepableModule> module,
                                                 std::uint64_t memory_bytes_max, Snapshots& store,
                                                 Snapshots::Extent extent,
@@ -36,12 +36,12 @@ class SleepingInstance {
 
   [[nodiscard]] const std::shared_ptr<const SleepableModule>& module() const { return module_; }
   [[nodiscard]] std::uint64_t memory_bytes_max() const { return memory_bytes_max_; }
-  // The snapshot, in the store in which it was put to sleep.
+  // The snapshot, in the store to which it was written.
   [[nodiscard]] Snapshots::Extent extent() const { return rest_.extent; }
   [[nodiscard]] std::uint64_t disk_bytes() const { return rest_.extent.size_bytes; }
   [[nodiscard]] std::uint64_t memory_bytes() const { return rest_.memory_bytes; }
 
-  // From here on the caller must free the snapshot, and the module counts one instance less.
+  // The caller must then free the snapshot, and the module counts one instance less.
   [[nodiscard]] Rest take_rest() &&;
 
  private:

@@ -1,6 +1,6 @@
 // The encoding of a sleeping guest. docs/formats/snapshot.md is the specification.
 //
-// The bytes come back from a disk, so none of them is used before their checksum was verified.
+// The bytes come back from a disk, so their checksum is verified before any of them is used.
 #pragma once
 
 #include "base/result.h"
@@ -46,7 +46,7 @@ struct SnapshotExpectation {
 // Any thread, one at a time.
 class SnapshotReader {
  public:
-  // Unavailable, with the reason, for anything but the intact bytes of the expected snapshot. The
+  // Unavailable, with the reason, for all but the intact bytes of the expected snapshot. The
   // checksum covers the pages as well.
   [[nodiscard]] static Result<SnapshotReader> open(std::vector<std::byte> bytes,
                                                    const SnapshotExpectation& expectation);
@@ -68,8 +68,8 @@ class SnapshotReader {
   std::size_t frame_offset_;  // Where the compressed pages begin.
 };
 
-// Frees the zstd contexts that are kept from one snapshot to the next. To be called when no guest
-// will resume or fall asleep soon. Any thread.
+// Frees the zstd contexts that are kept from one snapshot to the next. Call it when no guest will
+// resume or fall asleep soon. Any thread.
 void drop_snapshot_spares();
 
 }  // namespace hangar::wasm

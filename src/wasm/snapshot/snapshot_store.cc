@@ -37,7 +37,7 @@ constexpr std::uint64_t kGrainBytes = 256;
 constexpr std::uint64_t kPunchBytesMin = 64 * limits::kKiB;
 constexpr std::uint64_t kPunchAlignment = 4 * limits::kKiB;
 
-// This much may be free before the file is searched for blocks that can be freed.
+// This much may be free before the file is searched for blocks to free.
 constexpr std::uint64_t kSlackBytesMin = 4 * limits::kMiB;
 
 std::uint64_t rounded(std::uint64_t size_bytes) {
@@ -107,8 +107,8 @@ class FreeSpace {
   std::set<std::pair<std::uint64_t, std::uint64_t>> by_size_;  // Size and offset.
 };
 
-// One reservation for each tenant with extents in a store, found by a number that fits an extent: a
-// reservation for each extent would take more memory than the rest of a small sleeper.
+// One reservation for each tenant with extents in a store, found by a number that fits into an
+// extent: a reservation per extent would take more memory than the rest of a small sleeping guest.
 class TenantShares {
  public:
   explicit TenantShares(budget::Accounts::Limits limits) : accounts_(limits) {}
@@ -179,7 +179,7 @@ struct SnapshotStore::Native {
     freed_bytes += size;
     if (freed_bytes < kSlackBytesMin || freed_bytes < live_bytes / 4) return;
     freed_bytes = 0;
-    std::ignore = file.truncate(space.end());  // Else it is overwritten later.
+    std::ignore = file.truncate(space.end());  // Otherwise it is overwritten later.
     for (const auto& [free_offset, free_size] : space.by_offset()) {
       if (free_size < kPunchBytesMin) continue;
       const std::uint64_t first =

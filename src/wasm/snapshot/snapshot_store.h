@@ -20,7 +20,7 @@ namespace hangar::wasm {
 class SnapshotStore final : public Snapshots {
  public:
   struct Limits {
-    std::uint64_t file_bytes_max = limits::kSnapshotBytesMax;  // How large the file may grow.
+    std::uint64_t file_bytes_max = limits::kSnapshotBytesMax;  // The maximum size of the file.
     std::uint64_t tenant_bytes_max = limits::kSnapshotBytesPerTenantMax;
   };
   // Creates `directory` with mode 0700 if it is missing.
@@ -36,10 +36,10 @@ class SnapshotStore final : public Snapshots {
   [[nodiscard]] Result<> read(Extent extent, std::span<std::byte> into) const override;
   void free(Extent extent) override;
 
-  // For bytes that arrive in pieces. Errors as for write(). What has not been written reads as
-  // anything.
+  // For bytes that arrive in pieces. Errors as for write(). Bytes that were not written are
+  // undefined.
   [[nodiscard]] Result<Extent> reserve(std::uint64_t size_bytes, const budget::Tenant& tenant);
-  // Within the extent. Unavailable; the extent is still to be freed.
+  // Within the extent. Unavailable; the caller must still free the extent.
   [[nodiscard]] Result<> write_piece(Extent extent, std::uint64_t offset,
                                      std::span<const std::byte> bytes) const;
   [[nodiscard]] Result<> read_piece(Extent extent, std::uint64_t offset,

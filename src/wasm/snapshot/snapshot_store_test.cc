@@ -155,7 +155,7 @@ TEST_F(SnapshotStoreTest, IsBounded) {
   EXPECT_FALSE(store->write({}).has_value());
 }
 
-// As a full or broken disk would answer.
+// Answers as a full or broken disk would.
 class NoRoomForFiles {
  public:
   explicit NoRoomForFiles(rlim_t bytes_max) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {

@@ -1,4 +1,4 @@
-// Where the bytes of sleeping guests are.
+// Stores the bytes of sleeping guests.
 #pragma once
 
 #include "base/result.h"
@@ -20,7 +20,7 @@ class Snapshots {
   };
   static_assert(sizeof(Extent) == 16, "there are thousands: the account lies where padding would");
 
-  // LimitExceeded, which says whose bound was hit, or Unavailable; nothing is then stored.
+  // LimitExceeded, which says whose bound was reached, or Unavailable; then nothing is stored.
   [[nodiscard]] virtual Result<Extent> write(std::span<const std::byte> bytes,
                                              const budget::Tenant& tenant) = 0;
   [[nodiscard]] virtual Result<> read(Extent extent, std::span<std::byte> into) const = 0;

@@ -17,8 +17,8 @@ class WrittenPages {
     Entries,  // Reads an entry of 8 bytes for every page, any Linux.
     None,     // Without /proc every page counts as written.
   };
-  // Uses the best method that the system has, or at most `best`. `pagemap`: an open
-  // /proc/self/pagemap, which stays the caller's; negative: it is opened here.
+  // Uses the best method that the system has, up to `best`. `pagemap`: an open /proc/self/pagemap,
+  // which the caller owns; negative: it is opened here.
   explicit WrittenPages(Method best = Method::Scan, int pagemap = -1);
   WrittenPages(const WrittenPages&) = delete;
   WrittenPages& operator=(const WrittenPages&) = delete;
@@ -26,8 +26,8 @@ class WrittenPages {
 
   [[nodiscard]] Method method() const { return method_; }
 
-  // Numbered from the beginning of `memory`, which must be aligned to a page. May name pages that
-  // were not written; never misses one that was.
+  // Numbered from the beginning of `memory`, which must be aligned to a page. May include pages
+  // that were not written; never misses one that was.
   [[nodiscard]] PageRanges find(std::span<const std::byte> memory) const;
 
  private:

@@ -184,7 +184,7 @@ Subscription read_subscription(std::span<const std::byte> bytes, Instant now) {
     return subscription;
   }
   if (is_absolute) delay -= std::min(delay, *clock_now);
-  // A longer delay counts as for ever, and would overflow.
+  // A longer delay would overflow; it counts as infinite.
   constexpr std::uint64_t kDelayMax =
       std::chrono::nanoseconds(std::chrono::hours(24 * 365)).count();
   subscription.due = now + std::chrono::nanoseconds(std::min(delay, kDelayMax));
@@ -238,7 +238,7 @@ std::optional<std::string> event_of(Process& process, const Subscription& subscr
   return event;
 }
 
-// True when it waits for the end of all other work.
+// True when the subscription is to the idle descriptor.
 bool is_for_idleness(Process& process, const Subscription& subscription) {
   return subscription.kind == Subscription::kRead && subscription.error == kSuccess &&
          process.descriptor(subscription.descriptor).kind == Kind::Idle;

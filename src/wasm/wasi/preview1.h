@@ -33,8 +33,8 @@ enum class OutputStream : std::uint8_t { Stdout, Stderr };
 
 // What a guest's descriptor number stands for.
 struct Descriptor {
-  // Idle: becomes readable when the guest has nothing to do. Only a poll_oneoff that would block
-  // finds it so, and the process is told (Process::on_idle).
+  // Idle: becomes readable when the guest has nothing to do. Only a poll_oneoff that would
+  // otherwise block reports this, and notifies the process (Process::on_idle).
   enum class Kind : std::uint8_t { Closed, Stdin, Stdout, Stderr, File, Directory, Idle };
   Kind kind = Kind::Closed;
   FileTree::Index node = FileTree::kRoot;  // Of files and directories.
@@ -53,25 +53,25 @@ struct ProcessState {
   Descriptors descriptors = {};           // Empty: those with which every process starts.
 };
 
-// The environment of one guest, and its progress through it. The derived class decides where input
-// comes from and output goes.
+// The environment of one guest, and its progress through it. The derived class provides input and
+// receives output.
 class Process : public HostState {
  public:
   explicit Process(ProcessState state);
 
-  // Moves the state to another process, which continues where this one is; this one is over.
+  // Moves the state to another process, which continues from here; this process is finished.
   [[nodiscard]] ProcessState take_state();
 
   CStrings arguments;
   CStrings environment;
 
-  // Set when the guest has ended.
+  // Set when the guest has finished.
   std::optional<std::uint32_t> exit_code;  // std::nullopt when it did not call proc_exit.
 
   // Receives the guest's output. An error ends the run.
   [[nodiscard]] virtual Result<> print(OutputStream stream, std::string_view bytes) = 0;
-  // stdin_left(): how many bytes of stdin it has not read yet. take_stdin(): at most `size` of
-  // those bytes, valid as long as the process.
+  // stdin_left(): how many bytes of stdin the guest has not read yet. take_stdin(): at most `size`
+  // of those bytes, valid as long as the process.
   [[nodiscard]] virtual std::size_t stdin_left() const { return 0; }
   [[nodiscard]] virtual std::string_view take_stdin(std::size_t /*size*/) { return {}; }
 
@@ -99,7 +99,7 @@ class Process : public HostState {
   Descriptor closed_;
 };
 
-// A process of one run, whose output is kept until its end: stdout for the host, stderr for people.
+// A process of one run. Keeps its output until the end: stdout for the host, stderr for people.
 class Command : public Process {
  public:
   Command() : Process(ProcessState{}) {}
@@ -110,7 +110,7 @@ class Command : public Process {
   std::uint64_t stdout_bytes_max = limits::kFlightOutputBytesMax;
   std::uint64_t stderr_bytes_max = limits::kFlightErrorBytesMax;
 
-  // Set when the guest has ended.
+  // Set when the guest has finished.
   std::string stdout_bytes;
   std::string stderr_bytes;
   std::uint64_t stderr_dropped_bytes = 0;
