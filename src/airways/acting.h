@@ -1,8 +1,8 @@
-// The rights that answer a flight's lookups and carry out its release.
+// The identity whose rights answer a flight's lookups and carry out its release.
 //
-// They are those of a service account that the Airway names, else of the one that the host names
-// for all Airways (--airway-service-account), else of the host itself, as in yoke. For its own
-// objects (the history, statuses, finalizers, the CRD), the host always uses its own rights.
+// It is the service account that the Airway names, else the one that the host names for all Airways
+// (--airway-service-account), else the host itself, as in yoke. For its own objects (the history,
+// statuses, finalizers, the CRD), the host always uses its own rights.
 #pragma once
 
 #include "base/result.h"
@@ -73,7 +73,7 @@ class Actor {
 // `namespace_`: the instance's. InvalidInput if it is empty and `acting` needs it.
 [[nodiscard]] Result<Actor> actor_for(const Acting& acting, const std::string& namespace_);
 
-// Answers whether a flight may see an object, by asking the API server about an identity.
+// Tells whether a flight may see an object, by asking the API server about an identity.
 struct LookupRights {
   gateway::Authorizer& authorizer;
   kube::Identity identity;

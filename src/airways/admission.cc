@@ -78,7 +78,7 @@ constexpr std::chrono::seconds kConversionTimeMax{20};
 
 constexpr std::chrono::seconds kSelfAgain{10};
 
-// Each leaves an object in the host's namespace, of users whom a sender names that may be anybody.
+// For approvals by unauthenticated senders: each leaves an object in the host's namespace.
 constexpr TokenBucket::Options kUnprovenApprovals{.per_second = 1.0 / 60, .burst = 32};
 
 bool is_being_deleted(const json::Value& object) {
@@ -250,14 +250,13 @@ Admission::DecisionTask Admission::review_airway(Review review, std::stop_token 
 
   const Result<Airway> before =
       is_update ? parse_airway(review.old_object) : fail(ErrorKind::NotFound, "there was none");
-  // A module that is pinned, or whose source cannot be reached now, keeps nobody from changing
-  // something else.
+  // A module that is pinned, or whose source cannot be reached now, does not prevent other changes.
   const bool has_other_flight = !before || before->terms.flight != airway.terms.flight;
   const bool has_other_converter =
       !airway.converter_url.empty() && (!before || converter_of(*before) != converter_of(airway));
   std::vector<std::string> warnings = unsupported_of(airway, platform_.means);
   if (!review.is_authenticated) {
-    // Anybody may have written it: the host would fetch, with its own credentials, what they like.
+    // The sender is unknown: the host would fetch any module for it, with the host's credentials.
     HANGAR_CO_TRY(platform_.modules.check_allowed(airway.terms.flight.reference));
     if (has_other_converter) {
       HANGAR_CO_TRY(platform_.modules.check_allowed(airway.converter_url));
@@ -348,14 +347,15 @@ Admission::DecisionTask Admission::review_instance(Review review, std::string ai
     co_return admission::allowed_with(
         fmt::format("not validated: the Airway {} has skipAdmissionWebhook", airway_name));
   }
-  // Anybody may have named the module and a user who may: it is not fetched and run for them.
+  // The sender may have invented both the module and a user who may name it: the host neither
+  // fetches nor runs that module.
   if (sets_overrides && !change.overrides.flight.empty() && !review.is_authenticated) {
     if (leaves_trace) HANGAR_CO_TRY(co_await approve(review, change, stop));
     co_return admission::allowed_with(
         fmt::format("not evaluated with the module of {}: {}", kOverrideFlight, kWhoAsks));
   }
   const std::string uid(json::string_at(review.object, {"metadata", "uid"}));
-  // Overrides that this review sets count here. Those that were there before need an approval.
+  // Overrides that this review sets count here. Overrides from before need an approval.
   bool is_overridden = sets_overrides && change.overrides.any();
   if (!sets_overrides && change.overrides.any()) {
     const std::optional<std::string> approval =
@@ -431,8 +431,8 @@ io::Task<Result<kube::ObjectPtr>> Admission::find_airway(std::string name, std::
                                 {.name = std::move(name)}, std::move(stop));
 }
 
-// The module that instances are reconciled with: the one in the status, which may be another one
-// than its source serves by now.
+// The module that instances are reconciled with: the one in the status. Its source may serve
+// another one by now.
 io::Task<Result<FlightModule>> Admission::module_for(ModuleRole role, modules::Source source,
                                                      json::Value airway, std::stop_token stop) {
   HANGAR_CO_TRY(platform_.modules.check_allowed(source.reference));
@@ -455,9 +455,9 @@ io::Task<Result<FlightModule>> Admission::module_for(ModuleRole role, modules::S
 
 io::Task<Result<std::string>> Admission::convert(std::string body, std::string airway_name,
                                                  std::stop_token stop) {
-  // A list of instances may be large: it is read by a worker, and as values only within memory that
-  // was reserved for that. While the converter runs there is text alone, so that no conversion
-  // waits for memory with a document in its hands.
+  // A list of instances may be large: a worker reads it, and as values only within memory that was
+  // reserved for that. While the converter runs only text is held, so that no conversion holds a
+  // document while it waits for memory.
   const ReviewSlots::Slot slot = HANGAR_CO_TRY(co_await slots_.take_conversion(airway_name, stop));
   io::Workers& workers = platform_.shared.workers;
   const budget::Consumer whose = conversion_consumer(airway_name);

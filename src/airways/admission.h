@@ -1,12 +1,12 @@
-// Answers the API server's questions about Airways and their instances: whether to accept an
-// object, and how it looks in another version of its kind. Flights: flight_admission.h.
+// Answers the API server's requests about Airways and their instances: whether to accept an object,
+// and how it looks in another version of its kind. Flights: flight_admission.h.
 //
 // Guarantees:
 //   - A review of an instance evaluates its flight on the proposed object (proposed.h).
-//   - For a sender that may be anybody no module is fetched that the sender names, in an Airway or
-//     in an override: a warning says so.
-//   - An object that is being deleted, and an update of finalizers and owners only, pass without a
-//     module.
+//   - No module is fetched that an unauthenticated sender names, in an Airway or in an override; a
+//     warning says so.
+//   - Objects that are being deleted, and updates that change only finalizers and owners, pass
+//     without a module.
 //   - The converter that the Airway is pinned to converts its instances.
 //   - Webhooks are registered for Airways, for the kind of each Airway and for Flights, and for
 //     nothing else.
@@ -56,8 +56,8 @@ class Admission {
     tenants::Policies& policies;  // For Flights.
     AsHost cluster_flights = AsHost::Refused;
   };
-  // `platform`: the controllers'. `shared` replaces its member of that name; its requests are sent
-  // whether or not this host leads.
+  // `platform`: that of the controllers. `shared` replaces its member of that name; its requests
+  // are sent whether or not this host leads.
   Admission(const Platform& platform, const reconcile::Platform& shared,
             admission::Webhooks& webhooks, Options options);
   Admission(const Admission&) = delete;
@@ -66,7 +66,7 @@ class Admission {
 
   // Does nothing if webhooks are off.
   void start();
-  // From now on children are protected, too (child_protection.h).
+  // Starts to protect children, too (child_protection.h).
   void lead();
   [[nodiscard]] Result<> check_protection(std::string_view policy) const;
   [[nodiscard]] io::Task<void> stop();
@@ -76,7 +76,7 @@ class Admission {
   [[nodiscard]] DecisionTask review_airway(admission::Review review, std::stop_token stop);
   [[nodiscard]] DecisionTask review_instance(admission::Review review, std::string airway_name,
                                              std::stop_token stop);
-  // Leaves the approval of overrides that the review's user may set.
+  // Writes an approval of the overrides, which the review's user may set.
   [[nodiscard]] io::Task<Result<>> approve(const admission::Review& review,
                                            const OverrideChange& change, std::stop_token stop);
   // Whether the user of the review may set these overrides, and whether they are valid.
@@ -116,14 +116,14 @@ class Admission {
   std::unique_ptr<kube::Cache::Subscription> airways_;
   ReviewSlots slots_;
   ReviewModules modules_;
-  TokenBucket unproven_approvals_;          // For users that a sender names which may be anybody.
+  TokenBucket unproven_approvals_;          // For users that unauthenticated senders name.
   std::optional<FlightAdmission> flights_;  // Nothing if Flights are off.
   std::stop_source stop_;
-  std::optional<io::OneShot<bool>> protected_;  // Set when protect_children() has ended.
+  std::optional<io::OneShot<bool>> protected_;  // Set when protect_children() has finished.
 };
 
-// The webhook configuration for the instances of one Airway; nothing if the Airway is invalid or
-// being deleted.
+// The webhook configuration for the instances of one Airway; std::nullopt if the Airway is invalid
+// or being deleted.
 [[nodiscard]] std::optional<admission::Registration> registration_of(const json::Value& airway);
 
 }  // namespace hangar::airways

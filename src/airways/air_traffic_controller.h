@@ -2,7 +2,7 @@
 // ClusterFlights.
 //
 // Loop thread only. Every host answers reviews from start_reviews() on. Call start() once this host
-// leads. stop() ends all work and waits for it.
+// leads. stop() stops all work and waits until it has finished.
 #pragma once
 
 #include "abi/flight/evaluation.h"
@@ -61,8 +61,8 @@ class AirTrafficController {
     std::string host_version;       // HANGAR_VERSION in a flight's environment.
     std::string namespace_;         // The host's own.
     output::LogWriter& output;
-    // Namespaces whose ConfigMaps say when resources of kinds without a built-in rule are ready, in
-    // all namespaces. "*": every namespace; "-": none. Empty: the host's own.
+    // Namespaces whose ConfigMaps define, for all namespaces, when resources of kinds without a
+    // built-in rule are ready. "*": every namespace; "-": none. Empty: the host's own.
     std::vector<std::string> readiness_rules_from = {};
     recorder::Recorder* recorder = nullptr;  // Null: nothing is recorded.
     std::string pod = {};  // For statuses: the pod whose log has the output. Empty: none.
@@ -76,15 +76,15 @@ class AirTrafficController {
   void start();
   [[nodiscard]] io::Task<void> stop();
   [[nodiscard]] bool is_synced() const;
-  // Of Flights, and of the instances of Airways that are served.
+  // The kinds of objects that flights evaluate: Flights, and the instances of served Airways.
   [[nodiscard]] std::vector<kube::Resource> flown_resources() const;
   struct Count {
     std::uint64_t flights = 0;
     std::uint64_t instances = 0;  // Of Airways.
   };
-  // By namespaces that have any.
+  // By namespace; namespaces without any are left out.
   [[nodiscard]] std::map<std::string, Count> counts() const;
-  // Modules are verified with other keys from now on: each is looked at again.
+  // The verification keys have changed: requests all modules again.
   void on_verification_keys();
 
  private:
@@ -95,7 +95,7 @@ class AirTrafficController {
   void read_custom_readiness();
 
   Tracker tracker_;
-  CustomReadiness custom_readiness_;  // Of the ConfigMaps now.
+  CustomReadiness custom_readiness_;  // From the present ConfigMaps.
   gateway::Authorizer authorizer_;
   LiveView view_;
   reconcile::GuestRecorder recorder_;  // Records runs of flights.
@@ -110,7 +110,7 @@ class AirTrafficController {
   Admission admission_;
   const std::vector<std::string> readiness_rules_from_;
   std::vector<std::unique_ptr<kube::Cache::Subscription>> readiness_rules_;
-  // For reading; what is pinned is kept by its controller.
+  // Only for reading: the controllers keep the copies of pinned modules.
   archive::ModuleArchive airway_copies_;
   archive::ModuleArchive cluster_flight_copies_;
   archive::ModuleArchive flight_copies_;

@@ -119,7 +119,7 @@ struct AirwayController::Work {
   PinnedModule* missing = nullptr;  // The module that keeps the Airway from being Ready.
   bool drops_converter = false;
 
-  // When to look at the modules again.
+  // When to check the modules again.
   [[nodiscard]] Duration again_in(Instant now) const {
     return std::min(memory.flight.asking.again_in(now), memory.converter.asking.again_in(now));
   }
@@ -180,7 +180,7 @@ void AirwayController::on_synced() {
   platform_.output.remove_other_resources(std::move(names));
 }
 
-// An annotation does not change the generation.
+// A change of an annotation does not change the generation.
 bool AirwayController::is_worth_a_run(const kube::Delta& delta) {
   return reconcile::generation_changed(delta) ||
          kube::annotation_of(delta.object->to_value(), kServiceAccountAnnotation) !=
@@ -232,7 +232,7 @@ io::Task<void> AirwayController::end(Memory& memory) {
 void AirwayController::on_crd(const kube::Delta& delta,
                               const std::vector<kube::ObjectKey>& airways) {
   const std::string_view name = delta.object->key().name;
-  // Discovery has answers from before, and a watch of the kind may have failed meanwhile.
+  // Discovery has cached earlier answers, and a watch of the kind may have failed meanwhile.
   const std::size_t dot = name.find('.');
   if (dot != std::string_view::npos) {
     platform_.shared.discovery.forget(name.substr(dot + 1));

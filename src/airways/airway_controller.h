@@ -1,16 +1,16 @@
-// Carries out Airways: the CRD of the template exists and belongs to the Airway, its flight is
+// Reconciles Airways: the CRD of the template exists and belongs to the Airway, its flight is
 // compiled, and an InstanceController works on its instances.
 //
 // Guarantees:
-//   - Deleting an Airway deletes its CRD, all instances, and what they made. It never needs the
+//   - Deleting an Airway deletes its CRD, all instances, and their releases. This never needs the
 //     module.
 //   - Instances keep the modules that the Airway is pinned to, whatever the source serves later and
 //     wherever this host starts: the host's namespace has a copy of each module before the status
 //     names its digest, or an Event says why not.
 //   - While a changed Airway is invalid or its module cannot be fetched, its instances are
 //     evaluated as before, and its Ready condition gives the reason.
-//   - No reconcile waits for a module. The Ready condition names what is awaited, and is True only
-//     while instances are served.
+//   - No reconcile waits for a module. The Ready condition names the module that is awaited, and is
+//     True only while instances are served.
 // Loop thread only.
 #pragma once
 
@@ -60,11 +60,11 @@ class AirwayController {
   [[nodiscard]] bool is_synced() const { return shell_.is_synced(); }
   // The address of the webhooks has changed: reconciles all Airways.
   void on_webhook_address();
-  // The verification keys have changed: asks for all modules again.
+  // The verification keys have changed: requests all modules again.
   void on_verification_keys();
 
   [[nodiscard]] std::vector<kube::Resource> instance_resources() const;
-  // The number of instances of all Airways, by namespaces that have any.
+  // The number of instances of all Airways by namespace; namespaces without any are left out.
   [[nodiscard]] std::map<std::string, std::uint64_t> instance_counts() const;
   // The controller of the instances of this kind; null when no Airway has made it.
   [[nodiscard]] InstanceController* instances_of(const kube::GroupKind& kind) const;
@@ -95,10 +95,10 @@ class AirwayController {
   [[nodiscard]] io::Task<void> forget(kube::ObjectKey key);
   [[nodiscard]] io::Task<Result<Work>> begin(kube::ObjectPtr airway, std::stop_token stop);
   [[nodiscard]] io::Task<Result<Verdict>> establish(Work& work);
-  // The module to use now; nothing while there is none.
+  // The module to use now; std::nullopt while there is none.
   [[nodiscard]] io::Task<Result<std::optional<FlightModule>>> ask_for_module(
       Work& work, const Airway& airway, const ModuleRole& role);
-  // Where the API server sends conversions; nothing until this host can answer them.
+  // Where the API server sends conversions; std::nullopt until this host can answer them.
   [[nodiscard]] io::Task<Result<std::optional<admission::Address>>> ask_for_converter(
       Work& work, const Airway& airway);
   void drop_converter(Work& work);

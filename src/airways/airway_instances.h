@@ -27,18 +27,18 @@ class AirwayInstances {
   ~AirwayInstances();
 
   void start() { controller_.start(); }
-  // Begins no more reconciles, and waits for those that run.
+  // Starts no more reconciles, and waits for those that run.
   [[nodiscard]] io::Task<void> stop() { return controller_.stop(); }
 
-  // From now on evaluates instances with this binding, those that exist again. Without a binding,
-  // no instance is evaluated; the release of a deleted one is still removed.
+  // Evaluates all instances with this binding from now on, including existing ones. Without a
+  // binding, no instance is evaluated; the release of a deleted one is still removed.
   void bind(std::shared_ptr<const Binding> binding);
 
-  // Sets whose rights flights use from now on. An error counts only until there is an identity:
-  // until then no flight runs.
+  // Sets the identity whose rights flights use from now on. An error counts only while none was
+  // set: then no flight runs.
   void act_as(const Result<Acting>& acting);
 
-  // What a release that is removed takes with it, from now on. Without a binding, too.
+  // What the removal of a release also deletes from now on. Applies without a binding, too.
   void prune_as(const PruneOptions& prune) { prune_ = prune; }
 
   [[nodiscard]] const kube::Resource& kind() const { return controller_.kind(); }
@@ -53,7 +53,7 @@ class AirwayInstances {
   const Platform& platform_;
   const std::string airway_name_;
   std::shared_ptr<const Binding> binding_;  // Null: none yet.
-  std::optional<Result<Acting>> acting_;    // Nothing: not said yet.
+  std::optional<Result<Acting>> acting_;    // std::nullopt: not set yet.
   PruneOptions prune_;
   InstanceController controller_;
 };

@@ -28,7 +28,8 @@ struct ChildProtection {
 // `acting_by_default` names none either.
 [[nodiscard]] ChildProtection protection_of_airways(std::string_view host_user,
                                                     const Acting& acting_by_default);
-// Children in the Flight's namespace: the API server finds no Flight for what has no namespace.
+// Protects children in the Flight's namespace: the API server finds no Flight for objects without a
+// namespace.
 [[nodiscard]] ChildProtection protection_of_flights();
 // `host_user`: the user that applies the releases of ClusterFlights without a service account.
 [[nodiscard]] ChildProtection protection_of_cluster_flights(std::string_view host_user);

@@ -1,8 +1,8 @@
-// Conversion of instances between the versions of their kind: whether there is any, and the answer
-// that a converter's output becomes. Pure.
+// Conversion of instances between the versions of their kind: whether it is needed, and the answer
+// that is made from a converter's output. Pure.
 //
-// A converter does not change the status: it is the same in every version, whatever the converter
-// prints. A program that reads an instance into a type without a status would lose it.
+// A converter does not change the status, which is the same in every version, whatever the
+// converter prints. A program that reads an instance into a type without a status would lose it.
 #pragma once
 
 #include "admission/conversion_review.h"
@@ -27,7 +27,7 @@ inline constexpr std::string_view kConversionPath = "/crdconvert/";
 // failure in it is passed on unchanged. GuestFault if the converter printed something else.
 [[nodiscard]] Result<std::string> converted(const admission::ConversionReview& asked,
                                             std::string_view printed);
-// An upper bound of the memory that converted() takes for these.
+// An upper bound of the memory that converted() needs for these arguments.
 [[nodiscard]] std::uint64_t converted_bytes_max(const admission::ConversionReview& asked,
                                                 std::string_view printed);
 

@@ -1,6 +1,6 @@
-// The memory of a conversion's documents. They are values while they are read and written, which
-// takes several times the text, and the sender of a conversion is never known.
-// Loop thread only.
+// Reserves the memory of a conversion's documents. While they are read and written they are values,
+// which take several times the text; and the sender of a conversion is never known. Loop thread
+// only.
 #pragma once
 
 #include "base/result.h"
@@ -16,8 +16,8 @@
 namespace hangar::airways {
 
 // Waits for `bytes` on the account of conversions, in turns between Airways. `memory` is the
-// engine's; null: nothing bounds it, and nothing is reserved. Errors, for the sender: LimitExceeded
-// when that account can never hold as much; Unavailable when `stop` came first.
+// engine's; null: there is no bound, and nothing is reserved. Errors, with messages for the sender:
+// LimitExceeded when that account can never hold as much; Unavailable when `stop` came first.
 [[nodiscard]] io::Task<Result<std::optional<budget::Reservation>>> reserve_for_conversion(
     budget::ReservationQueue* memory, std::string airway, std::uint64_t bytes,
     std::stop_token stop);

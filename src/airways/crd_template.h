@@ -22,7 +22,7 @@ namespace hangar::airways {
 [[nodiscard]] Result<json::Value> crd_of(const Airway& airway,
                                          std::optional<admission::Address> converter = {});
 
-// Whether the live CRD may become this Airway's. Conflict while an earlier Airway of the same name
+// Whether this Airway may take over the live CRD. Conflict while an earlier Airway of the same name
 // still owns it (the garbage collector is deleting it). InvalidInput if a release or another Airway
 // owns it. If nobody owns it, the API server's conflict check decides.
 [[nodiscard]] Result<> may_take_over_crd(const json::Value& live, const Airway& airway);

@@ -23,7 +23,7 @@ inline constexpr std::string_view kClusterFlightKind = "ClusterFlight";
 
 // InvalidInput names the field ("spec.wasmUrl: ...").
 [[nodiscard]] Result<Terms> parse_flight(const json::Value& object);
-// Kinds to delete together with a Flight, or an instance of an Airway; also if that is invalid.
+// Kinds to delete together with a Flight or an instance of an Airway, even if that is invalid.
 [[nodiscard]] PruneOptions prune_of(const json::Value& object);
 
 // The account of a Flight that names none, as of a Pod.

@@ -116,7 +116,7 @@ FlightAdmission::DecisionTask FlightAdmission::evaluate(const Review& review, Te
   Result<FlightModule> prepared = co_await modules_.prepare(
       wish_for(review.object, terms.flight, rules_.requester_of(review.object)), stop);
   if (!prepared) {
-    // yoke's words for a signature that is not as it should be.
+    // yoke's words for an invalid signature.
     Error bare = modules::without_reference(prepared.error(), reference);
     const bool is_signature = bare.message().starts_with("failed to verify module: ");
     co_return std::unexpected(is_signature ? std::move(bare) : std::move(prepared).error());

@@ -1,14 +1,14 @@
 // Reviews of Flights and ClusterFlights: whether to accept them.
 //
 // Guarantees:
-//   - A review refuses what a reconcile would refuse: the fields, the account, a policy of the
-//     namespace, the module, what the program says of its input, and what the API server says of
-//     the resources that it prints.
-//   - A Flight names its namespace, its module and its account itself. So a review by a sender that
-//     may not be the API server checks only the fields: nothing is fetched, run, stored or asked
-//     for anybody. A warning says so.
-//   - A review by the API server fetches a module only after the host may act in the namespace, and
-//     as that namespace.
+//   - A review refuses what a reconcile would refuse: because of the fields, the account, a policy
+//     of the namespace, the module, an error of the program about its input, or the API server's
+//     answers to the resources that the program prints.
+//   - A Flight names its own namespace, module and account. So a review from an unauthenticated
+//     sender checks only the fields: nothing is fetched, run, stored or requested for it. A warning
+//     says so.
+//   - A review from the API server fetches a module only after the host was found to have the right
+//     to act in the namespace, and on behalf of that namespace.
 // Every replica answers, whether or not it leads. Loop thread only.
 #pragma once
 
@@ -33,7 +33,7 @@ namespace hangar::airways {
 
 class FlightAdmission {
  public:
-  // All of it outlives this. `platform`: of reviews.
+  // All members outlive this object. `platform`: that of reviews.
   struct Parts {
     const Platform& platform;
     ReviewSlots& slots;
@@ -45,7 +45,7 @@ class FlightAdmission {
   FlightAdmission& operator=(const FlightAdmission&) = delete;
   ~FlightAdmission() = default;
 
-  // Registers the webhook, and answers from now on.
+  // Registers the webhook, and starts to answer.
   void start(admission::Webhooks& webhooks);
 
  private:
@@ -55,7 +55,7 @@ class FlightAdmission {
                                                          const Terms& terms) const;
   [[nodiscard]] DecisionTask evaluate(const admission::Review& review, Terms terms,
                                       const Actor& actor, std::stop_token stop);
-  // The actor, if a policy allows it and the module; waits until the policies are known.
+  // The actor, if a policy allows both it and the module; waits until the policies are known.
   [[nodiscard]] io::Task<Result<Actor>> actor_for(const json::Value& flight, const Terms& terms,
                                                   std::stop_token stop);
 

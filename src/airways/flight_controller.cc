@@ -167,7 +167,7 @@ FlightController::OutcomeTask FlightController::work_on(kube::ObjectPtr flight, 
   if (flight->is_being_deleted()) {
     co_return co_await take_down(std::move(flight), instance, std::move(stop));
   }
-  // When the policies are known, all Flights are looked at again.
+  // When the policies are known, all Flights are queued again.
   if (controller_.kind().namespaced && !rules_.are_known()) co_return Outcome{};
   Result<Outcome> outcome = co_await evaluate(std::move(flight), instance, std::move(stop));
   // A history can be as large as the output of the flight, and tenants may have many Flights, so it
@@ -180,7 +180,7 @@ FlightController::OutcomeTask FlightController::take_down(kube::ObjectPtr flight
                                                           Instance& instance,
                                                           std::stop_token stop) {
   const json::Value value = flight->to_value();
-  (void)memory_of(value);  // Its copy is looked at when it is forgotten.
+  (void)memory_of(value);  // So that forget() checks its copy.
   modules::PinnedAsking::leave(platform_.modules.supply(), listener_of(flight->key()));
   InstanceWork work({.platform = platform_,
                      .shell = controller_.shell(),
@@ -275,7 +275,7 @@ io::Task<Result<std::shared_ptr<const Binding>>> FlightController::bind(const js
     co_return std::unexpected(std::move(may).error());
   }
   modules::Requester requester = rules_.requester_of(flight);
-  // Includes the policy that restricts addresses: if it changes, the module is asked for again.
+  // Includes the policy that restricts addresses: if it changes, the module is requested again.
   const std::string definition =
       fmt::format("{}/{}/{}", memory.uid, json::int_at(flight, {"metadata", "generation"}),
                   requester.public_because());

@@ -6,12 +6,12 @@
 //     and does only what the TenantPolicies of its namespace allow. A ClusterFlight, which only an
 //     administrator can create, acts as the account that it names, or as the host where that is
 //     allowed.
-//   - The removal of a release needs neither its module nor a policy that allows it.
+//   - Removing a release needs neither its module nor a policy that allows it.
 //   - A Flight keeps the module that it is pinned to, whatever the source serves later and wherever
 //     this host starts: its namespace has a copy before the status names the digest, or an Event
 //     says why not. Copies of ClusterFlights are in the host's namespace.
-//   - No reconcile waits for a module: the Ready condition names what is awaited.
-//   - However long the flights of some namespaces run, those of another one begin
+//   - No reconcile waits for a module: the Ready condition names the module that is awaited.
+//   - Long flights of some namespaces do not keep the flights of another one from starting
 //     (reconcile::Controller).
 // Loop thread only.
 #pragma once
@@ -62,11 +62,11 @@ class FlightController {
   void start();
   [[nodiscard]] io::Task<void> stop();
   [[nodiscard]] bool is_synced() const { return controller_.is_synced(); }
-  // The verification keys have changed: asks for all modules again.
+  // The verification keys have changed: requests all modules again.
   void on_verification_keys();
 
   [[nodiscard]] InstanceController& instances() { return controller_; }
-  // The number of Flights, by namespaces that have any.
+  // The number of Flights by namespace; namespaces without any are left out.
   [[nodiscard]] std::map<std::string, std::uint64_t> counts() const;
 
  private:
@@ -86,7 +86,7 @@ class FlightController {
                                      std::stop_token stop);
   [[nodiscard]] OutcomeTask take_down(kube::ObjectPtr flight, Instance& instance,
                                       std::stop_token stop);
-  // The binding to evaluate it with; null while its module is awaited.
+  // The binding for its evaluation; null while its module is awaited.
   [[nodiscard]] io::Task<Result<std::shared_ptr<const Binding>>> bind(const json::Value& flight,
                                                                       Memory& memory,
                                                                       Instance& instance,
@@ -94,11 +94,11 @@ class FlightController {
   // Checks the policies, and that the host may act as the Flight's account.
   [[nodiscard]] io::Task<Result<>> check(const json::Value& flight, const Terms& terms,
                                          std::stop_token stop);
-  // The module to use now, with its copy in the cluster; nothing while there is none.
+  // The module to use now, with its copy in the cluster; std::nullopt while there is none.
   [[nodiscard]] io::Task<Result<std::optional<FlightModule>>> ask_for_module(
       const json::Value& flight, Memory& memory, const Terms& terms, std::string definition,
       modules::Requester requester, std::stop_token stop);
-  // That Flight is pinned to something else by now, or gone.
+  // Checks whether the former copy is still needed: the Flight has another pin by now, or is gone.
   void look_at_copy(const kube::ObjectKey& flight, const std::optional<modules::Pin>& former);
   [[nodiscard]] bool is_pinned(const archive::ArchivedModule& copy);
   [[nodiscard]] std::string listener_of(const kube::ObjectKey& key) const;

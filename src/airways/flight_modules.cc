@@ -132,8 +132,8 @@ Result<> FlightModules::check_allowed(std::string_view reference) const {
 
 io::Task<Result<std::string>> FlightModules::recall(modules::Requester requester,
                                                     std::string sha256, std::stop_token stop) {
-  // A tenant who knows a digest must not get a module for that: only his namespace's own copies
-  // count, and only for him.
+  // A tenant who knows a digest must not thereby get the module: only copies in the tenant's own
+  // namespace count, and only for that tenant.
   const std::string tenant = requester.tenant();
   Result<std::string> copy = co_await Maker::recall(std::move(requester), sha256, stop);
   for (const CopyPlace& place : std::vector(copies_)) {

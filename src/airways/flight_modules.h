@@ -25,10 +25,10 @@
 
 namespace hangar::airways {
 
-// How copies of the modules that Airways, ClusterFlights and Flights are pinned to are stored: the
-// former two in the host's namespace, those of Flights in their own. Each has its own name: which
-// copies of one are needed is known to nobody else, and in the host's namespace a Flight is given
-// no module of an Airway. A packed flight in Go takes a few MiB.
+// How copies of pinned modules are stored: those of Airways and ClusterFlights in the host's
+// namespace, those of Flights in the Flight's namespace. Each format has its own name, because no
+// one but its owner knows which of its copies are needed, and because a Flight in the host's
+// namespace must not get a module of an Airway. A packed flight in Go takes a few MiB.
 [[nodiscard]] archive::CopyFormat airway_copies();
 [[nodiscard]] archive::CopyFormat cluster_flight_copies();
 [[nodiscard]] archive::CopyFormat flight_copies();
@@ -64,7 +64,7 @@ class FlightModules final : public modules::Maker {
   };
   void read_copies(std::vector<CopyPlace> places) { copies_ = std::move(places); }
 
-  // Reads the index; an unreadable one is ignored. Blocks; call it first.
+  // Reads the index; an unreadable one is ignored. Blocking; call it first.
   void open();
 
   // Its errors are for statuses: InvalidInput (not Wasm, wrong checksum, not allowed, imports that
@@ -83,10 +83,9 @@ class FlightModules final : public modules::Maker {
   // flight.
   [[nodiscard]] io::Task<Result<>> check_converter(FlightModule module, std::stop_token stop);
 
-  // The code of a supplied module, mapped from the cache and shared, if the present keys allow it.
-  // `consumer`: who waits for it.
-  // When it has not run for some seconds, its pages leave memory; after some minutes, so does the
-  // module.
+  // The code of a supplied module, mapped from the cache and shared, if the present keys accept it.
+  // It is loaded for `consumer`. Its pages leave memory when it has not run for some seconds; the
+  // module itself leaves memory after some minutes.
   [[nodiscard]] io::Task<Result<std::shared_ptr<const wasm::Module>>> load(
       FlightModule module, budget::Consumer consumer, std::stop_token stop);
 
@@ -96,7 +95,7 @@ class FlightModules final : public modules::Maker {
                                                         std::shared_ptr<const std::string> bytes,
                                                         budget::Beneficiaries beneficiaries,
                                                         std::stop_token stop) override;
-  // Not held: the code of a flight is loaded for each run, and made again if it is gone.
+  // The code is not held: it is loaded for each run, and made again if it is gone.
   [[nodiscard]] io::Task<Result<std::shared_ptr<const void>>> charge(
       modules::Product product, budget::Consumer consumer) override;
   [[nodiscard]] bool is_asked_by_digest() const override { return true; }

@@ -1,5 +1,5 @@
-// The rules for a Flight: the account that it acts as, and what the policies of its namespace let
-// it name. For reconciles and reviews. Loop thread only.
+// The rules for a Flight: the account that it acts as, and the accounts and modules that the
+// policies of its namespace allow. For reconciles and reviews. Loop thread only.
 #pragma once
 
 #include "airways/acting.h"
@@ -23,7 +23,7 @@ struct FlightRules {
   // Like actor_of(); an error if a policy of the namespace does not allow the account or the
   // module. No policy applies to ClusterFlights: only an administrator can create one.
   [[nodiscard]] Result<Actor> check(const json::Value& flight, const Terms& terms) const;
-  // The requester that its module is fetched for.
+  // The requester on whose behalf its module is fetched.
   [[nodiscard]] modules::Requester requester_of(const json::Value& flight) const;
 };
 

@@ -31,9 +31,9 @@ struct FlightRun {
   ResourceRef lookups_for;
   Tracker& tracker;
   const Actor& actor;
-  budget::Consumer consumer;             // On whose account.
-  Duration time_max = Duration::max();   // Whatever the Airway says.
-  FlightRecording* recording = nullptr;  // Is told of lookups. Null: nobody is.
+  budget::Consumer consumer;             // Charged with the run.
+  Duration time_max = Duration::max();   // Even if the Airway allows more.
+  FlightRecording* recording = nullptr;  // Receives the lookups. Null: no recording.
 };
 // All references live until the task ends. Errors: those of input_of(), FlightModules::load() and
 // abi::flight::evaluate().

@@ -85,7 +85,7 @@ std::optional<reconcile::EventText> put_module(json::Value& status, const Module
                                                WallTime now) {
   status.as_object()[role.name] = module_status(facts);
   const json::Value* const present = find_condition(status, role.is_up_to_date);
-  // The condition by an earlier host stays until this host has an answer from the source.
+  // The condition from an earlier host stays until this host has an answer from the source.
   if (facts.is_source_unasked && !facts.look_error && present != nullptr) return std::nullopt;
   Condition condition = module_condition(role, facts);
   condition.observed_generation = generation;

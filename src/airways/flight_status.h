@@ -20,8 +20,8 @@
 namespace hangar::airways {
 
 // A reason of the condition that says whether the source serves the module that instances run. The
-// condition is True if that cannot change or is followed, False while an upgrade waits for the
-// Airway's author, and Unknown while the source does not answer.
+// condition is True if the module cannot change or its changes are followed, False while an upgrade
+// waits for the Airway's author, and Unknown while the source does not answer.
 inline constexpr std::string_view kReasonSourceChanged = "SourceChanged";
 
 // The role of a module for the object that names it.
@@ -59,9 +59,9 @@ struct ModuleFacts {
   modules::Upgrade upgrade = modules::Upgrade::Followed;
   std::string sha256;
   std::string resolved;
-  std::optional<modules::Pin> pin;  // Nothing if the reference is followed.
+  std::optional<modules::Pin> pin;  // std::nullopt if the reference is followed.
   std::string offered_sha256;       // The other module that the source serves; empty: none.
-  std::optional<Error> look_error;  // Why it is not known what the source serves.
+  std::optional<Error> look_error;  // Why the source's answer is unknown.
   bool is_source_unasked = false;   // This host has not asked the source yet.
 };
 
@@ -77,8 +77,8 @@ struct ModuleFacts {
 // Without observedGeneration.
 [[nodiscard]] Condition module_condition(const ModuleRole& role, const ModuleFacts& facts);
 
-// Puts both into the status of an object. Returns an Event when the condition first says that the
-// source has changed.
+// Puts the module and the condition into the status of an object. Returns an Event when the
+// condition first says that the source has changed.
 [[nodiscard]] std::optional<reconcile::EventText> put_module(json::Value& status,
                                                              const ModuleRole& role,
                                                              const ModuleFacts& facts,

@@ -38,7 +38,7 @@ struct StatusInput {
   const json::Value& live;                // The newest known state of the instance.
   const json::Value& evaluated;           // The instance as the flight got it.
   const json::Value* identity = nullptr;  // The instance as the flight printed it, if it did.
-  std::optional<Verdict> verdict;         // The host's; nothing: Ready stays as it is.
+  std::optional<Verdict> verdict;         // The host's; std::nullopt: Ready stays.
   // flight_owns_ready of the previous StatusUpdate; false after a start.
   bool flight_owned_ready = false;
 };
@@ -48,7 +48,7 @@ struct StatusUpdate {
   // The flight has set its own Ready condition: the verdict is not used, and the host does not wait
   // for readiness.
   bool flight_owns_ready = false;
-  // The instance has another generation by now: the next evaluation writes the status.
+  // The instance has another generation by now; the next evaluation writes the status.
   bool outdated = false;
 };
 

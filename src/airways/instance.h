@@ -35,7 +35,7 @@ struct Instance {
     bool is_ready = false;  // When readiness was last computed.
   };
   std::vector<Released> released;
-  // What readiness rules in Lua have said, and of what.
+  // The results of readiness rules in Lua, and the objects that they were about.
   struct Scripted {
     std::string script;  // Its digest.
     std::string uid;
@@ -43,7 +43,7 @@ struct Instance {
     Readiness readiness;
   };
   std::map<ResourceRef, Scripted> scripted;
-  bool has_looked = false;  // Readiness was computed since the process began.
+  bool has_looked = false;  // Readiness was computed since the process started.
   std::set<std::string, std::less<>>
       services_with_endpoints;  // uids of Services that had an EndpointSlice.
 

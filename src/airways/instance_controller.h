@@ -1,6 +1,5 @@
-// Decides which instances of one kind are worked on, and when. Their terms and modules are up to
-// the part that made the kind (airway_instances.h, flight_controller.h); instance_work.h does the
-// work.
+// Decides which instances of one kind are worked on, and when. The owner of this object provides
+// their terms and modules (airway_instances.h, flight_controller.h); instance_work.h does the work.
 //
 // Guarantees: an instance is never worked on twice at the same time, and a change that arrives
 // meanwhile queues it again.
@@ -48,11 +47,11 @@ class InstanceController {
   ~InstanceController();
 
   void start();
-  // Begins no more reconciles, and waits for those that run.
+  // Starts no more reconciles, and waits for those that run.
   [[nodiscard]] io::Task<void> stop();
 
   [[nodiscard]] bool is_synced() const { return shell_.is_synced(); }
-  // Adds how many instances each namespace has.
+  // Adds the number of instances of each namespace.
   void count_in(std::map<std::string, std::uint64_t>& namespaces) const;
 
   void evaluate_all();

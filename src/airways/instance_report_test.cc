@@ -50,7 +50,7 @@ TEST(IsForPeople, OnlyWhatNoRepetitionRepairs) {
 TEST(IsUntold, AnErrorWithoutRetryWhoseStatusWasNotWritten) {
   EXPECT_TRUE(is_untold(error(ErrorKind::InvalidInput), kNotWritten));
   EXPECT_FALSE(is_untold(error(ErrorKind::InvalidInput), kWritten));
-  // It is retried, and told then.
+  // It is retried, and reported then.
   EXPECT_FALSE(is_untold(error(ErrorKind::Unavailable), kNotWritten));
 }
 

@@ -110,7 +110,7 @@ io::Task<Result<>> InstanceWork::report(Verdict verdict) {
 io::Task<Result<Outcome>> InstanceWork::carry_out() {
   if (!memory_.history) {
     const kube::Client& client = platform_.shared.client;
-    // A deletion reads the history, and waits for no guest's turn: the workers may all be in one.
+    // A deletion reads the history ahead of all guests, which may occupy every worker.
     io::Workers* const readers = client.readers();
     memory_.history.emplace(readers != nullptr ? *readers : platform_.shared.workers, client,
                             release_);
@@ -182,7 +182,7 @@ io::Task<Result<Outcome>> InstanceWork::evaluate() {
   }
   Result<> written = co_await write_status(verdict_);
   if (error && !is_untold(*error, written)) {
-    // What the cluster refuses now it may accept later, and nobody would tell.
+    // The cluster may accept later what it refuses now, and no event would say so.
     if (is_refused_ && error->kind() == ErrorKind::InvalidInput) {
       error = Error(ErrorKind::GuestFault, error->message());
     }
@@ -297,7 +297,7 @@ io::Task<Result<>> InstanceWork::release() {
   }
   platform_.tracker.releasing(release_.instance, refs);
 
-  is_refused_ = true;  // As far as the rest fails.
+  is_refused_ = true;  // If the rest fails.
   Progress progress = HANGAR_CO_TRY(co_await work.apply(stages, source));
   Duration patience = limits::kStageReadyMax;
   if (progress.done) {
@@ -325,7 +325,7 @@ io::Task<Result<Stages>> InstanceWork::run_flight() {
   HANGAR_ASSERT(actor_.has_value(), "a flight runs as somebody");
   evaluated_ = value_;
   const Instant began = io::Loop::now();
-  // A deletion does not wait until the flight has had its turn.
+  // A deletion does not wait until the flight's turn is over.
   const reconcile::CustomResource::WhileItLives living(subject_.shell, key_, stop_);
   Result<abi::flight::Output> output = co_await reconcile::tell_waits(
       platform_.shared.waits, consumer(),

@@ -5,9 +5,9 @@
 // the revision, apply stage by stage, prune, activation of the revision, readiness, status.
 //
 // Guarantees:
-//   - Nothing is applied that the revision history does not name; nothing is deleted that another
-//     release owns. A crash at any point loses nothing: the next reconcile finds through the
-//     history what was made.
+//   - Only resources that the revision history names are applied, and no resource of another
+//     release is deleted. A crash at any point loses nothing: from the history, the next reconcile
+//     knows the resources that may exist.
 //   - A reconcile that has to wait for the cluster (a stage's readiness, a deletion) returns; the
 //     change that it waits for starts the next one.
 // Loop thread only.
@@ -43,7 +43,7 @@
 
 namespace hangar::airways {
 
-// Lives within one reconcile; everything it is given outlives it.
+// Lives within one reconcile; all its arguments outlive it.
 class InstanceWork {
  public:
   struct Subject {
@@ -65,7 +65,7 @@ class InstanceWork {
 
   // Call either run() or report(), once.
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> run();
-  // The instance cannot be worked on: the status says why.
+  // Reports in the status why the instance cannot be worked on.
   [[nodiscard]] io::Task<Result<>> report(Verdict verdict);
 
  private:
@@ -77,14 +77,15 @@ class InstanceWork {
   [[nodiscard]] io::Task<Result<>> choose_actor();
   [[nodiscard]] Error advise(const Error& error) const;
   [[nodiscard]] io::Task<Result<>> load_history();
-  // Chooses the actor and loads the history. If that fails until a user acts, the status says why.
+  // Chooses the actor and loads the history. If only a user can repair a failure, the status says
+  // why.
   [[nodiscard]] io::Task<Result<>> prepare();
   [[nodiscard]] ReleaseWork& carrying();
   [[nodiscard]] io::Task<Result<>> claim();
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> evaluate();
-  // Takes another flight or mode than the Airway's, if a user who may has set one.
+  // Uses another flight or mode than the Airway's, if a user with the right to do so has set one.
   [[nodiscard]] io::Task<Result<>> follow_overrides();
-  // Remembers this approval (empty: none) and removes the one before if it is another.
+  // Remembers this approval (empty: none) and removes the previous one if it is another.
   [[nodiscard]] io::Task<Result<>> keep_approval(std::string name);
   [[nodiscard]] io::Task<Result<>> release();
   [[nodiscard]] io::Task<Result<Stages>> run_flight();
@@ -95,14 +96,14 @@ class InstanceWork {
   [[nodiscard]] io::Task<Result<>> settle();
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> tear_down();
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> remove_release();
-  // Whether its namespace is being deleted: nobody may act there any more, and nobody has to.
+  // Whether its namespace is being deleted: then nobody can act there, and nobody needs to.
   [[nodiscard]] io::Task<bool> goes_with_its_namespace();
-  // Tells in an Event and in the status why the release cannot be removed yet.
+  // Reports in an Event and in the status why the release cannot be removed yet.
   [[nodiscard]] io::Task<void> say_stuck(Error error);
   [[nodiscard]] io::Task<Result<>> write_status(std::optional<Verdict> verdict);
   // The answer to a write of the status is the newest state of the instance.
   void take_answer(json::Value answer);
-  // While the flight waits for memory; nothing: it does no longer.
+  // Reports in the status what the flight waits for, or that it no longer waits.
   [[nodiscard]] io::Task<void> tell_wait(reconcile::GuestWait wait);
   void announce(const Verdict& verdict);
   void warn_of(std::vector<std::string> sentences);
@@ -116,14 +117,14 @@ class InstanceWork {
   json::Value value_;  // The newest state; each of our writes replaces it with the answer.
   const Release release_;
   std::shared_ptr<const Binding> binding_;  // The subject's, with overrides.
-  std::optional<Actor> actor_;              // Nothing: not chosen yet.
+  std::optional<Actor> actor_;              // std::nullopt: not chosen yet.
   FlightRecording recording_;
   std::optional<ReleaseWork> carrying_;
 
   json::Value evaluated_;                // The instance as the flight got it.
   std::optional<json::Value> identity_;  // The instance as the flight printed it, if it did.
   std::optional<Verdict> verdict_;       // For the Ready condition.
-  bool is_refused_ = false;              // An error is the cluster's, and not the flight's.
+  bool is_refused_ = false;              // An error comes from the cluster, not the flight.
   std::optional<Duration> look_again_after_;
 };
 

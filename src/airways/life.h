@@ -1,9 +1,9 @@
 // Decides when the flight of one instance runs, what the instance waits for, and when to look
 // again.
 //
-// No I/O: the caller reports events, asks for the next act and carries it out. At most one act is
-// in progress at a time; the caller reports how it ended. All of this can be lost: an instance that
-// is new here is evaluated.
+// No I/O: the caller reports events, requests the next act and carries it out. At most one act is
+// in progress at a time; the caller reports its result. All of this state can be lost: an instance
+// that is new here is evaluated.
 #pragma once
 
 #include "airways/resource_ref.h"
@@ -25,9 +25,9 @@ class Life {
   void on_changed() { is_to_evaluate_ = true; }
   // A resource that the last run looked up or made changed, and the mode follows it.
   void on_tracked(const ResourceRef& resource) { changed_.insert(resource); }
-  // A child changed. Returns whether that is worth a look. A repetition of our own write is not.
-  // Neither is a change that Ready does not follow: after a failure, which is retried in its own
-  // time, and if the flight sets Ready itself.
+  // A child changed. Returns whether the instance must be looked at. A repetition of our own write
+  // is no reason. Neither is a change that Ready does not follow: after a failure, which is retried
+  // anyway, and if the flight sets Ready itself.
   [[nodiscard]] bool on_child(bool is_our_own_write) const;
 
   // The next act --------------------------------------------------------------------------------
@@ -44,8 +44,8 @@ class Life {
     // The shortest time between evaluations that tracked resources cause.
     Duration tracked_interval_min{0};
   };
-  // The next act; it counts as begun. Until it has ended, every change of a child is worth a look.
-  // `has_news` tells whether a tracked resource differs from what our last apply left.
+  // The next act; it counts as started. Until it has finished, every change of a child must be
+  // looked at. `has_news` tells whether a tracked resource differs from what our last apply left.
   [[nodiscard]] Act begin(const Facts& facts,
                           const std::function<bool(const ResourceRef&)>& has_news, Instant now);
 
@@ -53,18 +53,18 @@ class Life {
 
   struct ReleaseWait {
     std::size_t step = 0;  // How far the release has come: greater for a later stage.
-    Duration patience{0};  // How long it may wait there in all.
+    Duration patience{0};  // How long it may wait there in total.
   };
-  // A stage is not ready, or a pruned resource is not gone: its change continues the release. False
-  // if that has taken longer than the patience.
+  // A stage is not ready, or a pruned resource is not gone: when that changes, the release
+  // continues. False if the wait has taken longer than the patience.
   [[nodiscard]] bool on_release_waits(const ReleaseWait& wait, Instant now);
   // Everything is applied, and pruned.
   void on_released();
-  // Whether the release is ready. If not, changes of children are awaited.
+  // Reports whether the release is ready. If not, changes of children are awaited.
   void on_settled(bool is_ready);
-  // Whether the flight sets Ready itself.
+  // Reports whether the flight sets Ready itself.
   void on_ready_owned(bool is_flights) { is_ready_flights_ = is_flights; }
-  // The evaluation succeeded, or failed: then the next look runs the flight again.
+  // The evaluation succeeded, or failed. After a failure, the next look runs the flight again.
   void on_evaluated(Duration drift_interval, Instant now);
   void on_failed();
   // The instance is gone, or nothing can be done for it.
@@ -72,11 +72,11 @@ class Life {
 
   // Queries -------------------------------------------------------------------------------------
 
-  // How much longer a change of a tracked resource evaluates nothing.
+  // How much longer changes of tracked resources cause no evaluation.
   [[nodiscard]] Duration tracked_in(Instant now) const;
   [[nodiscard]] bool waits_for_release() const { return waits_for_ == Waiting::Release; }
   [[nodiscard]] bool is_ready_flights() const { return is_ready_flights_; }
-  // How much longer a release that waits may wait.
+  // How much longer a waiting release may wait.
   [[nodiscard]] Duration patience_left(Instant now) const;
   // When to look again unless an event comes first: for drift, for a tracked resource that has
   // changed, and after `look_again` if it is given.
@@ -92,7 +92,7 @@ class Life {
   std::optional<Instant> tracked_at_;  // When `changed_` counts again.
   Waiting waits_for_ = Waiting::Nothing;
   std::optional<Instant> release_until_;  // When a release that waits fails.
-  ReleaseWait release_wait_;              // The wait that this is the end of.
+  ReleaseWait release_wait_;              // The wait that `release_until_` ends.
   std::optional<Instant> drift_at_;
   bool is_ready_flights_ = false;
 };

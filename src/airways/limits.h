@@ -29,11 +29,11 @@ inline constexpr std::chrono::seconds kFlightDriftIntervalMin{1};
 // objects cause: some objects change many times a second.
 inline constexpr std::chrono::seconds kFlightTrackedIntervalMin{1};
 
-// Objects beyond its release whose changes evaluate a Flight again: each is an entry of about a KiB
-// and a part of a watch, and tenants write Flights.
+// Objects outside its release whose changes evaluate a Flight again: each takes an entry of about a
+// KiB and a share of a watch, and tenants write Flights.
 inline constexpr std::size_t kFlightFollowedMax = 64;
 
-// References of earlier runs of one instance beyond which a failure does not add to them: a flight
+// References of earlier runs of one instance. Beyond this number a failed run adds none: a flight
 // that fails may look up or print other names each time.
 inline constexpr std::size_t kTrackedLookupsMax = 1000;
 inline constexpr std::size_t kTrackedReleasedMax = 2 * kFlightResourcesMax;
@@ -44,16 +44,16 @@ inline constexpr std::size_t kInventoryMax = 1000;
 // A revision after decompression: a flight's output and what we add to each of its resources.
 inline constexpr std::uint64_t kRevisionBytesMax = 2 * kFlightOutputBytesMax;
 
-// Secrets of one release's history whose names and annotations are read, and the text of those that
-// may be in the cluster: the active revision and interrupted ones. A user who may create Secrets in
-// a namespace can add some.
+// Secrets of one release's history whose names and annotations are read; and the text of the
+// revisions whose resources may be in the cluster: the active one and interrupted ones. A user who
+// may create Secrets in a namespace can add some.
 inline constexpr std::size_t kHistoryRevisionsMax = 2000;
 inline constexpr std::uint64_t kHistoryBytesMax = 2 * kRevisionBytesMax;
 
 // Revisions of all releases that a listing reads, about 300 bytes of memory each.
 inline constexpr std::size_t kCatalogRevisionsMax = 50'000;
 
-// What a flight may ask for: 65536 pages of 64 KiB, the address space of a 32-bit guest.
+// The largest memory of a flight: 65536 pages of 64 KiB, the address space of a 32-bit guest.
 inline constexpr std::uint32_t kFlightMemoryMibMax = 4096;
 
 // Resources of one stage that are applied at the same time: enough to hide the API server's
@@ -74,8 +74,7 @@ inline constexpr std::size_t kRecordedLookupsMax = 128;
 inline constexpr std::chrono::seconds kLuaRuleTimeMax{5};
 inline constexpr std::uint64_t kLuaRuleMemoryBytesMax = 64 * kMiB;
 
-// All such evaluations while the readiness of one release is looked at: shorter than the deadline
-// of a reconcile.
+// All such evaluations for the readiness of one release: shorter than the deadline of a reconcile.
 inline constexpr std::chrono::seconds kLuaRulesTimeMax{20};
 
 // The interpreter as a module; it has 5.5 MB.

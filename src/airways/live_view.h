@@ -51,13 +51,13 @@ class LiveView final : public ReleaseView {
                                                                 ResourceRef ref,
                                                                 std::stop_token stop) override;
 
-  // The object as its own watch shows it; null if there is none. `instance` holds the watch until
+  // The object from its own watch; null if there is none. `instance` holds the watch until
   // keep_external() or forget() releases it.
   [[nodiscard]] io::Task<Result<kube::ObjectPtr>> external(ResourceRef instance,
                                                            kube::Resource resource,
                                                            kube::ObjectKey key,
                                                            std::stop_token stop) override;
-  // Watches the object's metadata. `instance` holds the watch as that of external().
+  // Watches the object's metadata. `instance` holds the watch as it holds that of external().
   [[nodiscard]] io::Task<Result<>> follow(ResourceRef instance, kube::Resource resource,
                                           kube::ObjectKey key, std::stop_token stop) override;
   // From now on `instance` holds only the watches of `resources`.

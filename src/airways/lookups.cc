@@ -64,7 +64,7 @@ kube::ObjectKey lookup_key(const kube::Resource& resource, const LookupRequest& 
   return key;
 }
 
-// A refused object is not kept: a flight goes on after a refusal, with any number of other names.
+// A refused object takes no room: after a refusal, a flight may try any number of other names.
 bool FollowedObjects::take(const ResourceRef& ref) {
   if (refs_.contains(ref)) return true;
   if (refs_.size() >= limits::kFlightFollowedMax) return false;
@@ -112,7 +112,8 @@ io::Task<std::optional<LookupAnswer>> ReleaseLookups::refuse(const kube::Resourc
 
 void ReleaseLookups::remember(const ResourceRef& ref, LookupOutcome outcome) {
   if (terms_->lookup_watch == LookupWatch::None) return;
-  // No run releases more, and what it has looked for in vain and not released does not count.
+  // No run releases more resources than this. Objects that it has not found and does not release do
+  // not count.
   if (terms_->lookup_watch == LookupWatch::Changes &&
       ++remembered_count_ > limits::kFlightResourcesMax) {
     return;
@@ -132,7 +133,7 @@ io::Task<Result<kube::ObjectPtr>> ReleaseLookups::find_covered(const kube::Resou
                                  "release; with mode standard it may look up more",
                                  limits::kFlightFollowedMax));
     }
-    // Both before the object is read, so that no change is missed.
+    // Watch and remember the object before it is read, so that no change is missed.
     HANGAR_CO_TRY(co_await view_.follow(remembered_for_, resource, ref.key(), stop_));
     remember(ref, LookupOutcome::External);
   }

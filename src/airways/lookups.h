@@ -26,7 +26,7 @@ namespace hangar::airways {
 [[nodiscard]] kube::ObjectKey lookup_key(const kube::Resource& resource,
                                          const abi::flight::LookupRequest& request);
 
-// The objects beyond its release that one run of a flight follows: at most
+// The objects outside its release that one run of a flight follows: at most
 // limits::kFlightFollowedMax.
 class FollowedObjects {
  public:
@@ -37,14 +37,14 @@ class FollowedObjects {
   std::set<ResourceRef> refs_;
 };
 
-// Known children of the release, and objects that a matcher covers, are answered from watches where
-// the terms and the view have them (LookupWatch). Any other object takes a request, to tell "not
-// found" from "not yours". A change of an object that the Tracker was told of evaluates the
-// instance again.
+// Lookups of known children of the release, and of objects that a matcher covers, are answered from
+// watches as far as the terms and the view have them (LookupWatch). Any other lookup takes a
+// request, to tell "not found" from "not yours". A change of an object that the Tracker knows
+// evaluates the instance again.
 //
 // An object outside of the release that no matcher covers is never shown: the answer is Forbidden.
-// So it is for an object that the flight's account may not get; this is checked before anything
-// about the object is known.
+// So is the answer for an object that the flight's account may not get, which is checked before
+// anything about the object is known.
 // Lives as long as the evaluation. Loop thread only.
 class ReleaseLookups final : public abi::flight::Lookups {
  public:
@@ -60,7 +60,7 @@ class ReleaseLookups final : public abi::flight::Lookups {
                                                                  std::string kind) override;
 
  private:
-  // Nothing: the flight's account may get the object.
+  // The refusal; std::nullopt if the flight's account may get the object.
   [[nodiscard]] io::Task<std::optional<abi::flight::LookupAnswer>> refuse(
       const kube::Resource& resource, const ResourceRef& ref);
 
@@ -75,7 +75,7 @@ class ReleaseLookups final : public abi::flight::Lookups {
   ReleaseView& view_;
   Tracker& tracker_;
   std::optional<LookupRights> rights_;
-  // With LookupWatch::Changes.
+  // Used with LookupWatch::Changes.
   FollowedObjects followed_;
   std::size_t remembered_count_ = 0;
   std::stop_token stop_;

@@ -69,7 +69,7 @@ std::string question(const LuaScript& script, const json::Value& live) {
 }
 
 Readiness failed_rule(const LuaScript& script, std::string_view why) {
-  // A trap has a backtrace, and Go's last words have the stacks of goroutines.
+  // Only the first line: a trap has a backtrace, and Go prints the stacks of goroutines.
   return {.state = Readiness::State::Failed,
           .why = fmt::format("readiness rule {} of ConfigMap {}: {}", script.name, script.source,
                              why.substr(0, why.find('\n')))};

@@ -1,8 +1,8 @@
 // Runs readiness rules that are written in Lua.
 //
-// The interpreter is a guest: a program of the host's own (third_party/lua) that reads a script and
-// a resource and prints the answer. It runs where flights run, with their limits, from its
-// beginning for each answer, so that no script sees anything of another one.
+// The interpreter is a guest: our own program (third_party/lua) that reads a script and a resource
+// and prints the answer. It runs where flights run, within limits, and starts anew for each answer,
+// so that no script sees anything of another one.
 #pragma once
 
 #include "abi/flight/evaluation.h"
@@ -23,10 +23,10 @@
 
 namespace hangar::airways {
 
-// What a rule says of a resource.
+// The answer of a rule about a resource.
 struct LuaVerdict {
   Readiness readiness;
-  // The script was stopped by a limit. It may come further another time.
+  // A limit stopped the script. It may get further another time.
   bool is_cut = false;
 };
 
@@ -47,9 +47,9 @@ class LuaRules {
   // CodeCache::load().
   [[nodiscard]] io::Task<Result<>> prepare(std::stop_token stop);
 
-  // Asks `script` about `live`. A script that is wrong, or reaches a limit, is a readiness: Failed,
-  // and why. Errors: those of prepare(), which is part of it; Unavailable when the script cannot be
-  // run now; Cancelled. `live` outlives the task.
+  // Runs `script` on `live`. If the script is wrong, or reaches a limit, the readiness is Failed
+  // and says why. Errors: those of prepare(), which this includes; Unavailable when the script
+  // cannot be run now; Cancelled. `live` outlives the task.
   [[nodiscard]] io::Task<Result<LuaVerdict>> judge(std::shared_ptr<const LuaScript> script,
                                                    const json::Value& live,
                                                    budget::Consumer consumer, std::stop_token stop);

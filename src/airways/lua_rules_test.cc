@@ -134,7 +134,7 @@ TEST_F(LuaRulesTest, EndWhenTheirTimeIsUp) {
 }
 
 TEST_F(LuaRulesTest, EndWhenTheirMemoryIsFull) {
-  // Each of them wants more than there is, by another way.
+  // Each of them exhausts the memory in another way.
   for (const std::string_view text :
        {"local all = {} while true do all[#all + 1] = string.rep('x', 100000) end",
         "local text = 'x' while true do text = text .. text end"}) {
@@ -144,7 +144,7 @@ TEST_F(LuaRulesTest, EndWhenTheirMemoryIsFull) {
     EXPECT_THAT(verdict.readiness.why, HasSubstr("it needs more than 64 MiB of memory"));
     EXPECT_TRUE(verdict.is_cut);
   }
-  // The stack of the program or of the engine ends first.
+  // The stack of the program or of the engine overflows first.
   EXPECT_EQ(judge(script_of("return " + std::string(200'000, '('))).readiness.state, State::Failed);
 }
 

@@ -13,12 +13,12 @@
 namespace hangar::airways {
 
 struct Output {
-  Stages stages;  // None is empty. No stages at all is valid: it prunes everything.
+  Stages stages;  // No stage is empty. An output without stages is valid: it prunes everything.
 };
 
 // Every resource has apiVersion, kind and metadata.name, and its names are single path segments.
-// Namespaces and CustomResourceDefinitions form a stage of their own before the rest of their
-// stage. Errors: InvalidInput that names the document or index, LimitExceeded for too many bytes or
+// Namespaces and CustomResourceDefinitions form their own stage before the rest of their stage.
+// Errors: InvalidInput that names the document or index, LimitExceeded for too many bytes or
 // resources. A top-level `null` means no resources: Go prints it for a list without elements.
 [[nodiscard]] Result<Output> parse_output(std::string_view text);
 

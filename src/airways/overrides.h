@@ -50,13 +50,13 @@ struct Overrides {
 
 // Why overrides that nobody has approved have no effect, and what to do about it.
 [[nodiscard]] std::string not_approved(const Airway& airway);
-// Effects that an override does not have although it is followed. Empty: it has all.
+// The limits of overrides that are in effect, one sentence each.
 [[nodiscard]] std::vector<std::string> limits_of(const Airway& airway, const Overrides& overrides);
 
 [[nodiscard]] std::string approval_name(std::string_view configuration_uid,
                                         std::string_view instance_uid, const Overrides& overrides);
 
-// The name of the approval of exactly these overrides; nothing if there is none.
+// The name of the approval of exactly these overrides; std::nullopt if there is none.
 [[nodiscard]] io::Task<Result<std::optional<std::string>>> find_approval(const Platform& platform,
                                                                          std::string airway_name,
                                                                          std::string instance_uid,
@@ -67,7 +67,7 @@ struct Overrides {
 struct OverrideChange {
   const Airway& airway;
   const json::Value& instance;
-  Overrides overrides;  // None: they are removed.
+  Overrides overrides;  // Empty: they are removed.
 };
 // Writes an approval. Conflict if the stored instance already has these values: a review may be
 // forged, and one for the stored values would approve them. For the same reason a review removes no

@@ -61,8 +61,8 @@ struct Release {
 [[nodiscard]] Release release_of(const json::Value& instance);
 
 // The release whose history is kept as `history_name` in `namespace_`. The marks on its resources,
-// `stages`, tell its instance. Marks that name another release than the history does are ignored: a
-// user who may write Secrets there could name any.
+// `stages`, identify its instance. Marks that name another release than the history does are
+// ignored: a user who may write Secrets there could name any.
 [[nodiscard]] Release recorded_release(std::string history_name, std::string namespace_,
                                        const Stages& stages);
 
@@ -91,8 +91,7 @@ using Scopes = std::map<kube::GroupKind, bool>;
 [[nodiscard]] Scopes scopes_defined_in(const Stages& stages);
 // All other kinds, each once. The caller asks discovery for them and adds the answers.
 [[nodiscard]] std::vector<kube::GroupVersionKind> kinds_to_discover(const Stages& stages);
-// What goes before the error of such a question, in yoke's words: it names the first resource of
-// that kind.
+// The prefix of an error of discovery, in yoke's words: it names the first resource of that kind.
 [[nodiscard]] std::string while_discovering(const kube::GroupVersionKind& gvk,
                                             const Stages& stages);
 
@@ -107,8 +106,8 @@ using Scopes = std::map<kube::GroupKind, bool>;
                                        const Scopes& scopes);
 
 // A merge patch that removes our marks from `live`: label, annotations and the owner references to
-// the instance (for CustomResourceDefinitions and Namespaces, which stay in the cluster). It has
-// the resourceVersion, so Conflict means: read again. Nothing if `live` has no marks.
+// the instance (for CustomResourceDefinitions and Namespaces, which stay in the cluster). It
+// contains the resourceVersion, so Conflict means: read again. std::nullopt if `live` has no marks.
 [[nodiscard]] std::optional<json::Value> orphan_patch(const json::Value& live,
                                                       const Release& release);
 

@@ -1,4 +1,4 @@
-// The patch by which an Airway makes an instance its own.
+// The patch with which an Airway claims an instance.
 #pragma once
 
 #include "airways/airway.h"
@@ -9,8 +9,9 @@
 namespace hangar::airways {
 
 // A merge patch that adds our finalizer and a reference to the instance's Airway, if it has one;
-// nothing if both are there. It replaces references to earlier Airways. Conflict if the instance
-// has changed since: a merge patch replaces whole lists, and no entry of others may be lost.
+// std::nullopt if both are there. It replaces references to earlier Airways. Conflict if the
+// instance has changed since: a merge patch replaces whole lists, and no entry of others may be
+// lost.
 [[nodiscard]] std::optional<json::Value> claim_patch(const json::Value& instance,
                                                      const Airway* airway);
 

@@ -85,7 +85,7 @@ io::Task<Result<std::optional<reconcile::EventText>>> PinnedModule::keep_copy(
   const ErrorKind kind = kept ? ErrorKind::NotFound : kept.error().kind();
   if (kind == ErrorKind::Cancelled) co_return std::unexpected(kept.error());
   if (kind == ErrorKind::Unavailable) {
-    // What is written down goes on, with the copy that there is or none.
+    // A pin that the status already names stays in use, with or without a copy.
     if (pin_in(object, role) == pin) co_return std::nullopt;
     co_return std::unexpected(kept.error());
   }

@@ -41,13 +41,13 @@ struct PinnedModule {
     std::string definition;  // Differs for each definition.
     modules::Supply::Listener listener;
   };
-  // The module to use now; nothing while there is none for this definition. `facts` do not change:
-  // call describe() once the pinned module is stored where it has to be.
+  // The module to use now; std::nullopt while there is none for this definition. Does not change
+  // `facts`: call describe() once keep_copy() has succeeded.
   [[nodiscard]] Result<std::optional<FlightModule>> ask(FlightModules& modules, Question question);
   // Keeps a copy of the module in the cluster, if it is pinned; call it when ask() has returned the
-  // module. The outcome is an Event, when there is no copy for another reason than before: what
-  // depends on this host's cache and on the source is better than nothing. Errors: of what may
-  // pass, unless the status of `object` names the pin already; Cancelled.
+  // module. If the cluster refuses the copy, the module is used without one, from this host's cache
+  // or from the source, and an Event says so whenever the reason is new. Errors: Unavailable,
+  // unless the status of `object` already names the pin; Cancelled.
   [[nodiscard]] io::Task<Result<std::optional<reconcile::EventText>>> keep_copy(
       archive::Copies& copies, const json::Value& object, const ModuleRole& role,
       std::stop_token stop);

@@ -64,10 +64,10 @@ enum class ApplyNeed : std::uint8_t {
 [[nodiscard]] ApplyNeed apply_need(const json::Value& desired, const kube::Object* live,
                                    const Applied* last);
 
-// Whether a resource differs from what our last apply left. `child`: as the cache has it, null if
-// it has none; `applied`: null if the last apply is not known.
+// Whether a resource differs from what our last apply left. `child`: from the cache, null if it has
+// none; `applied`: null if the last apply is not known.
 [[nodiscard]] bool is_news(const kube::Object* child, const Applied* applied);
-// The cache lags behind our last apply: its `live` has the readiness from before.
+// True if the cache lags behind our last apply: then `live` has the readiness from before.
 [[nodiscard]] bool is_from_before(const kube::Object& live, const Applied* applied);
 
 struct ApplyStep {
@@ -76,7 +76,7 @@ struct ApplyStep {
 };
 struct StagePlan {
   std::vector<ApplyStep> apply;          // Those that need a request.
-  std::vector<std::size_t> terminating;  // To be applied once they are gone.
+  std::vector<std::size_t> terminating;  // Applied once they are gone.
 };
 // The known state of one resource of the stage.
 struct LiveFact {
@@ -88,11 +88,11 @@ struct LiveFact {
 [[nodiscard]] Result<StagePlan> plan_stage(const Stage& stage, std::span<const LiveFact> facts,
                                            const Release& release, Adoption adoption);
 
-// What of a stage is sent as a dry run first, so that an invalid resource does not leave half a
-// stage behind.
+// The resources of a stage that are sent as a dry run first, so that an invalid one does not leave
+// half a stage behind.
 enum class Rehearse : std::uint8_t {
   Nothing,
-  News,  // What the server has not accepted from this process. A single apply needs no rehearsal.
+  News,  // Those that the server has not accepted from this process; a single one is not rehearsed.
   All,   // For a process that has applied nothing before: a refusal leaves no revision, either.
 };
 [[nodiscard]] std::vector<ApplyStep> rehearsal_of(const StagePlan& plan, Rehearse rehearse);

@@ -47,10 +47,10 @@ struct Platform {
   reconcile::GuestRecorder& recorder;  // Records runs of flights.
   std::string pod;                     // For statuses: its log has the output. Empty: none.
   Means means;
-  // How the API server reaches a path of the webhooks. Nothing: there is no certificate yet, or
-  // webhooks are off.
+  // How the API server reaches a path of the webhooks. std::nullopt: there is no certificate yet,
+  // or webhooks are off.
   std::function<std::optional<admission::Address>(std::string_view path)> webhook_address;
-  // An error until that policy (child_protection.h) is applied.
+  // Returns an error until that policy (child_protection.h) is applied.
   std::function<Result<>(std::string_view policy)> check_protection;
 
   [[nodiscard]] ReleaseParts release_parts() const {

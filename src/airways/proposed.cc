@@ -46,7 +46,7 @@ bool is_one_of(std::string_view key, Members members) {
   return std::ranges::find(members, key) != members.end();
 }
 
-// But for these members. Without a copy: a review may hold objects of megabytes.
+// Ignores these members. Does not copy: a review may hold objects of megabytes.
 bool are_equal(const json::Object* before, const json::Object* after, Members but_for) {
   if (before == nullptr || after == nullptr) return before == after;
   const auto counts = [but_for](const auto& member) { return !is_one_of(member.key(), but_for); };
@@ -66,8 +66,9 @@ bool changes_bookkeeping_only(const json::Value& before, const json::Value& afte
              {"finalizers", "ownerReferences", "resourceVersion", "generation", "managedFields"});
 }
 
-// A review that is not authenticated may come from anybody who reaches the webhooks. They must not
-// learn what a flight makes of objects that it has looked up with another account's rights.
+// A review that is not authenticated may come from anybody who reaches the webhooks. The sender
+// must not learn what a flight makes of objects that it has looked up with another account's
+// rights.
 constexpr std::string_view kWithheld =
     "what was wrong is not told here, because the flight looked up other objects and this host "
     "does not know who asks; give it the authority of the API server's client certificate "

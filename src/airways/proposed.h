@@ -1,9 +1,9 @@
-// Common parts of the reviews of Airways, instances and Flights: which of them pass unseen, and the
+// Common parts of the reviews of Airways, instances and Flights: which reviews pass unseen, and the
 // evaluation of an object that is only proposed.
 //
 // An evaluation runs the flight on the proposed object, as the identity that reconciles it, and
 // rehearses its output: an accepted object could be carried out at that moment. It changes nothing
-// in the cluster, and nothing that reconciles remember.
+// in the cluster, nor in the state that reconciles remember.
 // Loop thread only.
 #pragma once
 
@@ -27,20 +27,20 @@ namespace hangar::airways {
 
 inline constexpr std::string_view kValidationsPath = "/validations/";
 
-// The rules and conditions of a configuration: objects of these resources that are created or
-// updated, except those that are being deleted. So a deletion never waits for a host that is not
-// there.
+// The rules and conditions of a webhook configuration: objects of these resources that are created
+// or updated, except those that are being deleted. So a deletion never waits for a host that is
+// down.
 [[nodiscard]] json::Array reviewed_rules(std::string_view group, std::string_view version,
                                          const std::vector<std::string_view>& plurals);
 [[nodiscard]] json::Array reviewed_conditions();
 
-// For warnings: why a review does without what only the API server may ask for.
+// For warnings: why a review omits steps that only the API server may request.
 inline constexpr std::string_view kWhoAsks =
     "this host does not know who asks; give it the authority of the API server's client "
     "certificate (webhook-client-ca-file)";
 
-// An object that is being deleted, and an update of finalizers and owners only, pass without a
-// module.
+// True for objects that are being deleted, and for updates of only finalizers and owners: they pass
+// without a module.
 [[nodiscard]] bool passes_unseen(const admission::Review& review);
 
 struct Proposal {
@@ -49,12 +49,12 @@ struct Proposal {
   std::shared_ptr<const Binding> binding;
   const Release& release;
   const Actor& actor;
-  std::string consumer;  // As which it runs (review_slots.h).
+  std::string consumer;  // Its consumer's name (review_slots.h).
 };
 // All references live until the task ends. Accepts with the API server's warnings about resources,
 // and with one for each resource that could not be rehearsed; an error is a refusal. If the sender
 // is not authenticated and the flight looked up objects that are remembered, the answer does not
-// tell what the flight made of them.
+// reveal what the flight made of them.
 [[nodiscard]] io::Task<Result<admission::Decision>> evaluate_proposed(Proposal proposal,
                                                                       std::stop_token stop);
 

@@ -79,7 +79,7 @@ std::vector<std::string> split_words(std::string_view text) {
   return words;
 }
 
-// Nothing for kinds that users' rules are for.
+// std::nullopt for kinds that users' rules are for.
 std::optional<Readiness> built_in_readiness(const json::Value& live, const ReadinessFacts& facts) {
   if (!json::string_at(live, {"metadata", "deletionTimestamp"}).empty()) {
     return not_ready("it is being deleted");

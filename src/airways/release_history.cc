@@ -69,7 +69,7 @@ ReleaseHistory::ReleaseHistory(io::Workers& workers, const kube::Client& client,
 io::Task<Result<>> ReleaseHistory::load(std::stop_token stop) {
   if (loaded_) co_return Result<>();
   Result<> read_all = co_await read(stop);
-  // A command has removed a revision that the list had. Once more, not forever.
+  // A command has removed a revision that was in the list. Retry once, not forever.
   if (!read_all && read_all.error().kind() == ErrorKind::Conflict) read_all = co_await read(stop);
   if (!read_all && read_all.error().kind() == ErrorKind::Denied) {
     co_return std::unexpected(

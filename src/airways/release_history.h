@@ -22,8 +22,8 @@
 
 namespace hangar::airways {
 
-// The resources of one revision, unpacked on `workers` in the name of `whose`. `bytes_max`: of
-// their text. Conflict if the revision is gone; other errors as of unpack().
+// The resources of one revision, unpacked by `workers` for the consumer `whose`. `bytes_max`: of
+// their text. Conflict if the revision is gone; other errors as for unpack().
 [[nodiscard]] io::Task<Result<UnpackedRevision>> read_revision(
     io::Workers& workers, budget::Consumer whose, kube::Client client, kube::ObjectKey secret,
     std::uint64_t bytes_max, std::stop_token stop,
@@ -34,7 +34,7 @@ class ReleaseHistory {
   // Packs and unpacks on `workers`, which outlive this object. `client` is copied; it is cheap.
   ReleaseHistory(io::Workers& workers, const kube::Client& client, const Release& release);
 
-  // First: for a deletion, which waits for no other work. From now on.
+  // Sets the order of all later work. Order::First: for a deletion, which waits for no other work.
   void set_order(io::Workers::Order order) { order_ = order; }
 
   // Reads the Secrets unless they are loaded. After any error of this class, the next call reads
@@ -64,12 +64,12 @@ class ReleaseHistory {
   // Secrets.
   [[nodiscard]] io::Task<Result<>> record(const Stages& stages, const Source& source, WallTime now,
                                           std::stop_token stop);
-  // Everything of the newest revision is applied and the rest pruned: activates it, and removes
-  // revisions beyond `count_max`.
+  // To be called when all of the newest revision is applied and the rest is pruned: activates it,
+  // and removes revisions beyond `count_max`.
   [[nodiscard]] io::Task<Result<>> activate(WallTime now, std::optional<std::uint32_t> count_max,
                                             std::stop_token stop);
-  // Everything of an older revision is applied again and the rest pruned: makes it the active one,
-  // and removes interrupted ones. `stages`: those of the revision.
+  // To be called when all of an older revision is applied again and the rest is pruned: makes it
+  // the active one, and removes interrupted ones. `stages`: those of the revision.
   [[nodiscard]] io::Task<Result<>> activate_again(Revision revision, Stages stages, WallTime now,
                                                   std::stop_token stop);
   // The release is gone: removes every revision.
@@ -96,7 +96,7 @@ class ReleaseHistory {
 
   io::Workers* workers_;  // A pointer, so that a history can be moved.
   kube::Client client_;
-  budget::Consumer whose_;  // In whose turn they work.
+  budget::Consumer whose_;  // The consumer that workers work for.
   io::Workers::Order order_ = io::Workers::Order::InTurn;
   std::string release_;
   std::string namespace_;

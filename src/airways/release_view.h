@@ -22,8 +22,8 @@ class ReleaseView {
   virtual ~ReleaseView() = default;
 
   [[nodiscard]] virtual kube::Discovery& discovery() = 0;
-  // Call this before looking at resources of that kind. When it ends, a view with watches knows
-  // them.
+  // Call this before reading resources of that kind. When the task has finished, a view with
+  // watches knows them.
   [[nodiscard]] virtual io::Task<Result<>> watch_children(kube::Resource resource,
                                                           std::stop_token stop) = 0;
   // A resource of any release that is known without a request; null if there is none, or if the
@@ -40,8 +40,8 @@ class ReleaseView {
                                                                    kube::ObjectKey key,
                                                                    std::stop_token stop) = 0;
 
-  // From its end on, `instance` is told of changes of that object. A view without watches tells
-  // nothing.
+  // Once the task has finished, changes of that object are reported to `instance`. A view without
+  // watches reports nothing.
   [[nodiscard]] virtual io::Task<Result<>> follow(ResourceRef instance, kube::Resource resource,
                                                   kube::ObjectKey key, std::stop_token stop) = 0;
 

@@ -48,7 +48,7 @@ kube::Resource endpoint_slice_resource() {
           .namespaced = true};
 }
 
-// What goes before yoke's errors of both steps.
+// The prefix of yoke's errors of both steps.
 std::string_view doing(bool dry_run) {
   return dry_run ? "failed to apply resources: dry run" : "failed to apply resources";
 }
@@ -372,7 +372,7 @@ io::Task<Result<Readiness>> ReleaseWork::scripted_readiness(std::shared_ptr<cons
                         "release have taken more than {}",
                         script->name, script->source, to_go_duration(limits::kLuaRulesTimeMax))};
   }
-  HANGAR_CO_TRY(co_await parts_.lua->prepare(stop_));  // Which takes none of the scripts' time.
+  HANGAR_CO_TRY(co_await parts_.lua->prepare(stop_));  // Does not count as the scripts' time.
   const Instant began = io::Loop::now();
   Result<LuaVerdict> verdict = co_await parts_.lua->judge(script, value, parts_.consumer, stop_);
   scripts_time_ += io::Loop::now() - began;

@@ -1,9 +1,9 @@
 // Carries out one release: applies its stages to the cluster, and removes resources that are no
 // longer wanted.
 //
-// Every step first looks at the cluster (a host mostly without a request) and does what is missing.
-// Nothing is remembered that the next attempt could not find out. A step that has to wait returns a
-// Progress that is not done.
+// Every step first reads the cluster's state (a host mostly without a request) and does what is
+// missing. It remembers nothing that the next attempt could not find out. A step that has to wait
+// returns a Progress that is not done.
 #pragma once
 
 #include "airways/instance.h"
@@ -44,7 +44,7 @@ inline constexpr std::string_view kKindNotServed = "KindNotServed";
 struct Progress {
   bool done = true;
   std::string waiting_for = {};  // For messages: "default/Job.batch:x: Complete is not True".
-  std::string failure = {};      // As ReleaseReadiness has it, if readiness is waited for.
+  std::string failure = {};      // ReleaseReadiness::failure, when it waits for readiness.
 };
 
 // The worst readiness of a release's resources.
@@ -81,8 +81,7 @@ struct CarryOptions {
 // thread only.
 class ReleaseWork {
  public:
-  // `client`: the identity that carries it out. Nothing: the release is only looked at, by
-  // readiness().
+  // `client`: the identity that carries it out. std::nullopt: only for readiness().
   ReleaseWork(ReleaseParts parts, std::optional<kube::Client> client, const Release& release,
               Instance& memory, CarryOptions options, std::stop_token stop);
 
@@ -92,7 +91,7 @@ class ReleaseWork {
 
   // Applies what the cluster does not have, and records the revision before the first write.
   // Without a `source`, the stages are those of a recorded revision, and nothing is recorded. A
-  // stage begins when the one before is ready.
+  // stage starts when the previous one is ready.
   // Errors: InvalidInput (owned by others, refused by the server), GuestFault (a resource of an
   // earlier stage has failed), and the server's.
   [[nodiscard]] io::Task<Result<Progress>> apply(const Stages& stages,
@@ -103,7 +102,7 @@ class ReleaseWork {
   // The same for resources of `previous`.
   [[nodiscard]] io::Task<Result<Progress>> prune(const Stages& previous, const Stages& wanted);
 
-  // The number of resources in the stages that were begun.
+  // The number of resources in the stages that have started.
   [[nodiscard]] std::size_t released_count() const { return memory_.released.size(); }
 
   // The worst readiness of these resources: a failed one counts before one that is not ready.

@@ -16,7 +16,7 @@ namespace hangar::airways {
 
 namespace {
 
-// At once; one namespace alone has half of them.
+// Concurrent preparations; a single namespace may have half of them.
 constexpr std::size_t kPreparingMax = 16;
 constexpr std::size_t kWaitingPerTenantMax = 64;
 

@@ -1,6 +1,6 @@
-// Modules that reviews wait for. What is fetched and compiled for one goes on when the API server
-// has stopped waiting, so that the next review of the same object finds it. How many do so is
-// bounded, in all and of one namespace.
+// Modules that reviews wait for. Fetching and compiling continue after the API server has stopped
+// waiting, so that the next review of the same object finds the module. The number of preparations
+// is bounded, in total and for each namespace.
 // Loop thread only.
 #pragma once
 
@@ -23,7 +23,7 @@ class ReviewModules {
   ReviewModules(io::Loop& loop, FlightModules& modules);
   ReviewModules(const ReviewModules&) = delete;
   ReviewModules& operator=(const ReviewModules&) = delete;
-  // Call stop() before.
+  // Call stop() first.
   ~ReviewModules();
 
   // Errors: as of FlightModules; Unavailable when `stop` comes first, or too many wait.

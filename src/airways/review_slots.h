@@ -1,9 +1,9 @@
-// Bounds the reviews and conversions under way, and says on whose account their flights run.
+// Bounds concurrent reviews and conversions, and chooses the consumers that their flights run for.
 //
-// A review of a sender that is not known to be the API server may name any namespace and any user.
-// So what is done for it is counted against none of them: such reviews share one queue and one
-// account of memory and workers, "(reviews)". Conversions, whose sender is never known, share
-// another one. No namespace has such a name.
+// A review from an unauthenticated sender may name any namespace and any user. So its work is
+// charged to none of them: such reviews share one queue and one account of memory and workers,
+// "(reviews)". Conversions, whose sender is never known, share another one. No namespace has such a
+// name.
 // Loop thread only.
 #pragma once
 
@@ -20,16 +20,16 @@
 
 namespace hangar::airways {
 
-// At once, of all tenants; one alone has half of them (budget/fair_slots.h). Most of them wait for
-// the API server, a module or a worker.
+// Concurrent reviews of all tenants; a single one may have half of them (budget/fair_slots.h). Most
+// of them wait for the API server, a module or a worker.
 inline constexpr std::size_t kReviewsMax = 64;
-// Of one tenant, and in a tenant of one namespace or user.
+// Waiting reviews: of one tenant, and within it of one namespace or user.
 inline constexpr std::size_t kReviewsWaitingPerTenantMax = 128;
 inline constexpr std::size_t kReviewsWaitingPerConsumerMax = 64;
 
-// On whose behalf the flight of a review runs. `name`: "admission/flights.yoke.cd".
+// The consumer on whose behalf the flight of a review runs. `name`: "admission/flights.yoke.cd".
 [[nodiscard]] budget::Consumer consumer_of(const admission::Review& review, std::string name);
-// The same of a conversion.
+// The same for a conversion.
 [[nodiscard]] budget::Consumer conversion_consumer(const std::string& airway);
 
 class ReviewSlots {
@@ -40,7 +40,7 @@ class ReviewSlots {
   ReviewSlots(const ReviewSlots&) = delete;
   ReviewSlots& operator=(const ReviewSlots&) = delete;
 
-  // Unavailable, with words for the sender: too many wait already, or `stop` came first.
+  // Unavailable, with a message for the sender: too many wait already, or `stop` came first.
   [[nodiscard]] io::Task<Result<Slot>> take(const admission::Review& review, std::stop_token stop);
   [[nodiscard]] io::Task<Result<Slot>> take_conversion(std::string airway, std::stop_token stop);
 

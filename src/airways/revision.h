@@ -1,5 +1,5 @@
-// A release's history: one Secret for each revision, exactly as yoke stores it (the JSON in it to
-// the byte), so that each host reads the other's.
+// A release's history: one Secret for each revision, exactly as yoke stores it (byte for byte, in
+// its JSON), so that each host reads the other's.
 //
 // A revision is written before its resources are applied, and is not active yet (active-at is Go's
 // zero time); after the prune it is activated. After a crash in between, the next host finds it:
@@ -39,7 +39,7 @@ struct Revision {
   Source source;
   WallTime created_at{};
   std::optional<WallTime>
-      active_at;  // Nothing: its resources may be applied, but it never became active.
+      active_at;  // std::nullopt: it was never active, but its resources may be applied.
   std::size_t resource_count = 0;
 };
 

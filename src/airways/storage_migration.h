@@ -1,5 +1,6 @@
 // Rewrites the instances of a kind after its storage version has changed, until none is stored in
-// an earlier version. Then it tells the API server so, and the template may drop the old version.
+// an earlier version. Then it reports this to the API server, and the template may drop the old
+// version.
 //
 // The API server converts an instance when it stores it: a patch that changes nothing is enough.
 // Instances are rewritten one at a time, so that a converter does not get all at once. After a

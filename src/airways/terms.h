@@ -46,7 +46,7 @@ struct PruneOptions {
 struct Terms {
   modules::Source flight;
   std::vector<std::string> args = {};         // They follow the release's name in argv.
-  std::optional<std::string> input = {};      // Stdin. Nothing: the instance,
+  std::optional<std::string> input = {};      // Stdin. std::nullopt: the instance,
   std::vector<std::string> object_path = {};  // or its member at this path.
   Mode mode = Mode::Standard;
   bool cluster_access = false;
@@ -55,14 +55,14 @@ struct Terms {
   Duration fix_drift_interval{0};  // 0: none.
   // The shortest time between evaluations that changes of other objects cause.
   Duration tracked_interval_min{0};
-  // Nothing (a negative value such as "-1s"): no timeout of their own; the host's applies.
+  // std::nullopt (a negative value such as "-1s"): no timeout of their own; the host's applies.
   std::optional<Duration> timeout = limits::kGuestCallMax;
   bool skip_admission_webhook = false;
-  std::optional<std::uint32_t> history_max = 2;  // Nothing (negative): unlimited.
+  std::optional<std::uint32_t> history_max = 2;  // std::nullopt (negative): unlimited.
   std::uint32_t memory_mib_max = 0;              // 0: the host's own limit.
 };
 
-// What the mode needs and the host does not have. `has_webhooks`: they are on.
+// What the mode needs and the host lacks; std::nullopt if nothing. `has_webhooks`: they are on.
 [[nodiscard]] std::optional<std::string> unsupported_mode(Mode mode, bool has_webhooks);
 
 // Reads everything except the module's URL and checksum, and the flight's arguments and input.

@@ -72,8 +72,8 @@ struct Entry {
 
 struct Tracker::State {
   std::unordered_map<ResourceRef, Entry> entries;  // By instance.
-  // Which instances refer to a resource, so that a dispatch does not ask thousands of instances.
-  // The pointers are to keys of `entries`, which do not move.
+  // Which instances refer to a resource, so that a change is not compared with thousands of
+  // instances. The pointers are to keys of `entries`, which do not move.
   std::unordered_map<ResourceRef, std::vector<const ResourceRef*>> instances;
 
   void link(const ResourceRef& instance, const ResourceRef& resource) {
@@ -87,7 +87,7 @@ struct Tracker::State {
     std::erase(found->second, instance);
     if (found->second.empty()) instances.erase(found);
   }
-  // The latest run of the instance failed, or never ended.
+  // The latest run of the instance failed, or did not finish.
   void keep_failed(const ResourceRef& instance, Entry& entry) {
     References failed = std::exchange(entry.latest, {});
     const bool is_full = entry.kept.lookup_count() > limits::kTrackedLookupsMax ||

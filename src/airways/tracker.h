@@ -1,6 +1,6 @@
 // Tells which instances a change in the cluster concerns.
 //
-// It is told what each run looked up and released, and is asked about every delta of a watched
+// It records what each run looked up and released, and is queried for every delta of a watched
 // kind. A lookup counts from the moment when it is made, not from the end of the run: a change
 // while a flight still runs must evaluate it once more. Loop thread only.
 #pragma once
@@ -32,14 +32,14 @@ class Tracker {
   Tracker& operator=(const Tracker&) = delete;
   ~Tracker();
 
-  // A run begins. References of earlier runs stay until it succeeds.
+  // A run starts. References of earlier runs stay until it succeeds.
   void begin(const ResourceRef& instance, Mode mode);
   // During the run. Forbidden lookups are not reported.
   void looked_up(const ResourceRef& instance, const ResourceRef& resource, LookupOutcome outcome);
-  // Everything that the run releases. Before its first apply.
+  // Everything that the run releases; call it before the first apply.
   void releasing(const ResourceRef& instance, std::span<const ResourceRef> resources);
-  // The run and its apply ended. Succeeded: its references replace all earlier ones. Failed: both
-  // count, unless the earlier ones are too many already (limits::kTrackedLookupsMax).
+  // The run and its apply have finished. Succeeded: its references replace all earlier ones.
+  // Failed: both count, unless the earlier ones are too many already (limits::kTrackedLookupsMax).
   enum class End : std::uint8_t { Succeeded, Failed };
   void end(const ResourceRef& instance, End end);
   // The instance is gone.
