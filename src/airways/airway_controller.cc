@@ -60,7 +60,7 @@ using reconcile::Outcome;
 // A reconcile of an Airway mostly waits for the API server. Several run at a time, so that one does
 // not hold up all others.
 constexpr std::size_t kConcurrency = 4;
-// A deletion that waits for the API server is looked at again after this, besides its events.
+// How soon a deletion that waits for the API server is checked again if no event comes first.
 constexpr std::chrono::seconds kDeletionRecheck{5};
 
 // The condition that says whether all instances are stored in the template's storage version.

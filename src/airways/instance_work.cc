@@ -223,7 +223,7 @@ io::Task<Result<>> InstanceWork::prepare() {
   co_return ready;
 }
 
-// Requires the actor, unless the release is only looked at.
+// Requires the actor, unless only readiness() is called.
 ReleaseWork& InstanceWork::carrying() {
   if (!carrying_) {
     std::optional<kube::Client> client;

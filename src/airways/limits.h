@@ -33,8 +33,8 @@ inline constexpr std::chrono::seconds kFlightTrackedIntervalMin{1};
 // KiB and a share of a watch, and tenants write Flights.
 inline constexpr std::size_t kFlightFollowedMax = 64;
 
-// References of earlier runs of one instance. Beyond this number a failed run adds none: a flight
-// that fails may look up or print other names each time.
+// References of earlier runs of one instance. Beyond this number, those of a failed run replace
+// them instead of adding to them: a flight that fails may look up or print other names each time.
 inline constexpr std::size_t kTrackedLookupsMax = 1000;
 inline constexpr std::size_t kTrackedReleasedMax = 2 * kFlightResourcesMax;
 

@@ -60,7 +60,7 @@ struct Entry {
                                      Change change) const {
     if (mode != Mode::Dynamic && mode != Mode::Subscription) return false;
     if (references.external.contains(ref)) return true;
-    // The run itself creates its children: that is no news.
+    // The run itself creates its children: that is not news.
     if (change == Change::Added) return false;
     if (references.owned.contains(ref)) return true;
     return references.released.contains(ref) &&
@@ -92,6 +92,7 @@ struct Tracker::State {
     References failed = std::exchange(entry.latest, {});
     const bool is_full = entry.kept.lookup_count() > limits::kTrackedLookupsMax ||
                          entry.kept.released.size() > limits::kTrackedReleasedMax;
+    // Earlier references that are too many give way: then only those of the failed run count.
     if (!is_full) {
       entry.kept.add(failed);
       return;
@@ -155,7 +156,7 @@ void Tracker::end(const ResourceRef& instance, End end) {
     return;
   }
   const References before = std::exchange(entry.kept, std::exchange(entry.latest, {}));
-  // Candidates that the run has not released concern nobody.
+  // Candidates that the run has not released do not count.
   References unreleased;
   for (const ResourceRef& candidate : entry.kept.candidates) {
     if (!entry.kept.released.contains(candidate)) unreleased.candidates.insert(candidate);

@@ -39,7 +39,8 @@ class Tracker {
   // Everything that the run releases; call it before the first apply.
   void releasing(const ResourceRef& instance, std::span<const ResourceRef> resources);
   // The run and its apply have finished. Succeeded: its references replace all earlier ones.
-  // Failed: both count, unless the earlier ones are too many already (limits::kTrackedLookupsMax).
+  // Failed: both count, or only the new ones if the earlier ones are too many
+  // (limits::kTrackedLookupsMax).
   enum class End : std::uint8_t { Succeeded, Failed };
   void end(const ResourceRef& instance, End end);
   // The instance is gone.

@@ -6,6 +6,7 @@
 namespace hangar::kube {
 
 void Fence::open_until(Instant at, WallTime wall_at) {
+  // A shut fence opens with the second write, so both times must be known by then.
   wall_until_ = wall_at;
   until_ = at;
 }

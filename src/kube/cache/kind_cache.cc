@@ -151,6 +151,8 @@ void KindCache::plan() {
     watches.insert(watch);
 
   if (!denied.empty()) review_in(retry);
+  // A scope without a usable watch, or a plan with fewer watches, is acted on at once. A plan with
+  // narrower watches must have been better for some time: subscribers come and go.
   if (lacks || watches.size() < watches_.size()) return follow(plan);
   if (watches == watches_) {
     narrower_since_.reset();

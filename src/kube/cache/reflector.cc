@@ -180,6 +180,8 @@ void Reflector::replace(Member& member, std::string resource_version) {
 void Reflector::on_replace(std::string resource_version) {
   if (is_stopped()) return;
   const auto keep = shared_from_this();
+  // Versions that are not numbers do not tell which of two watches knows more. Such a watch can
+  // serve only informers that have its own scope.
   const bool is_comparable = parse_version(resource_version).has_value();
   if (!is_comparable && !std::ranges::all_of(members(), [this](const MemberPtr& member) {
         return has_all(*member);
@@ -197,6 +199,9 @@ void Reflector::on_replace(std::string resource_version) {
     if (is_stopped()) return;
     if (!is_member(member)) continue;
     const bool is_awaited = member->joined_at < list_count_;
+    // A member that waits for this list but may know more gets a list of its own scope, which is
+    // later. So does one that has joined after this list began, unless another member has its
+    // objects.
     if (is_awaited && member->phase == Member::Phase::Fed) {
       member->may_be_ahead = false;
       replace(*member, resource_version_);

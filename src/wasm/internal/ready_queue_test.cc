@@ -36,7 +36,7 @@ class ReadyQueueTest : public ::testing::Test {
     is_held_.wait();
   }
 
-  // Each guest that waits is a consumer of its own, as an operator is.
+  // Each waiting guest is a separate consumer, as an operator is.
   static budget::Consumer consumer(std::string namespace_name, std::size_t number) {
     return {.tenant = budget::Tenant::of_namespace(std::move(namespace_name)),
             .name = std::to_string(number)};

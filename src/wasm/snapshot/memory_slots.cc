@@ -170,6 +170,7 @@ Result<std::unique_ptr<MemorySlots::Slot>> MemorySlots::take(std::size_t reserve
                                                              std::size_t guard_bytes) {
   {
     const std::scoped_lock lock(mutex_);
+    // The engine reserves the same size for all its memories, so any free slot fits.
     if (!free_.empty()) {
       auto slot = std::move(free_.back());
       free_.pop_back();

@@ -66,6 +66,7 @@ WrittenPages::WrittenPages(Method best, int pagemap)
     : opened_(pagemap >= 0 ? -1 : ::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC)),
       pagemap_(pagemap >= 0 ? pagemap : opened_) {
   if (pagemap_ < 0 || best == Method::None) return;
+  // Tries the methods on one page: the kernel may be too old for the ioctl, or refuse the file.
   alignas(kPageBytes) static std::array<std::byte, kPageBytes> probe;
   PageRanges ignored;
   if (best == Method::Scan && scan(probe, ignored)) {
