@@ -19,18 +19,18 @@
 
 namespace hangar::gateway {
 
-// Reviews at the API server at a time, of one tenant and of all. A review takes a millisecond, and
-// the host sends its own requests over the same connections.
+// Concurrent reviews at the API server: of one tenant, and of all tenants. A review takes a
+// millisecond, and the host sends its own requests over the same connections.
 inline constexpr std::size_t kReviewsPerTenantMax = 8;
 inline constexpr std::size_t kReviewsMax = 32;
-// As many as one guest may have requests open, twice.
+// Twice the number of requests that one guest may have open.
 inline constexpr std::size_t kReviewsWaitingPerTenantMax =
     std::size_t{2} * limits::kGatewayRequestsOpenMax;
 
-// An answer is valid for limits::kGatewayDecisionAge, and forgotten soon after. Callers with a
-// question that is already being asked wait for its answer. Reviews take slots of their own, fair
-// between tenants: a request that holds a slot at the API server never waits behind itself. Loop
-// thread only.
+// An answer is valid for limits::kGatewayDecisionAge and is dropped soon after. Callers with a
+// question that is already under review share its answer. Reviews have their own slots, shared
+// fairly between tenants, so that a request that holds a slot at the API server never waits behind
+// itself. Loop thread only.
 class Authorizer {
  public:
   // `client` sends the reviews with the host's rights.
@@ -43,8 +43,8 @@ class Authorizer {
   [[nodiscard]] io::Task<Result<std::optional<AuthorizedScope>>> authorize(kube::Identity identity,
                                                                            ReadScope scope,
                                                                            std::stop_token stop);
-  // The same question, for a scope that was authorised before. The host asks this on its own: in a
-  // slot of its own, without waiting for reviews of the tenant.
+  // Authorises again a scope that was authorised before. The host starts this itself, so it takes a
+  // slot of the host and does not wait for reviews of the tenant.
   [[nodiscard]] io::Task<Result<bool>> allows(kube::Identity identity, Attributes attributes,
                                               std::stop_token stop);
 

@@ -32,7 +32,7 @@ bool Decisions::keep(const Question& question, DecisionPtr decision, Instant now
   if (is_full()) {
     erase_if(of_tenant, [now](const Decision& one) { return now >= one.until; });
   }
-  // Still full: drop the tenant's valid decisions too. To ask again is better than to grow.
+  // Still full: drop the tenant's valid decisions too. Repeating a review is better than growing.
   if (is_full()) {
     erase_if(of_tenant, [](const Decision& /*one*/) { return true; });
   }

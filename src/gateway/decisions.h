@@ -1,7 +1,7 @@
 // The answers of the API server's authorisation, for as long as they are valid.
 //
-// Guests choose the texts that questions consist of. So each tenant has room of its own: a tenant
-// that asks about very many things makes the API server repeat only that tenant's answers.
+// Guests choose the texts of the questions. So each tenant has its own quota: a tenant with very
+// many questions makes the API server repeat only that tenant's answers.
 #pragma once
 
 #include "base/time.h"
@@ -19,7 +19,7 @@
 
 namespace hangar::gateway {
 
-// Decisions of one namespace. A question has 1 KiB at most, while it is pending as much as a
+// Decisions of one namespace. A question has at most 1 KiB, or, while it is pending, as much as a
 // request may have; the operators of a namespace ask a few dozen.
 inline constexpr std::size_t kDecisionsPerTenantMax = 500;
 

@@ -23,7 +23,7 @@ struct Refusal {
 [[nodiscard]] Refusal bad_request(std::string message);
 [[nodiscard]] Refusal not_found(const kube::Resource& resource, std::string_view name);
 [[nodiscard]] Refusal expired(std::string message);
-// The tenant has as many requests waiting for the API server as it may.
+// The tenant already has the maximum number of requests waiting for the API server.
 [[nodiscard]] Refusal too_many_requests();
 // The API server gave no usable answer. After a write (`is_write`) that was sent, the message says
 // that its outcome is unknown.

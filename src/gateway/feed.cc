@@ -271,7 +271,7 @@ void Feed::begin_showing() {
 }
 
 io::Task<void> Feed::show_in_slices(std::shared_ptr<Feed> self) {
-  // Where a viewer throws, this task ends, and another one continues behind that change.
+  // If a viewer throws, this task ends, and a new one continues after that change.
   struct AtEnd {
     std::shared_ptr<Feed> feed;
     ~AtEnd() {
@@ -322,7 +322,7 @@ void Feed::drop_all() {
 }
 
 void Feed::on_failed(const Error& error) {
-  // A feed that is ready waits for the watch to work again, but this one receives nothing any more.
+  // Usually a ready feed waits for the watch to recover; this one will receive nothing more.
   if (is_ready() && error.reason() == kTooLargeToWatch) return end_with(error);
   if (phase_ != Phase::Starting) return;
   // A server that is starting, or setting up a new resource, gets some time.
@@ -340,7 +340,7 @@ void Feed::end_with(Error error) {
   unshown_.push_back({.what = std::exchange(differences_, {})});
   listed_at_.reset();
   fail_with(std::move(error));
-  begin_showing();  // That is, to free it.
+  begin_showing();  // Frees unshown_ in slices; shows nothing.
   drop_all();
 }
 

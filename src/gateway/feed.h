@@ -1,9 +1,9 @@
 // One subscription to the cache, shared by all guests' watches of some part of its objects.
 //
 // The cache keeps the collection and reports changes; a Feed remembers the changes (History) and
-// shows each of them to the viewers whose View it concerns. After the cache had to list again,
-// the feed reports the differences as changes too, in an order that in_order() makes safe. It shows
-// them in slices; the changes after them wait until the viewers have been shown those. Loop thread
+// shows each of them to the viewers whose View it concerns. After the cache had to list again, the
+// feed reports the differences as changes too, in an order that in_order() makes safe. It shows
+// them in slices; later changes wait until the viewers have been shown all differences. Loop thread
 // only.
 #pragma once
 
@@ -84,7 +84,7 @@ class Feed : public std::enable_shared_from_this<Feed> {
     // restored to an earlier state.
     virtual void on_gone() = 0;
 
-    // Whose watch it is.
+    // The tenant that the watch belongs to.
     [[nodiscard]] virtual budget::Tenant tenant() const = 0;
 
     [[nodiscard]] const kube::ObjectKey& place() const { return view().place(); }
@@ -97,20 +97,20 @@ class Feed : public std::enable_shared_from_this<Feed> {
     bool is_attached_ = false;
   };
 
-  // Who pays for the processor time of changes: the tenants of the watches that a change concerns,
-  // in equal parts; while it concerns none, the tenant that opened the feed.
+  // How the processor time of changes is charged: in equal parts to the tenants whose watches a
+  // change concerns; if it concerns no watch, to the tenant that opened the feed.
   struct Charging {
     budget::Rates* rates = nullptr;  // Outlives the feed; null: nothing is charged.
     budget::Tenant opener = budget::Tenant::host();
   };
-  // `slice`: of all feeds, counted in changes (limits::kGatewaySliceChanges). `memory` bounds the
-  // objects; null: nothing does.
+  // `slice`: shared by all feeds, counted in changes (limits::kGatewaySliceChanges). `memory`
+  // bounds the objects; null: no bound.
   Feed(io::Loop& loop, io::SharedSlice slice, kube::Cache& cache, OwnWrites& own_writes,
        kube::Scope scope, Counter& shown, std::shared_ptr<kube::Allowance> memory,
        Charging charging);
 
   void start();
-  // It cannot be started: it has failed for good.
+  // Instead of start(): the feed could not be started and has failed for good.
   void refuse(Error error);
 
   // Waits for the first complete list. Returns the error of the first request that was refused, or
@@ -124,11 +124,11 @@ class Feed : public std::enable_shared_from_this<Feed> {
 
   [[nodiscard]] const kube::Scope& scope() const { return scope_; }
   [[nodiscard]] const History& history() const { return history_; }
-  // The version of the objects. While the cache still tells the differences of a list, it is that
-  // of the list, and history() follows.
+  // The version of the objects. While the cache is still reporting the differences of a list, this
+  // is the version of the list, and history() is behind.
   [[nodiscard]] std::uint64_t version() const { return listed_at_.value_or(history_.version()); }
-  // Whether the viewers have been shown everything up to history().version(). Not while they are
-  // shown the differences of a list, which history() has, or has skipped.
+  // Whether the viewers have been shown everything up to history().version(). False while they are
+  // being shown the differences of a list, which history() already has, or has skipped.
   [[nodiscard]] bool has_shown_all() const { return !is_showing_ && unshown_.empty(); }
   // Whether the feed has all objects of `scope`, in the place that the scope names.
   [[nodiscard]] bool covers(const ReadScope& scope) const;
@@ -141,7 +141,7 @@ class Feed : public std::enable_shared_from_this<Feed> {
   void detach(Viewer& viewer);
   [[nodiscard]] std::vector<std::shared_ptr<Viewer>> viewers() const { return audience_.all(); }
 
-  // Call this from time to time: it tells each viewer the version reached, and drops old changes.
+  // Call this periodically: it tells each viewer the version reached, and drops old changes.
   void on_care();
 
   // When the feed was last used; nothing while it has a viewer, or is starting.
@@ -170,7 +170,7 @@ class Feed : public std::enable_shared_from_this<Feed> {
   static io::Task<void> show_in_slices(std::shared_ptr<Feed> self);
   // One change of unshown_.
   void show_next();
-  // Nobody is shown what is unshown now.
+  // The changes in unshown_ are dropped without being shown to any viewer.
   void forget_unshown();
   void drop_all();
   // Shows it, and charges for it as a change.
@@ -196,12 +196,12 @@ class Feed : public std::enable_shared_from_this<Feed> {
   io::Event advanced_;          // Notified when history_.version() or phase_ changes.
   std::unique_ptr<kube::Cache::Subscription> subscription_;
   History history_;
-  std::optional<std::uint64_t> listed_at_;  // While the cache tells the differences of a list.
-  Differences differences_;                 // Those that it has told.
-  // What history_ has, or has skipped, and the viewers have not been shown, in this order.
+  std::optional<std::uint64_t> listed_at_;  // While the cache reports the differences of a list.
+  Differences differences_;                 // Those reported so far.
+  // Changes that history_ has, or has skipped, and that viewers have not been shown; in this order.
   struct Later {
     Change change;
-    std::optional<Duration> read_time;  // Nothing for a list's, which nobody pays for.
+    std::optional<Duration> read_time;  // Nothing for a change from a list: no tenant pays for it.
   };
   struct Unshown {
     std::variant<Differences, Later> what;

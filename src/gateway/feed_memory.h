@@ -1,5 +1,4 @@
-// The memory of the objects of one feed, as a part of what its tenant and the host may have of
-// that.
+// Counts the memory of one feed's objects against the bounds of its tenant and of the host.
 #pragma once
 
 #include "base/limits.h"
@@ -16,8 +15,8 @@
 
 namespace hangar::gateway {
 
-// The reason() of the error of a feed that was too large. The API server serves no such watch
-// either, since the host would have to hold its answers.
+// The reason() of the error of a feed that was too large. Such a watch is not forwarded to the API
+// server either, since the host would have to hold its answers.
 inline constexpr std::string_view kTooLargeToWatch = "TooLargeToWatch";
 
 // Feeds count in steps of this size; less of each is not counted.

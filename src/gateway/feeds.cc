@@ -38,7 +38,7 @@ bool is_too_large(const Feed& feed) {
   return feed.error() && feed.error()->reason() == kTooLargeToWatch;
 }
 
-// How long a feed that has failed is not tried again.
+// How long a failed feed is not retried.
 Duration retry_after(const Feed& feed) {
   return is_too_large(feed) ? limits::kGatewayTooLargeRetry : limits::kGatewayRetry;
 }

@@ -2,12 +2,13 @@
 //
 // A feed holds all objects that it covers and is opened with the host's rights. So it is no wider
 // than the place that an identity is authorised for, and only as wide as its selectors while few
-// selectors are in use there. The cache plans how many upstream watches serve all feeds. The number
-// of feeds that one tenant has opened is bounded, failed ones included, and more tightly where all
-// tenants together have very many (fair_bound()); beyond it, each watch of the tenant goes upstream
-// by itself. The bytes of a tenant's feeds are bounded too: a feed that
-// would exceed them fails while its objects are being read. The processor time that changes take is
-// charged to the tenants that watch (Feed::Charging).
+// selectors are in use there. The cache plans how many upstream watches serve all feeds.
+//
+// The number of feeds that one tenant has opened is bounded, failed ones included, and more tightly
+// where all tenants together have very many (fair_bound()); beyond it, each watch of the tenant
+// goes upstream by itself. The bytes of a tenant's feeds are bounded too: a feed that would exceed
+// them fails while its objects are being read. The processor time that changes take is charged to
+// the tenants that watch (Feed::Charging).
 #pragma once
 
 #include "base/metrics.h"
@@ -40,15 +41,15 @@
 
 namespace hangar::gateway {
 
-// Feeds of one tenant that failed a moment ago: the resource is gone, or the host may not watch it.
+// Feeds of one tenant that failed recently: the resource is gone, or the host may not watch it.
 inline constexpr std::size_t kFailedFeedsPerTenantMax = 8;
 
 // Feeds with different selectors in one place. Each selector is evaluated for each change there; a
 // watch with yet another selector is served from a feed of the whole place.
 inline constexpr std::size_t kSelectingFeedsPerPlaceMax = 4;
 
-// Feeds that read their objects for the first time, of one tenant and of all. A page of objects is
-// in memory twice while it is read, besides what the feed holds.
+// Concurrent first reads of feeds: of one tenant, and of all tenants. While a page of objects is
+// read, it is in memory twice, in addition to the objects that the feed already holds.
 inline constexpr std::size_t kFeedStartsPerTenantMax = 2;
 inline constexpr std::size_t kFeedStartsMax = 8;
 
@@ -87,10 +88,10 @@ class Feeds {
  private:
   struct Entry {
     std::shared_ptr<Feed> feed;
-    std::string tenant;  // Who opened it.
+    std::string tenant;  // The tenant that opened it.
   };
 
-  // The narrowest scope that deserves a feed of its own.
+  // The narrowest scope that deserves its own feed.
   [[nodiscard]] kube::Scope scope_for(const kube::Resource& resource, const View& view) const;
   // Whether a wider feed that is ready covers the scope.
   [[nodiscard]] bool is_covered(const kube::Scope& scope) const;

@@ -52,7 +52,7 @@ using Source = Reply::Source;
 
 namespace {
 
-// A guest that asks for a longer watch than this means "for ever".
+// Longer timeouts are reduced to this one: such a guest wants to watch for ever.
 constexpr std::chrono::hours kTimeoutMax{24};
 
 bool wants_upgrade(const http::Headers& headers, const RequestTarget& target) {
@@ -476,7 +476,8 @@ io::Task<void> Gateway::State::watch(std::shared_ptr<State> self, WorkPtr work) 
   if (!authorized && authorized.error().kind() != ErrorKind::Denied) {
     co_return reply->refuse(no_answer(authorized.error(), /*is_write=*/false));
   }
-  // The guest is not allowed, or the host may not ask: the server tells the guest so itself.
+  // The guest is not allowed, or the host may not create reviews: the server's answer tells the
+  // guest so.
   if (!authorized || !*authorized) co_return co_await forward(std::move(self), std::move(work));
 
   auto window = co_await open_feed(self, **std::move(authorized), tenant_of(work->identity),
@@ -489,7 +490,7 @@ io::Task<void> Gateway::State::watch(std::shared_ptr<State> self, WorkPtr work) 
     self->refused_objects.add();
     co_return reply->refuse({429, "TooManyRequests", window.error().message()});
   }
-  // The server gives better reasons for a refusal than the host can.
+  // The server's refusal has a better reason than the host could give.
   if (!window) co_return co_await forward(std::move(self), std::move(work));
 
   const auto watching =

@@ -40,7 +40,7 @@ struct Request {
   std::string target;  // Path and query; a scheme and host are ignored.
   http::Headers headers;
   std::string body;
-  // The header of this name for the API server. Guests' own is not passed on. Empty: none.
+  // The traceparent header for the API server. A guest's own is not forwarded. Empty: no header.
   std::string traceparent = {};
 };
 
@@ -105,7 +105,7 @@ class Gateway {
     // may be many. Null: `client`.
     const kube::Client* streams = nullptr;
     // Charged with the loop's time for answers from the cache. Outlives the gateway; null: nothing
-    // is.
+    // is charged.
     budget::Rates* rates = nullptr;
   };
   explicit Gateway(Parts parts);
@@ -128,12 +128,12 @@ class Gateway {
   [[nodiscard]] Use use_of(const std::string& namespace_name) const;
   // The bytes of the objects that each tenant's feeds show.
   [[nodiscard]] std::vector<budget::Accounts::Holding> feed_holdings() const;
-  // What this user's watches that are answered from the cache were authorised by.
+  // The attributes that authorised this user's watches, of those that are answered from the cache.
   [[nodiscard]] std::vector<Attributes> watches_of(std::string_view user) const;
 
   // Starts a request. There is always an answer: a failure is a Status with the code that the API
   // server would give (400 for a path or query that does not parse, 403, 404, 410, 503 while it is
-  // away). `answer` outlives the Exchange. An identity with an empty user is the host itself
+  // unreachable). `answer` outlives the Exchange. An identity with an empty user is the host itself
   // (hangar run).
   [[nodiscard]] std::unique_ptr<Exchange> begin(const kube::Identity& identity, Request request,
                                                 Answer& answer);

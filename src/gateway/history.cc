@@ -48,8 +48,8 @@ std::vector<Change> in_order(std::vector<Delta> differences, std::uint64_t from,
 }
 
 void Differences::add(Delta delta) {
-  // Deletions sort first. They carry a version that the watcher already has: were it a later one, a
-  // watcher that is cut off behind it would miss changes of lower versions.
+  // Deletions sort first. They carry a version that the watcher already has: with a later version,
+  // a watcher that is cut off after it would miss changes of lower versions.
   std::uint64_t position = 0;
   if (delta.type != Delta::Type::Deleted) {
     position = kube::parse_version(delta.object->resource_version())
@@ -88,8 +88,8 @@ void History::append(Change change) {
 }
 
 void History::append_list(const std::vector<Change>& changes, std::uint64_t list_version) {
-  // With more gaps than are remembered, the oldest is given up: everything up to its end becomes
-  // the floor, below which no watch resumes.
+  // With too many gaps, the oldest is merged into the floor, below which no watch resumes: the
+  // floor rises to the end of that gap.
   if (list_version > version_ + 1) gaps_.emplace_back(version_, list_version);
   if (gaps_.size() > limits::kGatewayGapsMax) floor_ = std::max(floor_, gaps_.front().second);
   advance(list_version);

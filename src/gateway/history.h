@@ -2,9 +2,9 @@
 // are kept.
 //
 // It tells from which versions a watch can resume: those after which every change is known. When
-// the cache lists again (the API server had forgotten its place), a gap is left: of what happened
-// between the last known version and the list only the outcome is known. So no watch can resume
-// from a version inside the gap.
+// the cache has to list again (because the API server no longer knows its version), a gap remains:
+// only the net result of the changes between the last known version and the list is known. So no
+// watch can resume from a version inside the gap.
 #pragma once
 
 #include "base/slots.h"
@@ -29,8 +29,8 @@ struct Change {
   std::uint64_t version = 0;  // A watcher that is up to date here has seen it.
 };
 
-// The memory that a change, or a difference, keeps: an earlier state stays with it, whatever has
-// become of the object since.
+// The memory that a change or a difference keeps. It holds the earlier state of the object even if
+// the object has changed again since.
 [[nodiscard]] std::uint64_t bytes_of(const auto& change) {
   return change.object->size_bytes() + (change.previous ? change.previous->size_bytes() : 0);
 }
@@ -47,8 +47,9 @@ struct Change {
 [[nodiscard]] std::vector<Change> in_order(std::vector<kube::Delta> differences, std::uint64_t from,
                                            std::uint64_t to);
 
-// The differences of one list, put into the order of in_order() one by one, and made into changes
-// one by one: for many of them, either takes more than one turn of the loop.
+// The differences of one list. add() puts them into the order of in_order() and take() makes
+// changes of them, each one by one: with many differences, either takes more than one turn of the
+// loop.
 class Differences {
  public:
   void add(kube::Delta delta);
@@ -63,7 +64,7 @@ class Differences {
   [[nodiscard]] bool are_few() const;
   // The next change. Not when empty.
   [[nodiscard]] Change take();
-  // The same without making it a change.
+  // Discards the next difference.
   void drop_one() { deltas_.erase(deltas_.begin()); }
 
  private:

@@ -31,21 +31,21 @@ inline constexpr std::chrono::seconds kGatewayLinger{120};
 // shorter than a person waits after changing a permission.
 inline constexpr std::chrono::seconds kGatewayRetry{15};
 
-// The same of a feed whose objects were too large for the host. Each attempt reads as much of them
-// as the namespace may have.
+// The same for a feed whose objects were too large for the host: each attempt reads as many bytes
+// of objects as the namespace may hold.
 inline constexpr std::chrono::seconds kGatewayTooLargeRetry{120};
 
-// Requests that one guest may have open, watches included, and those that wait behind them: what
-// the contract of operators allows (abi/kube_runtime/limits.h).
+// Requests that one guest may have open, watches included, and requests that may wait behind them:
+// the numbers that the contract of operators allows (abi/kube_runtime/limits.h).
 inline constexpr std::uint32_t kGatewayRequestsOpenMax = 256;
 inline constexpr std::uint32_t kGatewayRequestsWaitingMax = 16'384;
 
 // The changes of a feed that wait while the differences of a list are being shown to its viewers,
-// in bytes of their objects. Viewers that are slower to serve list again.
+// in bytes of their objects. Beyond it the viewers have to list again.
 inline constexpr std::uint64_t kGatewayUnshownBytesMax = 16 * kMiB;
 
 // Lists whose differences wait to be shown, for viewers that are served more slowly than the cache
-// lists. Beyond it they list again.
+// lists. Beyond it the viewers have to list again.
 inline constexpr std::ptrdiff_t kGatewayUnshownListsMax = 4;
 
 // How many changes are shown to one viewer before the rest of the loop has its turn: about a

@@ -67,12 +67,12 @@ io::Task<Result<NewestPtr>> NewestStates::wait(std::shared_ptr<State> state, Key
   if (is_new) open->second = std::make_shared<Round>(state->client.loop());
   const RoundPtr round = open->second;
   ++round->waiting_count;
-  // It may run as far as the request at once, and then takes the round out of the map.
+  // The task may run up to its request at once, and then it removes the round from the map.
   if (is_new) state->client.loop().spawn(run(state, key, std::move(consumer), round));
   while (!round->state && !stop.stop_requested())
     (void)co_await round->ended.wait(stop);
-  // A round that is not sent yet waits on: were it to end, a guest that comes and goes would leave
-  // one task after the other in the queue.
+  // A round that is not sent yet waits on without callers. If it stopped, a guest that starts and
+  // cancels requests could leave any number of tasks in the queue.
   if (--round->waiting_count == 0 && round->is_sent) round->stop.request_stop();
   if (!round->state) co_return fail(ErrorKind::Cancelled, "stopping");
   co_return *round->state;
@@ -81,7 +81,7 @@ io::Task<Result<NewestPtr>> NewestStates::wait(std::shared_ptr<State> state, Key
 io::Task<void> NewestStates::run(std::shared_ptr<State> state, Key key, budget::Consumer consumer,
                                  RoundPtr round) {
   Result<NewestPtr> asked = co_await ask(state, key, std::move(consumer), round);
-  // After an error before it was sent.
+  // An error came before the request was sent: the round is still in the map.
   if (!round->is_sent) state->open.erase(key);
   round->state = std::move(asked);
   round->ended.notify_all();

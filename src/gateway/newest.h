@@ -1,9 +1,10 @@
-// What exists at the API server now, learned for watches that begin from the newest state
-// (sendInitialEvents without a resourceVersion).
+// The names of the objects that exist at the API server now, for watches that begin from the newest
+// state (sendInitialEvents without a resourceVersion).
 //
 // A feed does not know by itself that it is up to date: the API server sends a version to an idle
-// watch once a minute. A list of names tells it: a feed that has received the latest change of each
-// listed object has the listed state, except for objects that are not in the list any more.
+// watch once a minute. A list of names settles it: a feed that has received the latest change of
+// each listed object has the listed state, except that it may still have objects that are not in
+// the list any more.
 #pragma once
 
 #include "base/result.h"
@@ -48,8 +49,8 @@ class Newest {
  private:
   [[nodiscard]] std::uint64_t hash_of(const kube::ObjectKey& key) const;
 
-  // Hashes, since watches that wait for a slice keep this. Nobody who knows not the seed can find
-  // names of the same hash.
+  // Hashes instead of names, since watches that wait for a slice keep this object. Without the
+  // seed, a tenant cannot construct names with equal hashes.
   std::string seed_;
   std::vector<std::uint64_t> names_;
   std::uint64_t last_change_ = 0;
@@ -57,16 +58,17 @@ class Newest {
 };
 using NewestPtr = std::shared_ptr<const Newest>;
 
-// Asks for it, in a slot of the tenant. All watches of one tenant and one scope that wait when the
-// request is sent share it, and a tenant has one such request under way at a time: a page of them
-// may be large. Loop thread.
+// Requests a Newest, in a slot of the tenant. All watches of one tenant and one scope that wait
+// when the request is sent share its answer. A tenant has one such request under way at a time,
+// because a page of the list may be large. Loop thread.
 class NewestStates {
  public:
-  // `client` has the host's rights, and outlives all tasks of this.
+  // `client` has the host's rights, and outlives all tasks of this object.
   NewestStates(const kube::Client& client, std::shared_ptr<budget::FairSlots> slots);
 
-  // As of a moment after this call. The host itself needs no slot. Errors: LimitExceeded when too
-  // many requests of the tenant wait for a slot; those of the list; Cancelled.
+  // Returns the state of a moment after this call. The host itself needs no slot. Errors:
+  // LimitExceeded when too many requests of the tenant wait for a slot; those of the list;
+  // Cancelled.
   [[nodiscard]] io::Task<Result<NewestPtr>> get(kube::Scope scope, budget::Consumer consumer,
                                                 std::stop_token stop);
 
@@ -77,7 +79,7 @@ class NewestStates {
     explicit Round(io::Loop& loop) : ended(loop) {}
     std::size_t waiting_count = 0;
     bool is_sent = false;
-    std::stop_source stop;  // Of the request, when nobody waits for it any more.
+    std::stop_source stop;  // Stops the request when no task waits for it any more.
     io::Event ended;
     std::optional<Result<NewestPtr>> state;
   };

@@ -1,9 +1,10 @@
 // The scope of a get, list or watch: the one value that is both authorised and looked up.
 //
-// If a review asked about one place and the lookup were made in another, a tenant could see what it
-// may not. So both use one value that nothing changes in between: a ReadScope holds the place as
+// If a review covered one place and the lookup used another, a tenant could see objects that it may
+// not read. So both use one value that nothing changes in between: a ReadScope holds the place as
 // the API server's RequestInfo has it, and gives the attributes of the review; the Authorizer turns
-// it into an AuthorizedScope; and only for that a Feed opens a Window, the one way to objects.
+// it into an AuthorizedScope; and a Feed opens a Window, the one way to objects, only for an
+// AuthorizedScope.
 #pragma once
 
 #include "gateway/request_target.h"

@@ -18,7 +18,7 @@ namespace hangar::gateway {
 // thread only.
 class Reply {
  public:
-  // Produces the answer for as long as that takes, without a task that holds the stop_token().
+  // A long-lived producer of the answer: it runs without a task that holds the stop_token().
   class Worker {
    public:
     Worker() = default;
@@ -58,7 +58,7 @@ class Reply {
 
   // Called when the Exchange is destroyed.
   void close();
-  // Null: no worker. `worker` is told at most once, and not after the end.
+  // Null: no worker. `worker` is notified at most once, and not after end().
   void set_worker(Worker* worker) { worker_ = worker; }
 
  private:

@@ -1,8 +1,8 @@
 // The parsed method, path and query of a guest's request to the API server.
 //
 // The parser follows the API server's (RequestInfo) but is stricter: it refuses a path that two
-// parsers could read differently. The request that goes upstream is written anew from the parsed
-// values, so that the API server does exactly what was authorised here.
+// parsers could read differently. The request that goes upstream is rebuilt from the parsed values,
+// so that the API server does exactly what was authorised here.
 #pragma once
 
 #include "base/result.h"

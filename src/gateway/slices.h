@@ -3,8 +3,8 @@
 //
 // How long an answer takes depends on objects that tenants made. Between two rounds of the loop,
 // all such work together gets one slice. Further work waits, in an order that is fair between
-// tenants. A tenant's job that has begun continues before the tenant's next one begins, so that
-// only one of its jobs holds collected objects.
+// tenants. A tenant's running job continues before the tenant's next one starts, so that only one
+// of its jobs holds collected objects.
 //
 // Work is counted in bytes read or copied and not in time, so that the same work is cut at the same
 // places on every machine. Its processor time is charged to the tenant.
@@ -45,7 +45,7 @@ class Slices {
   ~Slices();  // Requires that no task waits for a turn.
 
   // One answer that is being built. Between turn() and the next one, or its destruction, the job
-  // works, and waits for nothing else.
+  // computes and must not wait for anything else.
   class Job {
    public:
     Job(Job&& other) noexcept;
@@ -88,7 +88,7 @@ class Slices {
     io::Loop& loop;
     budget::Rates* const rates;
     Queue waiting;
-    std::optional<budget::Consumer> served;  // Whose turn it is now.
+    std::optional<budget::Consumer> served;  // The consumer whose turn it is now.
     std::size_t used_bytes = 0;              // In this round.
     bool is_scheduled = false;
   };

@@ -12,24 +12,24 @@ namespace hangar::gateway {
 
 // Feeds that one tenant may open: the API itself has about eighty kinds.
 inline constexpr std::size_t kFeedsPerTenantMax = 64;
-// Watches and other streams (logs, proxied answers) of one tenant that go upstream one by one, each
-// for as long as it takes. As many as one guest may have requests open.
+// Watches and other streams (logs, proxied answers) of one tenant that go upstream one by one and
+// stay open. The number of requests that one guest may have open.
 inline constexpr std::size_t kOwnWatchesPerTenantMax = limits::kGatewayRequestsOpenMax;
-// The same of all tenants together. Each may need a stream of a connection to the API server, and
-// there are only so many (http/limits.h). What is kept for tenants with few of them is enough for a
-// thousand, and the rest for 250 that hold as many feeds as they may. The host's own watches have
-// the streams beyond.
+// The same for all tenants together. Each may need a stream of a connection to the API server, and
+// the number of streams is limited (http/limits.h). kStreamsKeptForFew is reserved for tenants with
+// at most kFewStreams, enough for a thousand of them; the rest is enough for 250 tenants with
+// kFeedsPerTenantMax feeds each. The host's own watches use the streams beyond.
 inline constexpr std::size_t kStreamsOfTenantsMax = 24'000;
 inline constexpr std::size_t kStreamsKeptForFew = 8'000;
 inline constexpr std::size_t kFewStreams = 8;
-// Other requests at the API server at a time, of one tenant and of all. The server has a few
-// hundred seats for all clients without a priority level of their own, and one list of large
+// Other concurrent requests at the API server: of one tenant, and of all tenants. The server has a
+// few hundred seats for all clients without a priority level of their own, and one list of large
 // objects takes ten.
 inline constexpr std::size_t kUpstreamRequestsPerTenantMax = 16;
 inline constexpr std::size_t kUpstreamRequestsMax = 128;
 
-// How many feeds, or streams, a tenant may hold that may hold `most` of them, where all hold
-// `held_by_all`.
+// How many feeds (or streams) a tenant whose own bound is `most` may hold, while all tenants
+// together hold `held_by_all`.
 [[nodiscard]] constexpr std::size_t fair_bound(std::size_t most, std::size_t held_by_all) {
   if (held_by_all < kStreamsOfTenantsMax - kStreamsKeptForFew) return most;
   return held_by_all < kStreamsOfTenantsMax ? std::min(most, kFewStreams) : 0;

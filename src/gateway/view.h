@@ -13,7 +13,7 @@
 
 namespace hangar::gateway {
 
-// A change that many viewers look at: work that all of them share is done once.
+// A change while many viewers look at it; caches the work that all of them share.
 class Sight {
  public:
   explicit Sight(const Change& change) : change_(change) {}
@@ -22,8 +22,8 @@ class Sight {
   [[nodiscard]] const kube::Labels& labels();
   // Requires a previous object.
   [[nodiscard]] const kube::Labels& previous_labels();
-  // The previous object with this change's version: a watch reports so that an object has left
-  // its selector.
+  // The previous object with this change's version: the form in which a watch reports that an
+  // object has left its selector.
   [[nodiscard]] const kube::ObjectPtr& left();
 
  private:

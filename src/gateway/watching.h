@@ -1,9 +1,9 @@
 // One watch of a guest, answered from a Feed.
 //
 // A watch begins at a version up to which the guest has seen everything. Usually the feed's history
-// reaches back that far. If not, the watch asks the API server for the state at that version (it
-// keeps the states of some minutes) and compares it with the present one. Only if the API server
-// does not keep it either, the guest gets a 410 and lists again.
+// reaches back that far. If not, the watch requests the state at that version from the API server
+// (which keeps the states of some minutes) and compares it with the present one. Only if the API
+// server no longer has that state does the guest get a 410 and list again.
 #pragma once
 
 #include "base/result.h"
@@ -63,7 +63,7 @@ class Watching final : public Feed::Viewer,
 
     const kube::Client& client;  // With the host's rights. Outlives every open answer.
     const std::shared_ptr<budget::FairSlots> upstream;  // Requests at the API server.
-    // Of what feeds hold, and of the lists of `catch_ups`.
+    // Counts the objects of feeds, and the lists of `catch_ups`.
     const std::shared_ptr<budget::Accounts> feed_memory;
     Slices slices;
     NewestStates newest;
@@ -75,7 +75,7 @@ class Watching final : public Feed::Viewer,
            const kube::Identity& identity, Gauge& open_count);
   ~Watching() override;
 
-  // Runs until the watch is attached to its feed, or over.
+  // Runs until the watch is attached to its feed, or has finished.
   static io::Task<void> begin(std::shared_ptr<Watching> self, Beginning beginning);
 
   [[nodiscard]] bool is_open() const { return reply_->is_open(); }
@@ -88,7 +88,7 @@ class Watching final : public Feed::Viewer,
  private:
   static io::Task<void> resume(std::shared_ptr<Watching> self, std::uint64_t seen);
   static io::Task<void> catch_up(std::shared_ptr<Watching> self, std::uint64_t seen);
-  // The version up to which the guest has now been told everything; nothing when the watch is over.
+  // The version up to which the guest has received everything; nothing when the watch is over.
   static io::Task<std::optional<std::uint64_t>> compare_with(std::shared_ptr<Watching> self,
                                                              std::uint64_t seen);
   // Begins with the state of the feed, as of `newest` if that is not null.
@@ -127,7 +127,7 @@ class Watching final : public Feed::Viewer,
   const Caller caller_;
   Gauge& open_count_;
   bool wants_bookmarks_ = false;
-  std::uint64_t told_ = 0;  // The version that the watcher named, or has from a bookmark.
+  std::uint64_t told_ = 0;  // The version that the guest named, or received in a bookmark.
   io::Loop::Timer timeout_;
 };
 
