@@ -1,4 +1,4 @@
-// The modules that an administrator lets others name.
+// The modules that an administrator allows others to reference.
 #pragma once
 
 #include "base/result.h"
@@ -17,8 +17,8 @@ class AllowList {
   // Globs as Go's path.Match reads them (`*` stops at a slash). Without any, everything is allowed.
   explicit AllowList(std::vector<std::string> globs) : globs_(std::move(globs)) {}
 
-  // InvalidInput when no glob matches the reference. The globs are compared with what the reference
-  // was understood as (Reference::meaning()), so that no spelling makes a glob for one host match
+  // InvalidInput when no glob matches the reference. The globs are compared with the parsed form of
+  // the reference (Reference::meaning()), so that no spelling makes a glob for one host match
   // another host.
   [[nodiscard]] Result<> check(const Reference& reference) const;
 

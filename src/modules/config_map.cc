@@ -25,7 +25,7 @@ namespace hangar::modules {
 
 namespace {
 
-// A ConfigMap has at most 1 MiB; no one can use a message that lists thousands of keys.
+// A ConfigMap has at most 1 MiB; a message that lists thousands of keys helps no one.
 constexpr std::size_t kKeysNamedMax = 8;
 
 std::vector<std::string> keys_of(const ConfigMapContent& content) {
@@ -47,7 +47,7 @@ std::string listed(std::vector<std::string> keys) {
   return fmt::format("{}", fmt::join(keys, ", "));
 }
 
-// The keys of numbered parts in order; std::nullopt when the keys are not that.
+// The keys of numbered parts in order; std::nullopt when the keys are not numbered parts.
 std::optional<std::vector<std::string>> in_part_order(const std::vector<std::string>& keys) {
   std::map<std::uint32_t, std::string> by_number;
   std::string_view common;
@@ -93,7 +93,7 @@ std::vector<std::string> keys_named(std::string_view name, const std::vector<std
   return {};
 }
 
-// The keys without those of a plugin, which is not meant when there is another key.
+// The keys without those of a plugin, which are ignored when there is another key.
 std::vector<std::string> without_plugin(const std::vector<std::string>& keys) {
   std::vector<std::string> others;
   std::ranges::copy_if(keys, std::back_inserter(others),

@@ -34,7 +34,8 @@ class ConfigMapReader {
 // What a source may contain.
 enum class Content : std::uint8_t { Module, ModuleOrScript };
 
-// The key with the plugin of a machine's module (wasm/plugin.h), beside the module or alone.
+// The key of the plugin for a machine's module (wasm/plugin.h); it is in the module's ConfigMap or
+// in its own.
 inline constexpr std::string_view kPluginKey = "plugin.wasm";
 
 // The module in `content`: the value of `key`; if `key` is empty, that of the only key, or of all
@@ -48,8 +49,8 @@ inline constexpr std::string_view kPluginKey = "plugin.wasm";
                                                std::string_view key,
                                                Content wanted = Content::Module);
 
-// The reverse: `bytes` gzipped, as the one key `name`.gz. Blocking. LimitExceeded when that is more
-// than the API server accepts in one ConfigMap, however many keys it has.
+// The reverse: `bytes` gzipped, as the one key `name`.gz. Blocking. LimitExceeded when the result
+// is larger than the API server accepts in one ConfigMap, however many keys it has.
 [[nodiscard]] Result<ConfigMapContent> in_config_map(std::string_view name, std::string_view bytes);
 
 }  // namespace hangar::modules

@@ -32,8 +32,8 @@ constexpr std::string_view kLogEntryAnnotation = "dev.sigstore.cosign/bundle";
 constexpr std::string_view kTimestampAnnotation = "dev.sigstore.cosign/rfc3161timestamp";
 constexpr std::string_view kSimpleSigningType = "cosign container image signature";
 constexpr std::string_view kInToto = "application/vnd.in-toto+json";
-// The statements that are signatures. Others, such as the report of a scanner, may say anything of
-// their subject.
+// The predicates of statements that are signatures. Other statements, such as the report of a
+// scanner, may claim anything about their subject.
 constexpr std::string_view kSignPredicate = "https://sigstore.dev/cosign/sign/v1";
 constexpr std::array<std::string_view, 2> kStatements = {"https://in-toto.io/Statement/v1",
                                                          "https://in-toto.io/Statement/v0.1"};
@@ -41,7 +41,7 @@ constexpr std::array<std::string_view, 2> kStatements = {"https://in-toto.io/Sta
 constexpr std::size_t kDigestPrefixBytes = std::string_view("sha256:").size();
 // RSA with 16384 bits has signatures of 2 KiB.
 constexpr std::size_t kSignatureTextBytesMax = 4096;
-// Of an envelope, and of the subjects of a statement.
+// Bounds the signatures of an envelope, and the subjects of a statement.
 constexpr std::size_t kEntriesMax = 16;
 constexpr int kProofVersion = 1;
 
@@ -62,7 +62,7 @@ std::optional<Descriptor> descriptor_in(const json::Value& value) {
   return descriptor;
 }
 
-// Text of a stranger, in a status.
+// Untrusted text, made safe for a status.
 std::string digest_for_status(std::string_view text) {
   const bool is_digest =
       text.starts_with("sha256:") && is_sha256_hex(text.substr(kDigestPrefixBytes));
@@ -86,7 +86,7 @@ Result<> check_simple_signing(std::string_view signer, std::string_view payload,
   return {};
 }
 
-// What DSSE signs: the type and the payload, so that neither can pass for another.
+// The bytes that DSSE signs: the type and the payload, so that neither can pass for another.
 std::string pre_authentication_encoding(std::string_view type, std::string_view payload) {
   return fmt::format("DSSEv1 {} {} {} {}", type.size(), type, payload.size(), payload);
 }
@@ -181,7 +181,7 @@ Result<std::vector<Descriptor>> read_referrers(std::string_view index) {
   for (const json::Value& entry : *entries) {
     if (found.size() == kSignatureManifestsMax) break;
     const std::string_view type = json::string_at(entry, {"artifactType"});
-    // Some registries leave the type out; the manifest itself then tells.
+    // Some registries leave the type out; then the manifest itself states it.
     if (!type.empty() && type != kSignatureArtifact && type != kSimpleSigning && type != kBundle) {
       continue;
     }
@@ -260,7 +260,7 @@ Result<CosignProof> parse_proof(std::string_view text) {
   const json::Array* const manifests = json::array_at(*parsed, {"manifests"});
   std::optional<std::string> blob = base64_decode(json::string_at(*parsed, {"blob"}));
   std::optional<std::string> signature = base64_decode(json::string_at(*parsed, {"signature"}));
-  // Proofs by keys that an earlier version has written have none of these: they are empty.
+  // Proofs by keys that an earlier version wrote have none of these: they are empty.
   std::optional<std::string> certificate = base64_decode(json::string_at(*parsed, {"certificate"}));
   std::optional<std::string> log_entry = base64_decode(json::string_at(*parsed, {"logEntry"}));
   std::optional<std::string> timestamp = base64_decode(json::string_at(*parsed, {"timestamp"}));

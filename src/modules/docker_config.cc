@@ -108,7 +108,7 @@ Result<DockerConfig> DockerConfig::parse(std::string_view text) {
 
 std::string Credential::id() const {
   if (is_anonymous()) return {};
-  // With lengths, so that no two credentials are the same text.
+  // With lengths, so that two different credentials never give the same text.
   std::string all = "hangar credential";
   for (const std::string* const part : {&username, &password, &identity_token, &registry_token})
     all += fmt::format(" {}:{}", part->size(), *part);
@@ -152,7 +152,7 @@ Result<Credential> DockerConfig::find(std::string_view registry,
                             "does not run: put them into \"auths\"",
                             registry, helper));
   }
-  // The default store may have no entry for this registry: then anonymous access may do.
+  // The default store may have no entry for this registry: then anonymous access may be enough.
   return Credential();
 }
 

@@ -25,7 +25,7 @@ struct Credential {
   [[nodiscard]] bool is_anonymous() const {
     return username.empty() && password.empty() && identity_token.empty() && registry_token.empty();
   }
-  // Tells credentials apart, and contains nothing of them: a digest. Empty: anonymous.
+  // Distinguishes credentials without revealing any part of them: a digest. Empty: anonymous.
   [[nodiscard]] std::string id() const;
 };
 

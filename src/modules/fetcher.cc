@@ -56,8 +56,8 @@ namespace {
 
 // Concurrent fetches of all tenants.
 constexpr std::size_t kFetchesMax = 8;
-// Waiting fetches of one tenant, each of another reference: a host that starts has as many modules
-// to ask for as a tenant has definitions. What is beyond is asked for again, after a while.
+// Waiting fetches of one tenant, each for another reference: at its start a host has one for each
+// definition of the tenant. A fetch beyond the bound is refused and retried later.
 constexpr std::size_t kFetchesWaitingPerTenantMax = 512;
 
 // How often a fetch may need more memory than it waited for before its source is
@@ -100,9 +100,9 @@ std::string scope_of(const Reference& reference, bool insecure) {
   return (insecure ? "insecure:" : "") + scope;
 }
 
-// True when it is the source that denies access or does not have the module, and not this host that
-// may not connect to it. Many servers say 404 to those who may not know what is there. A ConfigMap
-// belongs to the requester: that it is gone says nothing about a right.
+// True when the source itself denies access or does not have the module; false when this host may
+// not connect to it. Many servers answer 404 to clients that may not know what exists. A ConfigMap
+// belongs to the requester: its absence says nothing about a right.
 bool is_refusal(const Reference& reference, const Error& error) {
   if (error.reason() == kNotReached) return false;
   return error.kind() == ErrorKind::Denied ||
@@ -252,7 +252,7 @@ Access Fetcher::access_of(const Requester& requester, const Reference& reference
   // A password in a URL is a part of the reference's key.
   if (const auto* const oci = std::get_if<OciSource>(&reference.source())) {
     const Result<Credential> credential = credentials_.find(oci->registry, oci->repository);
-    // No credential has this identity, so that there is no proof where there is no credential.
+    // No credential has this identity, so without a credential there is no proof.
     access.credential = credential ? credential->id() : "unknown";
   }
   return access;
@@ -300,7 +300,7 @@ io::Task<void> Fetcher::drop_proofs(budget::Consumer whose, Access access, std::
       std::move(whose),
       [&proofs = proofs_, access = std::move(access)] { return proofs.drop(access); });
   if (dropped && !*dropped) co_return;
-  // After an error the proofs are gone from memory all the same.
+  // After an error the proofs are gone from memory nevertheless.
   ++proofs_generation_;
   log_.info("module's source refuses it, its proofs are dropped",
             {{"module", module}, {"requester", requester}});
@@ -366,7 +366,7 @@ io::Task<Result<std::optional<io::Turns<std::string>::Turn>>> Fetcher::turn_of(
   co_return *std::move(turn);
 }
 
-// If another requester has downloaded the module meanwhile, it is there when this one's turn comes,
+// If another requester has downloaded the module meanwhile, the store has it when this turn starts,
 // and the source only has to confirm it.
 io::Task<Result<Fetched>> Fetcher::fetch_in_turn(Requester requester, Reference reference,
                                                  FetchOptions options, FetchMemory& memory,
@@ -387,7 +387,7 @@ io::Task<Result<Fetched>> Fetcher::fetch_alone(Requester requester, Reference re
   const auto is_useless = [&](const std::optional<Resolution>& resolution) {
     if (!resolution) return false;
     if (options.afresh) return true;
-    // "Unchanged" is useless from a source that means other bytes than those promised.
+    // "Unchanged" is useless if the source's bytes are not the promised ones.
     if (expected && resolution->sha256 != *expected) return true;
     return resolution->sha256 != options.have_sha256 && !store_.has(resolution->sha256);
   };
@@ -398,8 +398,8 @@ io::Task<Result<Fetched>> Fetcher::fetch_alone(Requester requester, Reference re
       known.own ? proofs_.standing(access, *known.own, io::Loop::wall_now()) : Standing::None;
   if (standing == Standing::None) known.own.reset();
 
-  // The bytes can never change, and this requester was given them lately. It is not enough that
-  // they are here and that the requester knows their digest.
+  // The bytes can never change, and the source gave them to this requester recently. It would not
+  // be enough that the store has them and that the requester knows their digest.
   if (standing == Standing::Fresh && (expected || reference.is_pinned())) {
     Result<Fetched> fetched =
         co_await from_store(requester.consumer("module"), *known.own, options);
@@ -486,7 +486,8 @@ io::Task<Result<Fetched>> Fetcher::accept(budget::Consumer whose, Download downl
   const std::string blob_digest = download.blob_digest;
   Resolution resolution = std::move(download.resolution);
   resolution.proven_at = Proofs::seconds_of(io::Loop::wall_now());
-  // The content, or what the store makes of it, which is less.
+  // The memory for the content; for a module that came without gzip, for the gzip that the store
+  // makes of it, which is smaller.
   const std::uint64_t packed_bytes = download.bytes.size();
   const std::uint64_t unpacked_bytes =
       is_gzip(download.bytes) ? claimed_size(download.bytes, packed_bytes, limits::kFetchedBytesMax)
@@ -517,7 +518,7 @@ io::Task<Result<Fetched>> Fetcher::accept(budget::Consumer whose, Download downl
   };
   Result<Accepted> worked = co_await workers_.run(std::move(whose), std::move(work));
   if (!worked) {
-    // It contains more than it claims: it is compressed twice, or in several members.
+    // The content is larger than claimed: it is compressed twice, or in several members.
     if (worked.error().kind() == ErrorKind::LimitExceeded && bytes_max < limits::kFetchedBytesMax) {
       HANGAR_CO_TRY(memory.refuse(packed_bytes + limits::kFetchedBytesMax));
     }
@@ -529,7 +530,7 @@ io::Task<Result<Fetched>> Fetcher::accept(budget::Consumer whose, Download downl
   }
   if (!blob_digest.empty()) {
     if (unpacked_.size() >= limits::kModuleReferencesMax)
-      unpacked_.clear();  // They are downloaded.
+      unpacked_.clear();  // Downloads will fill it again.
     unpacked_[blob_digest] = accepted.sha256;
   }
   if (!accepted.stored) {

@@ -45,28 +45,28 @@ namespace hangar::modules {
 
 class FetchMemory;
 
-// The reason of an error: the source itself refuses the module (proofs.h).
+// The reason of an error: the source itself refuses access to the module (proofs.h).
 inline constexpr std::string_view kRefused = "Refused";
 
 struct FetchOptions {
   // The digest of the uncompressed module, from the spec's checksum field; empty: what the
   // reference itself promises, if anything.
   std::string expected_sha256;
-  // The module that the caller has. If it is still the right one, Fetched has no bytes.
+  // The module that the caller already has. If it is still current, Fetched has no bytes.
   std::string have_sha256;
   // Does not verify https; for oci, plain http is allowed, too.
   bool insecure = false;
   Content content = Content::Module;
   // Fetched has no bytes if the store has them: the caller reads them when it needs them.
   bool leave_in_store = false;
-  // If the source cannot be reached, the module that it last gave this requester is the answer.
+  // If the source cannot be reached, return the module that it last gave this requester.
   bool may_be_stale = true;
-  // Downloads the module, whatever is stored.
+  // Downloads the module even if it is stored.
   bool afresh = false;
   // Called with the current activity, for people: "fetching, 3.1 of 16.0 MiB".
   std::function<void(std::string doing)> on_progress = {};
-  // Called when nothing of this host is awaited any more: from then on it is the source that has
-  // not answered.
+  // Called when the fetch no longer waits for this host: from then on, only the source has yet to
+  // answer.
   std::function<void()> on_turn = {};
 };
 
@@ -76,13 +76,13 @@ struct Fetched {
   std::string sha256;
   std::uint64_t size_bytes = 0;
   std::string resolved;       // The exact source: "oci://registry/repository@sha256:...".
-  std::string manifest;       // The digest of the manifest that an oci:// reference means.
+  std::string manifest;       // The digest of the manifest that an oci:// reference resolved to.
   bool is_unchanged = false;  // The module is FetchOptions::have_sha256.
   std::string stale_because;  // Why the source did not answer; empty when it did.
 };
 
-// Concurrent fetches of one tenant. A slow server holds its slot for as long as a download may
-// take, so a tenant has few slots.
+// Concurrent fetches of one tenant. A slow server holds its slot as long as a download may take, so
+// a tenant has few slots.
 inline constexpr std::size_t kFetchesPerTenantMax = 3;
 
 // Loop thread; decompression, hashing and disk access run on workers.
@@ -96,7 +96,7 @@ class Fetcher {
     ModuleStore& store;
     // Null: configmap:// is refused.
     ConfigMapReader* config_maps = nullptr;
-    // Reserves for the requester what a fetch holds in memory; null: no accounting.
+    // Reserves, for the requester, the memory that a fetch holds; null: no accounting.
     budget::ReservationQueue* memory = nullptr;
     // Whether references may name files of this machine: on the command line, where the user writes
     // them, but not in a host that reads references from a cluster.
@@ -122,7 +122,7 @@ class Fetcher {
     ++proofs_generation_;
   }
 
-  // How many concurrent fetches a namespace may have, where that is fewer than usual.
+  // The maximum number of concurrent fetches of a namespace, where it is lower than usual.
   void limit_tenants(std::function<std::size_t(const budget::Tenant&)> most) {
     fetches_.limit_tenants(std::move(most));
   }
@@ -135,7 +135,8 @@ class Fetcher {
   }
 
   // Guarantees: the bytes have the promised digest. One task at a time fetches a reference, so a
-  // module that many want is downloaded once; for each further requester the source is only asked.
+  // module that many requesters want is downloaded once; for each further requester the source only
+  // has to confirm it.
   // Errors, each naming the reference:
   //   InvalidInput   not a module, not the promised digest, cut off, a manifest without a module
   //   NotFound       no such file, tag, key
@@ -150,12 +151,12 @@ class Fetcher {
   [[nodiscard]] io::Task<Result<Fetched>> fetch(Requester requester, Reference reference,
                                                 FetchOptions options, std::stop_token stop);
 
-  // Whether the requester may have that module of that reference, as far as it is known without
-  // asking the source.
+  // Whether the requester may have that module of that reference, as far as is known without a
+  // request to the source.
   [[nodiscard]] Standing standing(const Requester& requester, const Reference& reference,
                                   bool insecure, const std::string& sha256) const;
-  // Changes when a proof was dropped, or when credentials changed: what standing() said before does
-  // not count any more.
+  // Changes when a proof was dropped, or when credentials changed: earlier results of standing()
+  // are then void.
   [[nodiscard]] std::uint64_t proofs_generation() const { return proofs_generation_; }
   [[nodiscard]] Duration proof_kept() const { return proof_kept_; }
   // Proofs::grant(), after a fetch of that reference.
@@ -165,7 +166,7 @@ class Fetcher {
   // those of the digest.
   [[nodiscard]] io::Task<Result<>> accept_copy(Requester requester, Reference reference,
                                                bool insecure, std::string sha256, std::string copy);
-  // Drops the requester's proofs of that source, which has refused.
+  // Drops the requester's proofs for that source, because the source refused access.
   [[nodiscard]] io::Task<void> drop(Requester requester, Reference reference, bool insecure);
 
   // Finds a signature by cosign for the manifest with that digest, in the repository of the
@@ -178,17 +179,17 @@ class Fetcher {
   // True when this process has unpacked a blob with that digest to that module.
   [[nodiscard]] bool has_unpacked(const std::string& blob_digest, const std::string& sha256) const;
 
-  // What the source last gave this requester, if it fits the options and the store has it.
+  // What the source last gave this requester, if it fits the options and the store still has it.
   [[nodiscard]] std::optional<Resolution> known(const Requester& requester,
                                                 const Reference& reference,
                                                 const FetchOptions& options) const;
-  // The digest that a fetch will probably return; empty: unknown. A guess, not a right to
-  // the module.
+  // The digest that a fetch will probably return; empty: unknown. It is a guess and does not give a
+  // right to the module.
   [[nodiscard]] std::string likely_sha256(const Requester& requester, const Reference& reference,
                                           const FetchOptions& options) const;
 
  private:
-  // What a source returned: the bytes as they came, or that nothing has changed.
+  // What a source returned: the bytes as received, or the confirmation that nothing has changed.
   struct Download {
     bool is_unchanged = false;
     std::string bytes;
@@ -196,10 +197,10 @@ class Fetcher {
     Resolution resolution;    // Without sha256 and size.
   };
 
-  // Denied for a reference that the requester may not use: checked before anything is looked up.
+  // Denied for a reference that the requester may not use. Called before any lookup.
   [[nodiscard]] static Result<> check_access(const Requester& requester,
                                              const Reference& reference);
-  // What the reference meant when its source was last asked.
+  // What the reference meant when its source last answered.
   struct Known {
     std::string key;
     std::optional<Resolution> own;     // For this requester: the proof that it may have the module.

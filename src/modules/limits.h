@@ -15,7 +15,7 @@ inline constexpr std::uint64_t kSecretBytesMax = kMiB;
 inline constexpr std::uint64_t kFetchedBytesMax = 256 * kMiB;
 
 // The time to fetch one module: 82 MB over a slow line of 3 Mbit/s. A source that sends nothing for
-// the idle time is as good as gone.
+// the idle time is treated as unreachable.
 inline constexpr std::chrono::seconds kModuleDownloadMax{240};
 inline constexpr std::chrono::seconds kModuleDownloadIdleMax{30};
 
@@ -26,15 +26,15 @@ inline constexpr std::uint64_t kRegistryAnswerBytesMax = 4 * kMiB;
 // Fetched modules on disk, gzipped: some 250 Go flights of 4 MB.
 inline constexpr std::uint64_t kModuleStoreBytesMax = 1024 * kMiB;
 
-// How long the answer of a source is a proof that its reader may have the module. A credential that
-// was revoked stops counting within this time. Registries count requests (Docker Hub allows a
-// hundred in six hours without an account), and mutable references are asked for more often anyway.
+// How long a source's answer proves that the requester may have the module. A revoked credential
+// stops counting within this time. Registries count requests (Docker Hub allows a hundred in six
+// hours without an account), and mutable references are requested more often anyway.
 inline constexpr std::chrono::hours kProofKept{1};
 
 // Most downloads take less. One that waits for threads of its namespace may take much more.
 inline constexpr std::chrono::seconds kFetchPatience{30};
 
-// References whose last known digest is remembered; an entry has some 400 bytes.
+// The number of references whose last known digest is remembered; an entry has some 400 bytes.
 inline constexpr std::uint32_t kModuleReferencesMax = 4096;
 
 }  // namespace hangar::limits

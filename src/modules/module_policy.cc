@@ -42,8 +42,8 @@ Result<std::string> plain_host(std::string_view scheme, std::string_view host) {
   return text == "index.docker.io" ? "docker.io" : text;
 }
 
-// The path of a URL as servers understand it; nothing when they do not agree about it: some resolve
-// dots and slashes that are escaped, doubled or the other way round, and some do not.
+// The path of a URL, decoded; nothing when servers may disagree about it: some resolve dots and
+// slashes that are escaped or doubled, and backslashes, and some do not.
 std::optional<std::string> plain_path(std::string_view path) {
   constexpr std::string_view kNeverEscaped("/%\0", 3);
   std::optional<std::string> decoded = internal::percent_decode(path, kNeverEscaped);
@@ -60,7 +60,7 @@ std::optional<std::string> plain_path(std::string_view path) {
   return decoded;
 }
 
-// What prefixes are compared with.
+// The form of a reference that is compared with prefixes.
 struct Subject {
   std::string scheme;
   std::optional<std::string> text;  // Nothing: a URL that servers may read in two ways.

@@ -57,7 +57,8 @@ bool is_module_name(std::string_view name) {
   return name.ends_with(kSuffix) && is_sha256_hex(name.substr(0, name.size() - kSuffix.size()));
 }
 
-// The name that io::write_file leaves when the process is killed in it: the name and ".XXXXXX".
+// The name of io::write_file's temporary file, left if the process is killed: the name and
+// ".XXXXXX".
 bool is_unfinished_name(std::string_view name) {
   constexpr std::size_t kRandomBytes = 7;
   if (name.size() <= kRandomBytes || name[name.size() - kRandomBytes] != '.') return false;
@@ -65,7 +66,7 @@ bool is_unfinished_name(std::string_view name) {
   return final_name == kIndexName || is_module_name(final_name);
 }
 
-// Another process of the same user may be writing a younger file: several commands share a store.
+// A younger file may be in use by another process of the same user: several commands share a store.
 constexpr std::chrono::hours kUnfinishedAge{1};
 
 // Sets the time of last use to now, by the file system's clock.
@@ -105,7 +106,7 @@ Resolution resolution_of(const PackedBytes& entry) {
   return resolution;
 }
 
-// The requester of an entry, with the space behind it.
+// The requester of an entry, with the space after it.
 std::string_view requester_of(std::string_view key) {
   return key.substr(0, key.find(kKeySeparator) + 1);
 }
@@ -169,7 +170,7 @@ void ModuleStore::charge_to(budget::CacheCharges& charges) {
     const std::scoped_lock lock(mutex_);
     entries.assign(entries_.rbegin(), entries_.rend());
   }
-  // What no longer fits is charged when its requester asks for it again.
+  // A charge that is refused here is repeated when the requester asks for the module again.
   for (const PackedBytes& entry : entries)
     (void)charge(resolution_of(entry).sha256, tenant_of(key_of(entry)));
 }

@@ -1,7 +1,6 @@
 // Modules that were fetched before, on disk: a host that restarts while a registry is down
-// continues with what it had. The store also remembers what each reference meant when its
-// source was last asked, and for which requester: all requesters share the bytes, but not the
-// right to them.
+// continues with them. The store also remembers what each reference meant when its source last
+// answered, and for which requester: all requesters share the bytes, but not the right to them.
 //
 // A private directory with index.json and files <sha256>.wasm.gz, each of which is checked whenever
 // it is read. Several processes may share it: files appear whole, and an index that another process
@@ -69,8 +68,8 @@ class ModuleStore {
   ModuleStore(const ModuleStore&) = delete;
   ModuleStore& operator=(const ModuleStore&) = delete;
 
-  // Charges modules to those that use them, from now on; at first to the requesters in the index.
-  // Call it once, before other threads use the store; `charges` outlives those uses.
+  // Charges modules to their users from now on; at first to the requesters in the index. Call it
+  // once, before other threads use the store; `charges` outlives those uses.
   void charge_to(budget::CacheCharges& charges);
 
   // Stores a module for `user`, and makes room for it (budget/cache_charges.h). `gzipped` may be
@@ -79,12 +78,12 @@ class ModuleStore {
   [[nodiscard]] Result<> write(const std::string& sha256, std::string_view gzipped,
                                const budget::Tenant& user = budget::Tenant::host());
 
-  // The same for a module that no source has: one that this host put together.
+  // The same for a module that no source has: one that this host assembled.
   [[nodiscard]] Result<> add(const std::string& sha256, std::string_view module,
                              const budget::Tenant& user = budget::Tenant::host());
 
-  // The same for bytes that are said to be that module, gzipped or not. Corrupt when they are not;
-  // the store then stays unchanged.
+  // The same for bytes that claim to be that module, gzipped or not. Corrupt when they are not; the
+  // store then stays unchanged.
   [[nodiscard]] Result<> accept(const std::string& sha256, std::string bytes,
                                 const budget::Tenant& user = budget::Tenant::host());
 
@@ -95,7 +94,7 @@ class ModuleStore {
   // is then removed.
   [[nodiscard]] Result<std::string> read(const std::string& sha256);
 
-  // How much memory read() takes, according to the file; zero when the module is not there.
+  // The memory that read() takes, according to the file; zero when the module is not there.
   [[nodiscard]] std::uint64_t unpacked_bytes(const std::string& sha256) const;
 
   // The module as a gzip, checked in the same way.
@@ -104,14 +103,14 @@ class ModuleStore {
   [[nodiscard]] bool has(const std::string& sha256) const;
 
   // Remembers what the reference of that proof_key() means now. InvalidInput when one of the texts
-  // is not UTF-8. An entry that differs from the present one by its time only is not written to
-  // disk: after a restart it looks older than it is, and its source is asked once more. Of too many
-  // entries, the requester with the most loses its least recently used one.
+  // is not UTF-8. An entry that differs from the present one only by its time is not written to
+  // disk: after a restart it looks older than it is, which costs one more request to its source. If
+  // there are too many entries, the requester with the most loses its least recently used one.
   [[nodiscard]] Result<> remember(const std::string& key, const Resolution& resolution);
   [[nodiscard]] std::optional<Resolution> resolution(const std::string& key);
 
-  // What the same reference meant for any requester, which its source can confirm cheaply. It
-  // proves nothing until the source has.
+  // What the same reference meant for any requester, for a cheap confirmation by the source. It
+  // proves nothing until the source has confirmed it.
   [[nodiscard]] std::optional<Resolution> hint(std::string_view reference);
 
   // Forgets the entries that are void; true if there were any.
@@ -136,7 +135,7 @@ class ModuleStore {
   [[nodiscard]] Entries::iterator find(std::string_view key);
   // The index as it is now; under disk_mutex_.
   [[nodiscard]] Result<> write_index();
-  // What processes left that were killed in a write.
+  // Removes the files left by processes that were killed while writing.
   void remove_unfinished();
   void trim(const std::string& keep_sha256);
   [[nodiscard]] Result<> charge(const std::string& sha256, const budget::Tenant& user,

@@ -358,7 +358,7 @@ TEST_F(ModuleStoreTest, RemembersHowAndWhenAModuleWasProven) {
   EXPECT_EQ(open()->resolution("key"), resolution);
 }
 
-// Every look at a source confirms something: that must not write the index each time.
+// Each check confirms the entry again: that must not write the index each time.
 TEST_F(ModuleStoreTest, ALaterTimeAloneIsNotWrittenToDisk) {
   const auto store = open();
   ASSERT_TRUE(store->remember("key", {.sha256 = sha256_hex("bytes"), .proven_at = 1}).has_value());
@@ -401,7 +401,7 @@ TEST_F(ModuleStoreTest, StartsWithoutAnIndexThatItCannotRead) {
   }
 }
 
-// Each file may have lost its last data, or have zeros in their place.
+// Each file may have lost its last data, or contain zeros in their place.
 TEST_F(ModuleStoreTest, ComesBackOrIsMadeAnewAfterPowerWasLostWhileItWrote) {
   const std::string bytes(10'000, 'x');
   const std::string digest = stored(*open(), bytes);

@@ -46,7 +46,7 @@ std::unexpected<Error> invalid(std::string why) {
   return fail(ErrorKind::InvalidInput, "oci manifest: " + std::move(why));
 }
 
-// Text of a stranger, made safe for a status.
+// Untrusted text, made safe for a status.
 std::string printable(std::string_view text) {
   std::string safe(text.substr(0, kMediaTypeBytesMax));
   std::ranges::replace_if(safe, [](char letter) { return letter < ' ' || letter > '~'; }, '?');
@@ -165,7 +165,7 @@ Result<std::variant<ModuleLayer, ModuleManifest>> read_manifest(std::string_view
   }
   const json::Array* const layers = json::array_at(*parsed, {"layers"});
   const json::Array* const manifests = json::array_at(*parsed, {"manifests"});
-  // Bytes that one reader takes for an image and another for an index must be refused.
+  // Refuse bytes that one reader takes for an image and another for an index.
   if ((layers != nullptr) == (manifests != nullptr)) {
     return invalid("has to have either layers or manifests");
   }

@@ -29,9 +29,9 @@ struct ModuleManifest {
   Descriptor manifest;  // An entry of the index that was read: read this one next.
 };
 
-// Errors: InvalidInput when it is not a manifest or leaves open which layer is the
-// module (the message names the media types); LimitExceeded when the module is larger
-// than limits::kFetchedBytesMax.
+// Errors: InvalidInput when it is not a manifest, or when the module's layer is ambiguous (the
+// message names the media types); LimitExceeded when the module is larger than
+// limits::kFetchedBytesMax.
 [[nodiscard]] Result<std::variant<ModuleLayer, ModuleManifest>> read_manifest(
     std::string_view bytes);
 

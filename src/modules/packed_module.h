@@ -5,7 +5,7 @@
 
 namespace hangar::modules {
 
-// The bytes as a gzip; unchanged if they are one. Blocking.
+// The bytes as a gzip; unchanged if they are gzipped already. Blocking.
 [[nodiscard]] std::string packed_module(std::string bytes);
 
 }  // namespace hangar::modules

@@ -3,8 +3,8 @@
 //
 // - A reference that contains a digest or checksum never means other bytes.
 // - A URL and a version tag promise to mean the same for ever. The first bytes that they gave are
-//   pinned: users of the module keep them. Other bytes are reported, and a person has to take them
-//   over by another reference or a checksum.
+//   pinned: users of the module keep them. Other bytes are reported, and a person has to accept
+//   them with another reference or a checksum.
 // - A ConfigMap, a file, and a tag that is not a version may change: hangar follows them.
 //
 // A feature keeps the Pin where it survives a restart (a status), and a copy of the bytes where it
@@ -31,7 +31,7 @@ enum class Upgrade : std::uint8_t {
 [[nodiscard]] Upgrade upgrade_of(const Reference& reference, std::string_view sha256);
 
 // A text that differs when the author changes the source: another reference or checksum. Contains
-// nothing of secrets in the reference.
+// no secret of the reference.
 [[nodiscard]] std::string definition_of(const Source& source);
 
 struct Pin {
@@ -50,8 +50,8 @@ struct Pin {
 // Like Asking, for one definition whose module may be pinned.
 class PinnedAsking {
  public:
-  // As Asking::ask(). If `pin` is of the same source, asks for the pinned module, and besides,
-  // every Supply::recheck(), whether the source still serves it. `wish` must have no digest yet.
+  // As Asking::ask(). If `pin` is of the same source, asks for the pinned module, and also, every
+  // Supply::recheck(), whether the source still serves it. `wish` must have no digest yet.
   [[nodiscard]] std::optional<Supplied> ask(Supply& supply, Wish wish,
                                             const std::optional<Pin>& pin,
                                             std::string_view definition, Supply::Listener listener);
@@ -61,10 +61,9 @@ class PinnedAsking {
   [[nodiscard]] bool is_pinned() const { return is_pinned_; }
   // The digest that the source serves now instead of the pinned one; empty: none is known.
   [[nodiscard]] const std::string& offered_sha256() const { return offered_sha256_; }
-  // True until the source has been asked, for the first time since the host started, what
-  // it serves.
+  // True until the source has answered, for the first time since the host started, what it serves.
   [[nodiscard]] bool is_unasked() const { return is_looking_ && !look_.is_known(); }
-  // Why the source could not be asked whether it still serves the pinned module.
+  // Why the attempt to ask the source whether it still serves the pinned module failed.
   [[nodiscard]] std::optional<Error> look_error() const { return look_.error(); }
 
   // As for Asking.

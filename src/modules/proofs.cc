@@ -19,11 +19,11 @@ namespace {
 
 constexpr std::string_view kGrant = "sha256:";
 
-// A proof is Old after that many times the period in which it is fresh. The line of a namespace
-// moves within minutes, unless it is kept busy.
+// A proof is Old after this many times the period in which it is fresh. The queue of a namespace
+// moves within minutes, unless its own fetches keep it busy.
 constexpr int kUnaskedPeriods = 2;
 
-// A grant's entry is under a reference of its own, which no source has.
+// A grant's entry has its own key, which no source's reference can have.
 std::string grant_key(const Access& access, std::string_view sha256) {
   return proof_key(access.requester, fmt::format("{}{} {}", kGrant, sha256, access.scope));
 }

@@ -1,16 +1,16 @@
-// Who may have which module: a source gave it to this requester, with this credential, not long
-// ago.
+// Which requester may have which module: a source gave the module to this requester, with this
+// credential, not long ago.
 //
-// Bytes are shared, the right to them is not: knowing a digest is no right. The rule:
+// Bytes are shared, the right to them is not: knowing a digest gives no right. The rule:
 //   1. A proof is of one requester (a namespace), one source, one credential and one digest.
 //   2. It is fresh for an hour. Then the source is asked again; what it confirms is fresh again.
 //   3. When the source refuses (401, 403, 404), the requester's proofs with that credential there
-//      are dropped: only what this process has given the requester already, and is pinned, goes on.
-//   4. When the source says nothing (no connection, 5xx, silence, other bytes), a proof that is not
-//      fresh still counts: a registry that is away stops nothing.
+//      are dropped: only pinned modules that this process has already given it keep running.
+//   4. When the source gives no answer (no connection, 5xx, silence, other bytes), a proof that is
+//      not fresh still counts: an outage of a registry stops nothing.
 //      When the source was not asked, because the requester's other fetches or its memory are in
 //      the way, it counts for another hour only: a requester that was refused must not be able to
-//      keep its proof by keeping its own line busy.
+//      keep its proof by keeping its own queue busy.
 //   5. A copy of the module in the requester's own namespace is a proof, too: it has the bytes.
 #pragma once
 
@@ -24,19 +24,19 @@
 
 namespace hangar::modules {
 
-// Who reads what, and with which credential.
+// A requester's access to a source, with a credential.
 struct Access {
-  std::string requester;   // Requester::id().
-  std::string name;        // The reference: the second half of a proof_key().
-  std::string scope;       // That within which a source gives all or nothing: of a registry, the
-                           // repository; else the reference.
+  std::string requester;  // Requester::id().
+  std::string name;       // The reference: the second half of a proof_key().
+  std::string scope;  // The unit of access at the source: the repository of a registry; else the
+                      // reference.
   std::string credential;  // Credential::id().
 };
 
 enum class Standing : std::uint8_t {
   None,   // There is no proof.
-  Old,    // It counts only if the source was asked, and says nothing.
-  Stale,  // It counts while the source says nothing, or was not asked yet.
+  Old,    // It counts only if the source was asked and did not answer.
+  Stale,  // It counts until the source answers, asked or not.
   Fresh,
 };
 

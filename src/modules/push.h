@@ -24,8 +24,8 @@ struct PushOptions {
   std::vector<std::string> more_tags = {};
   DockerConfig credentials;
   std::shared_ptr<const http::Transport> transport;
-  // The bytes of the compressed module that were read to be sent; it starts again when a request is
-  // repeated. Called inside the transfer.
+  // Reports how many bytes of the compressed module were read for sending; the count restarts when
+  // a request is repeated. Called inside the transfer.
   std::function<void(std::uint64_t bytes, std::uint64_t of)> on_progress = {};
   bool plain_http = false;     // Used if https does not answer; always on loopback.
   std::filesystem::path work;  // A private directory for the compressed module.

@@ -22,7 +22,8 @@ namespace hangar::modules {
 
 namespace {
 
-// Longer than any URL that servers accept; a longer text is not a reference but someone's file.
+// Longer than any URL that servers accept; a longer text is not a reference but probably a file's
+// content.
 constexpr std::size_t kReferenceBytesMax = 8192;
 // The bounds of the distribution specification.
 constexpr std::size_t kTagBytesMax = 128;
@@ -126,7 +127,7 @@ Result<Parsed> parse_http(std::string_view scheme, std::string_view rest) {
     source.user = *user;
     source.password = *password;
   }
-  // So that every reader of the URL sees the host end where the path begins.
+  // So that every parser of the URL agrees that the host ends where the path begins.
   const std::string_view slash = path_and_query.starts_with('/') ? "" : "/";
   source.url = fmt::format("{}://{}{}{}", scheme, server->to_string(), slash, path_and_query);
   return Parsed{std::move(source), display};

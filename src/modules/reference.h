@@ -52,8 +52,8 @@ class Reference {
   // carry their secret in the query.
   [[nodiscard]] const std::string& display() const { return display_; }
 
-  // What the reference was understood as, with its query but without user, password and fragment;
-  // for comparison with an administrator's allow list. Not for messages.
+  // The parsed form of the reference, with its query but without user, password and fragment; for
+  // comparison with an administrator's allow list. Not for messages.
   [[nodiscard]] std::string meaning() const;
 
   // Equal for equal references and for no others; contains nothing of their secrets.
@@ -84,7 +84,8 @@ class Reference {
 // InvalidInput in yoke's words, with the digest that was found.
 [[nodiscard]] Result<> verify_sha256(std::string_view expected, std::string_view actual);
 
-// The error of a fetched module without "module URL: ": for messages that name it otherwise.
+// The error of a fetched module without "module URL: ": for messages that name the module
+// otherwise.
 [[nodiscard]] Error without_reference(const Error& error, const Reference& reference);
 
 }  // namespace hangar::modules

@@ -1,9 +1,8 @@
-// On whose behalf a module is fetched, and which ConfigMaps the host may read for it.
+// On whose behalf a module is fetched, and which ConfigMaps the host may read for that requester.
 //
-// The host reads ConfigMaps with rights of its own, which reach further than those of its
-// tenants. So a read needs a ConfigMapAccess, which only a Requester can issue, and only for
-// namespaces that it may name: text that was parsed wrongly elsewhere cannot lead to a ConfigMap
-// of another namespace.
+// The host's rights to read ConfigMaps reach further than those of its tenants. So a read needs a
+// ConfigMapAccess, which only a Requester can issue, and only for namespaces that it may name: text
+// that was parsed wrongly elsewhere cannot lead to a ConfigMap of another namespace.
 #pragma once
 
 #include "base/result.h"
@@ -39,13 +38,15 @@ class Requester {
   // line: ConfigMaps of any namespace.
   [[nodiscard]] static Requester cluster_wide() { return Requester(std::nullopt); }
 
-  // The same requester, restricted to public addresses because `who` requires it: "TenantPolicy a".
+  // The same requester, restricted to public addresses; `who` is the object that requires this:
+  // "TenantPolicy a".
   [[nodiscard]] Requester at_public_addresses(std::string who) const {
     Requester narrowed = *this;
     narrowed.public_because_ = std::move(who);
     return narrowed;
   }
-  // Who requires that; empty: its URLs may reach what is usual for its kind.
+  // The object that requires public addresses; empty: URLs may reach the addresses that are usual
+  // for the requester's kind.
   [[nodiscard]] const std::string& public_because() const { return public_because_; }
 
   // The key for its proofs of access: requesters with the same id may run what each of them was

@@ -36,9 +36,9 @@ namespace {
 
 // A manifest of a module has some hundred bytes, a bundle some kilobytes.
 constexpr std::uint64_t kProofBytesMax = limits::kMiB;
-// Proofs on disk. Beyond, the oldest ones are removed: their registries are asked again.
+// Proofs on disk. Beyond this number, the oldest are removed: their registries are asked again.
 constexpr std::size_t kProofsMax = 1024;
-// A compressed copy and what it unpacks to.
+// Copies of a module in memory: the compressed one and its content.
 constexpr std::uint64_t kCopiesRead = 2;
 
 // Blocking.
@@ -51,7 +51,7 @@ Result<> write_proof(const std::filesystem::path& path, const std::string& text)
     present.emplace_back(entry.last_write_time(ignored), entry.path());
   if (present.size() >= kProofsMax) {
     std::ranges::sort(present);
-    // A quarter, so that this is not done for each of them.
+    // Removes a quarter, so that the next proofs need no clean-up.
     present.resize(present.size() - kProofsMax + kProofsMax / 4);
     for (const auto& [time, old] : present)
       std::filesystem::remove(old, ignored);
@@ -154,7 +154,7 @@ io::Task<Result<>> SignatureGate::admit(Given given, std::stop_token stop) {
   const std::size_t index = HANGAR_CO_TRY(find(given.reference));
   const PolicyRule& rule = policy_.rule(index);
   constexpr std::string_view kPrefix = "sha256:";
-  // What the store remembers is only as good as its disk.
+  // The manifest's digest may come from the store, and its disk may be damaged.
   if (!given.manifest.starts_with(kPrefix) ||
       !is_sha256_hex(std::string_view(given.manifest).substr(kPrefix.size()))) {
     Result<> denied = refused(rule, "the digest of the module's manifest is not known");
@@ -237,7 +237,8 @@ io::Task<void> SignatureGate::keep_proof(budget::Consumer whose, const PolicyRul
 io::Task<Result<bool>> SignatureGate::is_layer(budget::Consumer whose, std::string layer,
                                                std::string sha256, std::stop_token stop) {
   if (layer == "sha256:" + sha256 || parts_.fetcher.has_unpacked(layer, sha256)) co_return true;
-  // After a restart: the store has the gzip that the source sent, unless it had another one before.
+  // After a restart: the store has the gzip that the source sent, unless it already had another
+  // one.
   std::optional<budget::Reservation> memory;
   if (parts_.memory != nullptr) {
     const std::uint64_t size = co_await parts_.workers.run(

@@ -1,10 +1,11 @@
-// Lets modules through that meet the rule of the module policy for their reference.
+// Admits the modules that meet the module policy's rule for their reference.
 //
-// What is let through are bytes: the digest of a module, under a rule. For cosign that takes a
-// proof (cosign.h), which leads from a signature by the rule's keys over the digest of a manifest
-// to the digest of a layer, and this from there to the module. Verdicts are in memory only. Proofs
-// are also on disk, so that a host that restarts while a registry is away goes on; each is verified
-// again when it is read, against the keys of now, so it does not matter who can write there.
+// The gate admits bytes: the digest of a module, under a rule. For cosign that takes a proof
+// (cosign.h), which leads from a signature by the rule's keys over the digest of a manifest to the
+// digest of a layer, and from there to the module. Verdicts are in memory only. Proofs are also on
+// disk, so that a host that restarts during an outage of a registry continues; each proof is
+// verified again with the current keys when it is read, so write access to the directory forges
+// nothing.
 //
 // Loop thread.
 #pragma once
@@ -34,8 +35,8 @@
 
 namespace hangar::modules {
 
-// The reason of an error: the store's bytes cannot be compared with the signed layer. A download
-// can.
+// The reason of an error: the store's bytes cannot be compared with the signed layer, but those of
+// a new download can.
 inline constexpr std::string_view kNeedsDownload = "NeedsDownload";
 
 class SignatureGate {
@@ -45,7 +46,7 @@ class SignatureGate {
     io::Workers& workers;
     Fetcher& fetcher;
     ModuleStore& store;  // The fetcher's.
-    // Reserves the bytes that are read to be compared; null: no accounting.
+    // Reserves memory for bytes that are read for a comparison; null: no accounting.
     budget::ReservationQueue* memory = nullptr;
     std::filesystem::path directory;  // For proofs. Private to this user.
     Log log = {};
@@ -58,21 +59,21 @@ class SignatureGate {
   [[nodiscard]] bool requires_nothing(const Reference& reference) const;
   // "module policy: the rule for ... requires ...", for people.
   [[nodiscard]] std::string rule_for(const Reference& reference) const;
-  // The verifier that has to approve the module's bytes; null: none.
+  // The verifier that has to approve the module's bytes; null: no verifier.
   [[nodiscard]] Verifier* verifier_for(const Reference& reference) const;
 
   // True when the module is known to meet the rule. Immediate.
   [[nodiscard]] bool is_admitted(const Reference& reference, const std::string& sha256) const;
 
-  // Whether the module meets the rule as far as this host knows: verdicts and stored proofs. Asks
-  // no source, and not for what verifier_for() has to approve. Denied.
+  // Whether the module meets the rule as far as this host knows: by verdicts and stored proofs.
+  // Sends no request to a source, and ignores what verifier_for() has to approve. Denied.
   [[nodiscard]] io::Task<Result<>> recall(budget::Consumer whose, Reference reference,
                                           std::string sha256, std::stop_token stop);
 
-  // The same for a module that a source has just given, which is asked for signatures if necessary.
-  // `manifest` is the digest of the manifest that it sent for the module; empty for other sources.
-  // Denied, with what to do; the reason is kNeedsDownload if a download may help. Else the errors
-  // of Fetcher::find_proof().
+  // The same for a module that a source has just given; looks for signatures in the source if
+  // necessary. `manifest` is the digest of the manifest that the source sent for the module; empty
+  // for other sources. Denied, with a remedy; the reason is kNeedsDownload if a download may help.
+  // Else the errors of Fetcher::find_proof().
   struct Given {
     Requester requester;
     Reference reference;
@@ -82,7 +83,8 @@ class SignatureGate {
   };
   [[nodiscard]] io::Task<Result<>> admit(Given given, std::stop_token stop);
 
-  // A module of two, each of which was admitted for its reference, or of the first alone.
+  // Notes the module `sha256`, joined from two that were each admitted for their reference (or the
+  // first alone).
   void note_joined(const Reference& module, const Reference& plugin, const std::string& sha256);
   [[nodiscard]] bool is_joined(const Reference& module, const Reference& plugin,
                                const std::string& sha256) const;

@@ -42,21 +42,21 @@ namespace hangar::modules {
 namespace {
 
 // How long a failing source is left alone, doubled after each further failure: at first about as
-// long as a deployment of its server takes, at last as long as between two rechecks.
+// long as a deployment of its server takes, in the end the time between two rechecks.
 constexpr ExponentialBackoff kRetry{.min = std::chrono::seconds(1), .max = kRecheck};
 
-// How often a listener is told of progress: each time costs a status write.
+// How often a listener is notified of progress: each time costs a status write.
 constexpr std::chrono::seconds kToldEvery{5};
 
-// An answer and its product are kept for as long as a busy host may take to fetch them. A later
-// consumer costs another look.
+// How long an answer and its product are kept: as long as a busy host may take to fetch them. A
+// later consumer causes another lookup.
 constexpr std::chrono::seconds kAnswerKept{30};
 
 // How many copies of a module's bytes exist at a time, the original included: a compressed one
 // during decompression, or a rewritten one whose instances can sleep.
 constexpr std::uint64_t kCopiesMade = 2;
 
-// The reason of an error: a module that the store had is no longer there.
+// The reason of an error: the store no longer has a module that it had.
 constexpr std::string_view kLostInStore = "LostInStore";
 
 std::string key_of(const Wish& wish) {
@@ -70,7 +70,7 @@ std::string key_of(const Wish& wish) {
                                 static_cast<int>(wish.content), wish.is_look));
 }
 
-// Of a module that is pinned: for whom, of which source.
+// The key of a pinned module: for which requester, from which source.
 std::string pin_key(const Wish& wish) {
   return sha256_hex(fmt::format("{}\n{}\n{}\n{}", wish.requester.id(), wish.module.reference,
                                 wish.module.insecure, wish.pinned_sha256));
@@ -113,19 +113,19 @@ struct Supply::Entry {
   Instant asked;
   std::map<std::string, std::function<void()>> listeners;
 
-  // The look in progress.
+  // The lookup in progress.
   bool is_working = false;
   std::string doing;
   Instant told;
   std::stop_source stop;
   io::Loop::Timer patience;
   bool is_patience_over = false;
-  bool is_overdue = false;  // What was last supplied is an answer although the look continues.
-  bool is_asked = false;    // The source was asked: it is not this host that is waited for.
+  bool is_overdue = false;  // `supplied` is the answer although the lookup continues.
+  bool is_asked = false;    // The source was asked: the entry no longer waits for this host.
 
-  // The last look.
+  // The last lookup.
   std::optional<Instant> looked;
-  std::uint64_t keys = 0;  // Verifier::generation() when the look began.
+  std::uint64_t keys = 0;  // Verifier::generation() when the lookup began.
   std::optional<Supplied> supplied;
   std::optional<Error> error;
   std::uint32_t failures = 0;
@@ -162,7 +162,7 @@ Supply::Answer Supply::ask(const Wish& wish, Instant since, Listener listener) {
   Answer answer;
   if (entry->is_working) {
     answer.waits_for = entry->doing;
-    // A proof ages while its entry waits in line.
+    // A proof ages while its entry waits in the queue.
     if (entry->is_overdue && may_go_on(*entry, entry->supplied->sha256)) {
       answer.supplied = entry->supplied;
     }
@@ -259,8 +259,8 @@ io::Task<Result<>> Supply::recall_admission(std::shared_ptr<Entry> entry, std::s
   if (wish.plugin) plugin = HANGAR_CO_TRY(Reference::parse(wish.plugin->reference));
   const bool is_free = gate.requires_nothing(reference);
   if (plugin && is_free && gate.requires_nothing(*plugin)) co_return Result<>();
-  // What a signature covers contains no plugin. What was joined with one has no signature, and
-  // only the sources can tell.
+  // A signature covers a module without its plugin, so a joined module has no signature; only the
+  // sources can decide.
   if (plugin && is_free) {
     co_return fail(ErrorKind::Denied, gate.rule_for(*plugin) + ": its source has to be asked");
   }
@@ -328,7 +328,7 @@ io::Task<Result<Supplied>> Supply::get(Wish wish, std::stop_token stop, OnWaitin
     const Answer answer =
         ask(wish, since, {.name = name, .changed = [changed] { changed.set(true); }});
     if (answer.error) co_return std::unexpected(*answer.error);
-    // What is pinned is right, even if its source has not confirmed it yet.
+    // The pinned module is the right one, even if its source has not confirmed it yet.
     const bool is_there = answer.supplied && !wish.pinned_sha256.empty();
     if (is_there) leave(name);
     if (answer.is_final() || is_there) co_return *answer.supplied;
@@ -457,7 +457,7 @@ void Supply::tell(Entry& entry) {
     sources_.loop.post(changed);
 }
 
-// Where a sweep is planned already, it is not put off: modules are asked for all the time.
+// A planned sweep is not postponed, because requests for modules never stop.
 void Supply::plan_sweep() {
   if (std::exchange(is_sweep_planned_, true)) return;
   sweep_timer_ = sources_.loop.after(kAnswerKept, [this] {
@@ -468,7 +468,7 @@ void Supply::plan_sweep() {
 
 void Supply::sweep() {
   const Instant now = io::Loop::now();
-  // One that failed is remembered until it may be tried again: its next delay depends on the last.
+  // A failed entry is remembered until its retry is due: the next delay depends on the last one.
   std::erase_if(entries_, [now](const auto& entry) {
     const Instant used = std::max(entry.second->asked, entry.second->retry_at);
     return !entry.second->is_working && used + kAnswerKept <= now;
@@ -522,10 +522,10 @@ io::Task<Result<Product>> Supply::recall(std::shared_ptr<Entry> entry) {
   }
   const Result<> kept = co_await sources_.fetcher.accept_copy(
       wish.requester, reference, wish.module.insecure, wish.pinned_sha256, *std::move(copy));
-  // What its source serves takes as much.
+  // The source's bytes need as much disk space, so a fetch would fail too.
   if (!kept && budget::is_too_little_disk(kept.error())) co_return std::unexpected(kept.error());
   if (!kept) co_return fail(ErrorKind::NotFound, kept.error().message());
-  // Its source may tell more.
+  // A fetch may settle it: the source may have a signature that this host does not know.
   const Result<> admitted = co_await recall_admission(entry, wish.pinned_sha256);
   if (!admitted) co_return fail(ErrorKind::NotFound, admitted.error().message());
   co_return co_await make(std::move(entry), wish.pinned_sha256, nullptr);
@@ -536,7 +536,7 @@ io::Task<Result<Product>> Supply::make_unconfirmed(std::shared_ptr<Entry> entry,
   const Wish& wish = entry->wish;
   const bool is_refused = error.reason() == kRefused;
   if (is_refused) {
-    // Of the module's source, or of its plugin's.
+    // The refusal came from the module's source, or from its plugin's.
     co_await sources_.fetcher.drop(wish.requester,
                                    HANGAR_CO_TRY(Reference::parse(wish.module.reference)),
                                    wish.module.insecure);
@@ -569,7 +569,7 @@ io::Task<Result<Supplied>> Supply::load_once(std::shared_ptr<Entry> entry) {
   const std::string doing = fmt::format("module {}", reference.display());
   Source source = wish.module;
   if (is_pinned) source.sha256.clear();
-  // For a pinned module other bytes are useless.
+  // A pinned module must not be a stale one: other bytes are useless.
   Bytes bytes = HANGAR_CO_TRY(co_await fetch(entry, std::move(source), wish.content, !is_pinned));
   const std::string resolved = bytes.resolved;
   if (wish.is_look) {
@@ -584,7 +584,7 @@ io::Task<Result<Supplied>> Supply::load_once(std::shared_ptr<Entry> entry) {
         wish.requester.consumer("module"),
         [&maker = maker_, text = bytes.bytes] { return maker.missing_plugin(*text); });
     if (missing) {
-      // Nobody holds memory while a server is waited for.
+      // The task holds no memory while it waits for a server.
       if (is_stored) bytes.bytes.reset();
       Result<Bytes> both = co_await with_plugin(entry, std::move(bytes));
       if (!both) {
@@ -630,15 +630,15 @@ io::Task<Result<Supply::Bytes>> Supply::fetch(std::shared_ptr<Entry> entry, Sour
       .on_turn =
           [this, entry] {
             entry->is_asked = true;
-            // What was too old in line counts if the source is silent.
+            // Without an answer in time, a proof that was too old in the queue now counts.
             if (entry->is_patience_over && !entry->is_overdue) await_source(entry);
           }};
-  // Holds the product until we know whether it is the right one.
+  // Holds the product until the fetch shows whether it is the right one.
   Product present;
   const std::string likely =
       sources_.fetcher.likely_sha256(entry->wish.requester, reference, options);
   if (!likely.empty()) present = maker_.find(likely);
-  // Bytes that are to be verified come from the source if the store has lost them.
+  // If the bytes still have to be verified and the store has lost them, they come from the source.
   const bool is_free = present && is_verified(likely) &&
                        (sources_.gate == nullptr || sources_.gate->is_admitted(reference, likely));
   if (is_free) options.have_sha256 = likely;
@@ -662,7 +662,7 @@ io::Task<Result<Supply::Bytes>> Supply::fetch(std::shared_ptr<Entry> entry, Sour
     }
     if (fetched && !admitted) fetched = std::unexpected(std::move(admitted).error());
   }
-  // The source has answered; the rest is our own work, and an older answer is no better.
+  // The source has answered. The rest is this host's work, and an older answer would be no better.
   entry->patience.cancel();
   if (!fetched) co_return std::unexpected(std::move(fetched).error());
   Bytes bytes{.sha256 = std::move(fetched->sha256),
@@ -749,7 +749,7 @@ io::Task<Result<Product>> Supply::make_once(std::shared_ptr<Entry> entry, std::s
   const budget::SharedTurns<std::string>::Turn turn = HANGAR_CO_TRY(co_await making_.take(
       sha256, entry->wish.requester.consumer("module"), entry->stop.get_token()));
   if (Product product = maker_.find(sha256)) co_return product;
-  // Requested between the end of the turn before and this one.
+  // The stop may have been requested between the previous turn and this one.
   if (entry->stop.stop_requested()) co_return fail(ErrorKind::Cancelled, "stopping");
   if (!bytes)
     bytes = HANGAR_CO_TRY(co_await read(turn.beneficiaries(), sha256, entry->stop.get_token()));
@@ -758,10 +758,10 @@ io::Task<Result<Product>> Supply::make_once(std::shared_ptr<Entry> entry, std::s
                                  entry->stop.get_token());
 }
 
-// NotFound also for damaged bytes: they have been removed.
+// NotFound also for damaged bytes: read() has removed them.
 //
-// The bytes are reserved for the host as long as anyone holds them: everyone who may have the
-// module shares the product, and no reader waits for memory that another reader holds.
+// The bytes are reserved for the host as long as anyone holds them: all who may have the module
+// share the product, and no reader waits for memory that another reader holds.
 io::Task<Result<std::shared_ptr<const std::string>>> Supply::read(
     budget::Beneficiaries beneficiaries, std::string sha256, std::stop_token stop) {
   AllBytes read = HANGAR_CO_TRY(co_await read_all(

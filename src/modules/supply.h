@@ -2,13 +2,13 @@
 //
 //   allow -> parse -> credentials -> fetch -> verify -> make once -> keep
 //
-// What is verified: the rule of the module policy for the reference, and the signature that a
+// The verify step checks the rule of the module policy for the reference, and the signature that a
 // feature requires.
 //
 // A Maker makes the product from the bytes (a flight's compiled code, a module that can sleep, a
 // machine). A supply has one maker.
 //
-// That takes milliseconds or minutes, and a server that belongs to a tenant decides which. So no
+// This takes milliseconds or minutes, depending on a server that may belong to a tenant. So no
 // reconcile waits for it: ask() answers at once with what is known, and calls back when there is
 // more. The answer is about one moment, `since`: earlier lookups do not count, unless the source
 // does not answer in time. Loop thread only.
@@ -73,12 +73,12 @@ struct Wish {
   Source module;
   // Fetched only if the Maker says that the module needs a plugin.
   std::optional<Source> plugin = {};
-  // The digest that it must have, of both together if there is a plugin; empty: any. What the
-  // requester may have (proofs.h) comes from the store, whatever its source serves by now.
-  // `module.sha256` is then ignored.
+  // The digest that the product must have, of both together if there is a plugin; empty: any. A
+  // module that the requester may have (proofs.h) comes from the store, whatever its source serves
+  // now. `module.sha256` is then ignored.
   std::string pinned_sha256 = {};
   Content content = Content::Module;
-  // Only asks what the source serves: nothing is made, and the supplied result has no product.
+  // Only finds out what the source serves: nothing is made, and the supplied result has no product.
   bool is_look = false;
 };
 
@@ -102,15 +102,16 @@ class Maker {
 
   // The existing product of these bytes; null when make() needs them.
   [[nodiscard]] virtual Product find(const std::string& sha256) = 0;
-  // Called for one digest at a time, on behalf of all who want it, including those who ask while it
-  // is made. Errors do not mention where the bytes come from.
+  // Called for one digest at a time, on behalf of all consumers that want it, including those that
+  // ask while it is being made. Errors do not mention where the bytes come from.
   [[nodiscard]] virtual io::Task<Result<Product>> make(std::string sha256,
                                                        std::shared_ptr<const std::string> bytes,
                                                        budget::Beneficiaries beneficiaries,
                                                        std::stop_token stop) = 0;
 
-  // Charges the consumer's tenant with what this product, which it is about to have, takes on disk.
-  // The product counts as used while the result exists. LimitExceeded: the tenant may not have it.
+  // Charges the consumer's tenant for the disk space of this product, which the consumer is about
+  // to receive. The product counts as used while the result exists. LimitExceeded: the tenant may
+  // not have it.
   [[nodiscard]] virtual io::Task<Result<std::shared_ptr<const void>>> charge(
       Product product, budget::Consumer consumer);
 
@@ -131,23 +132,23 @@ class Maker {
                                                              std::stop_token stop);
 };
 
-// Where the supplies of a process get modules from. All of these outlive the supplies.
+// The sources of modules of a process's supplies. All of these outlive the supplies.
 struct Sources {
   io::Loop& loop;
   io::Workers& workers;
   Fetcher& fetcher;
   ModuleStore& store;  // The fetcher's.
-  // Reserves the bytes that are read to make a product; null: no accounting.
+  // Reserves memory for bytes that are read to make a product; null: no accounting.
   budget::ReservationQueue* memory = nullptr;
   AllowList allow_list = {};
-  // Must approve a module before anything is made of it or supplied. Null: all modules may run. Not
-  // for makers of modules with plugins: the combined module is not signed.
+  // Must approve a module before it is supplied or anything is made of it. Null: all modules may
+  // run. Not for makers of modules with plugins: the combined module is not signed.
   Verifier* verifier = nullptr;
-  // Lets modules through by the rules for their references, each plugin by its own; besides
-  // `verifier`. Null: all.
+  // Admits modules, and each plugin separately, by the rules for their references; in addition to
+  // `verifier`. Null: all modules are admitted.
   SignatureGate* gate = nullptr;
   Log log = {};
-  // How long a source may take before what it last gave the requester is the answer.
+  // How long a source may take before the answer is what it last gave the requester.
   Duration patience = std::chrono::seconds(1);
   Duration recheck = kRecheck;
 };
@@ -173,11 +174,11 @@ class Supply {
     [[nodiscard]] bool is_final() const { return waits_for.empty() && !error; }
   };
 
-  // The consumer, for as long as it is the same definition: it waits for one wish at a time.
+  // The consumer, identified by its definition: it waits for one wish at a time.
   struct Listener {
     std::string name;
-    // Called when the answer has changed, and from time to time when there is progress. Each call
-    // is in a turn of the loop of its own; there are no more after a final answer or an error.
+    // Called when the answer has changed, and periodically when there is progress. Each call is in
+    // its own turn of the loop; there are no more after a final answer or an error.
     std::function<void()> changed;
   };
 
@@ -201,10 +202,10 @@ class Supply {
   [[nodiscard]] io::Task<Result<>> verify(std::string sha256, budget::Consumer consumer,
                                           std::stop_token stop);
 
-  // Stops all work and waits until it has ended.
+  // Stops all work and waits until it has finished.
   [[nodiscard]] io::Task<void> stop();
 
-  // The time after which a source is asked again.
+  // How long until a source is asked again.
   [[nodiscard]] Duration recheck() const { return sources_.recheck; }
 
  private:
@@ -212,18 +213,18 @@ class Supply {
   using Entries = std::map<std::string, std::shared_ptr<Entry>>;
 
   [[nodiscard]] std::optional<Supplied> find_pinned(const Wish& wish);
-  // Charges the requester with what it has already; that it may not have it changes nothing.
+  // Charges the requester for a product that it already has; a refusal changes nothing.
   [[nodiscard]] io::Task<void> charge_later(Product product, budget::Consumer consumer);
   // As Fetcher::standing(), for what is pinned.
   [[nodiscard]] Standing standing(const Wish& wish) const;
   [[nodiscard]] Standing standing(const Wish& wish, const std::string& sha256) const;
-  // Whether the requester may have the module although the source has not confirmed it, by whether
+  // Whether the requester may keep a module that the source has not confirmed; depends on whether
   // the source was asked (proofs.h).
   [[nodiscard]] bool may_go_on(const Entry& entry, const std::string& sha256) const;
   // Keeps the answer that the pinned module may be supplied.
   void trust(const Wish& wish, Duration for_long);
   void note_given(const Wish& wish, const std::string& sha256);
-  // True when the keys of now allow the module of that digest to run.
+  // True when the current keys allow the module of that digest to run.
   [[nodiscard]] bool is_verified(const std::string& sha256) const;
   // True when the gate is known to let the module through for this wish, its plugin included.
   [[nodiscard]] bool is_admitted(const Wish& wish, const std::string& sha256) const;
@@ -237,7 +238,7 @@ class Supply {
   void begin(const std::shared_ptr<Entry>& entry);
   void await_source(const std::shared_ptr<Entry>& entry);
   [[nodiscard]] io::Task<void> work(std::shared_ptr<Entry> entry);
-  // Takes what the requester was last given when the source does not answer in time.
+  // Supplies what the requester was last given, because the source does not answer in time.
   [[nodiscard]] io::Task<void> work_without_source(std::shared_ptr<Entry> entry);
   void settle(Entry& entry, Result<Supplied> result);
   void say(Entry& entry, std::string doing);
@@ -248,16 +249,16 @@ class Supply {
   [[nodiscard]] io::Task<Result<Supplied>> load(std::shared_ptr<Entry> entry);
   [[nodiscard]] io::Task<Result<Supplied>> load_once(std::shared_ptr<Entry> entry);
   [[nodiscard]] io::Task<Result<Supplied>> load_pinned(std::shared_ptr<Entry> entry);
-  // Of the store, or of the requester's own copy. NotFound.
+  // From the store, or from the requester's own copy. NotFound.
   [[nodiscard]] io::Task<Result<Product>> make_pinned(std::shared_ptr<Entry> entry);
   [[nodiscard]] io::Task<Result<Product>> recall(std::shared_ptr<Entry> entry);
-  // What is pinned although its source has not confirmed it, because of `error`; NotFound if the
+  // The pinned module although its source has not confirmed it, because of `error`; NotFound if the
   // requester may not have it.
   [[nodiscard]] io::Task<Result<Product>> make_unconfirmed(std::shared_ptr<Entry> entry,
                                                            const Error& error);
   struct Bytes {
     std::string sha256;
-    std::shared_ptr<const std::string> bytes;  // Null: in the store, or made already.
+    std::shared_ptr<const std::string> bytes;  // Null: in the store, or the product exists.
     std::string resolved;
   };
   [[nodiscard]] io::Task<Result<Bytes>> fetch(std::shared_ptr<Entry> entry, Source source,
@@ -270,7 +271,8 @@ class Supply {
                                                     std::shared_ptr<const std::string> bytes);
   [[nodiscard]] io::Task<Result<std::shared_ptr<const std::string>>> read(
       budget::Beneficiaries beneficiaries, std::string sha256, std::stop_token stop);
-  // Several modules of the store, under one reservation: who holds memory waits for no more.
+  // Several modules of the store, under one reservation: a task that holds memory must not wait for
+  // more.
   using AllBytes = std::vector<std::shared_ptr<const std::string>>;
   [[nodiscard]] io::Task<Result<AllBytes>> read_all(budget::Beneficiaries beneficiaries,
                                                     std::vector<std::string> digests,
@@ -297,10 +299,10 @@ class Supply {
   std::map<std::pair<std::string, const void*>, std::weak_ptr<const Charged>> charged_;
   // From the digests of a module and of its plugin to that of both together.
   std::map<std::pair<std::string, std::string>, std::string> joined_;
-  // What this process has given, by requester and digest: it runs there, whatever its source says
-  // by now.
+  // The modules that this process has given, by requester and digest: they keep running, whatever
+  // their source says now.
   std::set<std::pair<std::string, std::string>> given_;
-  // Pinned modules that may be supplied without another look, by pin_key().
+  // Pinned modules that may be supplied without another check, by pin_key().
   struct Trust {
     Instant until;  // A workflow asks at each of its steps, and the store searches all its entries.
     std::uint64_t generation = 0;  // Fetcher::proofs_generation().
@@ -313,9 +315,9 @@ class Supply {
   io::Event ended_;
 };
 
-// What a controller remembers of one definition between reconciles, so that it asks the supply no
-// more than necessary: for a new definition, every recheck(), after forget(), and after a failure
-// when the retry is due.
+// A controller's memory of one definition between reconciles, so that it asks the supply no more
+// than necessary: for a new definition, every recheck(), after forget(), and after a failure when
+// the retry is due.
 class Asking {
  public:
   // The module to run; std::nullopt when there is none yet, or when the supply was not asked

@@ -386,7 +386,7 @@ TEST_F(SupplyTest, AModuleThatTheStoreRefusesSaysWhichPolicyDecided) {
   EXPECT_THAT(text_of(refused), HasSubstr("module configmap://poor/m: disk for modules and"));
   EXPECT_THAT(text_of(refused), HasSubstr("3 KiB of its namespace (TenantPolicy a) are free"));
   EXPECT_FALSE(store_->has(sha256_hex("f()")));
-  // What another namespace has stored already is no way around it.
+  // A copy that another namespace has stored does not get around the bound.
   EXPECT_EQ(text_of(wait(wish_of("rich", "m"), Instant::min(), "other")), "f()");
   EXPECT_TRUE(wait(wish_of("poor", "m"), io::Loop::now()).error);
   charges.limit_tenants({});
@@ -585,7 +585,7 @@ TEST_F(UnprovenTest, WhatIsPinnedIsAskedForAtItsSourceAgain) {
 TEST_F(UnprovenTest, WhatTheSourceRefusesIsNotGiven) {
   config_maps_.error = ErrorKind::Denied;
   EXPECT_THAT(text_of(wait(pinned_, io::Loop::now())), HasSubstr("the source says so"));
-  // The refusal counts, although the source says nothing any more.
+  // The refusal counts, although the source gives no answer any more.
   config_maps_.error = ErrorKind::Unavailable;
   EXPECT_THAT(text_of(wait(pinned_, io::Loop::now())), HasSubstr("the source says so"));
   restart(/*patience=*/Duration(0));

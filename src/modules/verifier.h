@@ -1,5 +1,5 @@
-// Decides by its signature whether a module may run. Declared here for the supply; a folder that
-// knows keys, and how to inspect untrusted bytes safely, implements it.
+// Decides by its signature whether a module may run. Declared here for the supply; the implementing
+// folder knows keys, and how to inspect untrusted bytes safely.
 #pragma once
 
 #include "base/result.h"
@@ -22,9 +22,9 @@ class Verifier {
   Verifier& operator=(const Verifier&) = delete;
   virtual ~Verifier() = default;
 
-  // Changes when the keys change: earlier verdicts then no longer count.
+  // Changes when the keys change: earlier verdicts are then void.
   [[nodiscard]] virtual std::uint64_t generation() const = 0;
-  // The verdict of the present keys on the module with that digest; std::nullopt: its bytes have to
+  // The verdict of the current keys on the module with that digest; std::nullopt: its bytes have to
   // be inspected, or there are no keys yet.
   [[nodiscard]] virtual std::optional<Result<>> verdict(const std::string& sha256) const = 0;
   // Inspects the bytes, which have that digest. InvalidInput is a verdict, and says why the module

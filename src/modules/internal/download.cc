@@ -31,8 +31,8 @@ constexpr std::size_t kErrorBodyBytesMax = 64 * limits::kKiB;
 // Reserved for a module whose server does not state its size.
 constexpr std::uint64_t kBodyBytesMin = limits::kMiB;
 
-// A server that sends more slowly is dropped: it would hold a slot of its tenant for as long as a
-// download may take. The usual module of 4 MB arrives within that time at this rate.
+// A server that sends more slowly is dropped: it would hold a slot of its tenant as long as a
+// download may take. A usual module of 4 MB arrives within that time at this rate.
 constexpr std::chrono::seconds kPaceWindow{20};
 constexpr std::uint64_t kPaceBytesMin = 20 * 16 * limits::kKiB;
 

@@ -15,7 +15,7 @@ namespace hangar::modules {
 // The reason in errors that come from a connection, a name or an address, not from a response.
 inline constexpr std::string_view kNotReached = "NotReached";
 
-// How much of the module has arrived, of how much; a total of zero: unknown.
+// How many bytes of the module have arrived, and the total; a total of zero: unknown.
 using OnBytes = std::function<void(std::uint64_t received, std::uint64_t total)>;
 
 // Called before `bytes` are held in memory. An error stops the download, which returns it.

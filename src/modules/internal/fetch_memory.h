@@ -17,10 +17,10 @@
 
 namespace hangar::modules {
 
-// The size of a module is known only when its bytes arrive: too late to wait, because they are
-// in memory already. So a fetch that is refused the memory it needs releases everything, waits
-// for that much, and starts over. Nothing that holds memory or a place in a queue ever waits.
-// Loop thread.
+// The size of a module is known only when its bytes arrive: too late to wait, because they are in
+// memory already. So a fetch that is refused the memory it needs releases everything, waits for
+// that much, and starts over. A fetch never waits while it holds memory or a place in a queue. Loop
+// thread.
 class FetchMemory {
  public:
   // `queue` may be null: then nothing is counted. Otherwise it outlives this.

@@ -26,7 +26,7 @@ namespace hangar::modules {
 
 namespace {
 
-// Large enough that calls of zlib cost nothing, small enough to stay in the CPU's cache.
+// Large enough to make the cost of zlib's calls negligible, small enough for the CPU's cache.
 constexpr std::size_t kStepBytes = 256 * limits::kKiB;
 // A window of 15 bits, with a gzip header and trailer instead of zlib's.
 constexpr int kGzipWindow = 15 + 16;

@@ -1,4 +1,4 @@
-// gzip in memory, with bounds: the input comes from strangers.
+// gzip in memory, with bounds: the input is untrusted.
 #pragma once
 
 #include "base/result.h"
@@ -13,9 +13,9 @@ namespace hangar::modules {
 
 [[nodiscard]] bool is_gzip(std::string_view bytes);
 
-// The size that a gzip of `packed_bytes` claims for its content. The claim is a stranger's, so it
-// is capped at `bytes_max` and at gzip's best ratio. With several members it is that of the last
-// one. `end` contains at least the last kTrailerBytes.
+// The size that a gzip of `packed_bytes` claims for its content. The claim is untrusted, so it is
+// capped at `bytes_max` and at gzip's best ratio. With several members it is that of the last one.
+// `end` contains at least the last kTrailerBytes.
 inline constexpr std::size_t kTrailerBytes = 4;
 [[nodiscard]] std::uint64_t claimed_size(std::string_view end, std::uint64_t packed_bytes,
                                          std::uint64_t bytes_max);
@@ -29,7 +29,7 @@ inline constexpr std::size_t kTrailerBytes = 4;
 [[nodiscard]] std::string gzip(std::string_view bytes);
 
 // Compresses a file into another one in pieces. Equal input gives equal output. Blocking. Errors:
-// NotFound; Unavailable for any other refusal of the file system.
+// NotFound; Unavailable for any other error of the file system.
 [[nodiscard]] Result<> gzip_file(const std::filesystem::path& from,
                                  const std::filesystem::path& to);
 

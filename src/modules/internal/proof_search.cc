@@ -24,8 +24,8 @@ namespace hangar::modules {
 
 namespace {
 
-// An absent signature, in one of the ways in which registries say so: some know no API for
-// referrers, or let nobody use it. Others have to answer before anything can be said.
+// The signature is absent, in one of the ways in which registries say so: some have no API for
+// referrers, or permit nobody to use it. An outage proves nothing.
 bool is_absent(const Error& error) {
   return error.kind() != ErrorKind::Unavailable && error.kind() != ErrorKind::Cancelled;
 }

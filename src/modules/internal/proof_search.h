@@ -1,4 +1,4 @@
-// Finds in a registry what proves that an artifact is signed by cosign.
+// Searches a registry for a proof that cosign signed an artifact.
 #pragma once
 
 #include "base/result.h"
@@ -13,10 +13,10 @@
 
 namespace hangar::modules {
 
-// A proof for the manifest with that digest. It asks for referrers first, then behind the tags that
-// cosign and registries without an API for referrers use. Errors: Denied when there is no signature
-// by one of the keys, with the reason; else as for Registry. Signatures are verified by `workers`.
-// Both outlive the task.
+// A proof for the manifest with that digest. The search requests the referrers first, then the tags
+// that cosign and registries without an API for referrers use. Errors: Denied when there is no
+// signature by one of the keys, with the reason; else as for Registry. Signatures are verified by
+// `workers`. Both outlive the task.
 [[nodiscard]] io::Task<Result<VerifiedProof>> find_proof(Registry& registry, io::Workers& workers,
                                                          budget::Consumer whose, std::string digest,
                                                          std::shared_ptr<const Signers> signers,

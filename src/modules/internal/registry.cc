@@ -177,7 +177,8 @@ io::Task<Result<http::Response>> Registry::write_once(Put what, std::stop_token 
 Result<std::string> Registry::upload_url(const http::Response& response) const {
   const std::string_view location = http::find_header(response.headers, "Location").value_or("");
   if (location.starts_with('/') && !location.starts_with("//")) return std::string(location);
-  // Uploads go to no other server: a blob may be secret, and the credentials are for this registry.
+  // Uploads never go to another server: a blob may be secret, and the credentials are for this
+  // registry.
   const std::string own = address() + "/";
   if (location.starts_with(own)) return std::string(location.substr(own.size() - 1));
   return fail(

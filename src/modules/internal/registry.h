@@ -1,5 +1,5 @@
-// Requests to one OCI registry about one repository: authenticates as the registry asks for it,
-// reads and writes manifests and blobs, and checks manifests against their digests.
+// Requests to one OCI registry about one repository: authenticates as the registry demands, reads
+// and writes manifests and blobs, and checks manifests against their digests.
 #pragma once
 
 #include "base/result.h"
@@ -75,7 +75,7 @@ class Registry {
     std::string body = {};
     std::optional<http::BodySource> source = {};
   };
-  // The response, whatever its status. Authenticates once more when the registry asks for it: a
+  // The response, whatever its status. Authenticates once more when the registry demands it: a
   // token for reading does not permit writing.
   io::Task<Result<http::Response>> write(Put what, std::stop_token stop);
   io::Task<Result<http::Response>> write_once(Put what, std::stop_token stop);
@@ -94,7 +94,7 @@ class Registry {
   const Trust trust_;
   bool is_https_ = true;
   bool was_reached_ = false;   // The scheme is fixed after the first response.
-  std::string authorization_;  // Secret. Empty until the registry asks for it.
+  std::string authorization_;  // Secret. Empty until the registry demands it.
 };
 
 }  // namespace hangar::modules

@@ -1,5 +1,5 @@
 // How a registry wants requests to be authenticated: parses its WWW-Authenticate header, and builds
-// the request to the token server that it names. No I/O.
+// the request to the token server that the header names. No I/O.
 #pragma once
 
 #include "base/result.h"

@@ -1,5 +1,5 @@
-// Turns the bytes that a source gave into a module that may be compiled, or into a description of
-// what they are instead.
+// Turns the bytes of a source into a module that may be compiled, or into a description of what
+// they are instead.
 #pragma once
 
 #include "base/result.h"
