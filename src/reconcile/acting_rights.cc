@@ -14,8 +14,8 @@ namespace {
 // Every identity may read this path, its answer is small, and it names no namespace or object.
 constexpr const char* kAsked = "/version";
 
-// A right that was withdrawn is noticed within this time; the API server itself caches its own
-// decisions for ten seconds.
+// A withdrawn right is noticed within this time; the API server itself caches its own decisions for
+// ten seconds.
 constexpr std::chrono::seconds kAllowedFor{60};
 // So that several objects of one namespace cause one request.
 constexpr std::chrono::seconds kRefusedFor{10};
@@ -53,7 +53,7 @@ io::Task<Result<>> ActingRights::check(std::string namespace_, std::string servi
       co_await client_.as(identity).get_path(kAsked, std::move(stop));
   const Result<> answer = version ? Result<>() : std::unexpected(version.error());
   Result<> verdict = judge_impersonation(identity, namespace_, answer);
-  // An answer that says nothing about the right is not remembered.
+  // An answer that says nothing about the right is not cached.
   if (!verdict && verdict.error().reason() != kNamespaceNotAllowed) co_return verdict;
   const Instant now = io::Loop::now();
   make_room(now);
@@ -65,7 +65,7 @@ io::Task<Result<>> ActingRights::check(std::string namespace_, std::string servi
 void ActingRights::make_room(Instant now) {
   if (known_.size() < kKnownMax) return;
   std::erase_if(known_, [now](const auto& entry) { return now >= entry.second.until; });
-  if (known_.size() >= kKnownMax) known_.clear();  // Each forgotten entry costs one request.
+  if (known_.size() >= kKnownMax) known_.clear();  // Each dropped entry costs one request.
 }
 
 }  // namespace hangar::reconcile

@@ -1,8 +1,8 @@
 // Whether the API server lets this process act as a service account, by impersonation.
 //
-// The right is granted per namespace (`hangar tenant allow`). Asking before work begins turns a
-// missing right into one condition that names the remedy, instead of a refusal of each request. The
-// question is a request under the service account's identity, so the answer is right whatever kind
+// The right is granted per namespace (`hangar tenant allow`). A check before the work turns a
+// missing right into one condition that names the remedy, instead of an error of each request. The
+// check sends a request under the service account's identity, so its answer is right whatever kind
 // of impersonation the server supports and however the rights were granted. Loop thread only.
 #pragma once
 
@@ -23,7 +23,7 @@ namespace hangar::reconcile {
 // The reason of the errors below, and of the conditions that report them.
 inline constexpr std::string_view kNamespaceNotAllowed = "NamespaceNotAllowed";
 
-// How soon to look again after such an error.
+// How soon to check again after such an error.
 inline constexpr std::chrono::seconds kNotAllowedRecheck{15};
 
 // Denied: the process lacks a right in that namespace. `cause` is the API server's own sentence.

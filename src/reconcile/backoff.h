@@ -24,7 +24,7 @@ class Backoff {
     Duration min_repeating = std::chrono::seconds(1);
   };
   enum class Failure : std::uint8_t {
-    Passing,    // Caused from outside: a conflict, a server that is away.
+    Passing,    // Caused from outside: a conflict, an unreachable server.
     Repeating,  // The same input will fail again: a guest that exited with an error.
   };
   Backoff(Options options, std::uint64_t seed) : options_(options), random_(seed) {}
@@ -32,7 +32,7 @@ class Backoff {
   // Counts a failure of `key` and returns the delay, which is at least the failure's minimum and at
   // most `max`.
   [[nodiscard]] Duration failed(const kube::ObjectKey& key, Failure failure = Failure::Passing);
-  // The key succeeded, or is not needed any more.
+  // The key succeeded, or is no longer needed.
   void forget(const kube::ObjectKey& key) { failures_.erase(key); }
 
   [[nodiscard]] std::uint32_t failure_count(const kube::ObjectKey& key) const;

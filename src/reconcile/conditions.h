@@ -28,9 +28,9 @@ struct Condition {
 // whether anything changed. lastTransitionTime moves only when the condition's status does.
 bool set_condition(json::Value& status, const Condition& condition, WallTime now);
 
-// Takes over every condition of `from` (a status), by type, as if set one after the other; times
-// that `from` gives are kept where the condition's status changes. An element that is not a
-// condition (not an object, or without a type) is left out. Returns whether anything changed.
+// Copies every condition of `from` (a status) by type, as if set one after the other; a time in
+// `from` is kept if the condition's status changes. An element that is not a condition (not an
+// object, or without a type) is ignored. Returns whether anything changed.
 bool merge_conditions(json::Value& status, const json::Value& from, WallTime now);
 
 // Null when there is none.

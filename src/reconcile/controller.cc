@@ -41,12 +41,13 @@ namespace {
 using budget::Tenant;
 using std::chrono::milliseconds;
 
-// Another writer was first: read again at once, but let their next write pass.
+// Another writer was first: read again soon, but leave time for its next write.
 constexpr milliseconds kConflictDelay{20};
 // Conflicts in a row; after these two writers compete, and waiting is cheaper.
 constexpr std::uint32_t kConflictsPrompt = 5;
 
-// Namespaces whose rate of retries is kept before those that have not failed lately are forgotten.
+// Up to this many namespaces, retry rates are kept; beyond, those without recent failures are
+// dropped.
 constexpr std::size_t kRetriesKept = 64;
 
 // How often the metrics of running reconciles are updated while there are any.
@@ -183,7 +184,7 @@ struct Controller::State : std::enable_shared_from_this<State> {
     });
   }
 
-  // The places of one run, in this controller and among all.
+  // The places that one run holds, in this controller and in the turnstile.
   struct Held {
     Places::Place place;
     Turnstile::Slot slot;
@@ -234,7 +235,7 @@ struct Controller::State : std::enable_shared_from_this<State> {
     self->run_ended.notify_all();
   }
 
-  // An exception of the reconciler, before its first wait or after, is an error of this key.
+  // An exception of the reconciler, before its first wait or later, counts as an error of this key.
   static io::Task<Result<Outcome>> reconcile(State& self, kube::ObjectKey key,
                                              std::stop_token stop) {
     co_return co_await self.reconciler(std::move(key), std::move(stop));
@@ -293,7 +294,7 @@ struct Controller::State : std::enable_shared_from_this<State> {
         return;
       case ErrorKind::Conflict:
         if (++conflicts[key] <= kConflictsPrompt) {
-          // As users of controller-runtime see it: not an error, only one more run.
+          // Users of controller-runtime do not count this as an error, only as one more run.
           instruments.requeue.add();
           instruments.retries.add();
           enqueue_after(key, kConflictDelay);
@@ -308,7 +309,8 @@ struct Controller::State : std::enable_shared_from_this<State> {
     say("reconcile failed", key, error, retry(key, failure_of(error.kind())));
   }
 
-  // A guest that failed on this input will fail again, and each retry is a whole run of it.
+  // A guest that failed on this input will fail again, and each retry costs a whole run of the
+  // guest.
   static Backoff::Failure failure_of(ErrorKind kind) {
     return kind == ErrorKind::GuestFault || kind == ErrorKind::LimitExceeded
                ? Backoff::Failure::Repeating
@@ -322,13 +324,13 @@ struct Controller::State : std::enable_shared_from_this<State> {
     return delay;
   }
 
-  // How long a retry waits for those before it in its namespace. A deletion waits for deletions
-  // only.
+  // How long a retry waits for earlier retries of its namespace. A deletion waits only for
+  // deletions.
   Duration turn_to_retry(const kube::ObjectKey& key) {
     const bool is_deletion = options.is_deletion && options.is_deletion(key);
     const Instant now = io::Loop::now();
     if (retries.size() >= retries_at_sweep) {
-      // A full bucket is as good as none.
+      // A full bucket need not be kept: a new one is full too.
       for (auto at = retries.begin(); at != retries.end();)
         at = at->second.is_full(now) ? retries.erase(at) : std::next(at);
       retries_at_sweep = std::max(kRetriesKept, 2 * retries.size());
@@ -393,7 +395,7 @@ struct Controller::State : std::enable_shared_from_this<State> {
     const io::Loop::Timer timer = self->loop.after(at_most, [over] { over.request_stop(); });
     while (!self->runs.empty() && !over.stop_requested()) {
       const Result<> notified = co_await self->run_ended.wait(over.get_token());
-      (void)notified;  // Either way the conditions above decide what is next.
+      (void)notified;  // Either way the conditions above decide what comes next.
     }
   }
 
@@ -406,7 +408,7 @@ struct Controller::State : std::enable_shared_from_this<State> {
   Places places;
   KeyedQueue queue;
   Backoff backoff;
-  // By namespace, and whether they are of deletions.
+  // By namespace and by whether they are for deletions.
   std::map<std::pair<std::string, bool>, TokenBucket> retries;
   std::size_t retries_at_sweep = kRetriesKept;
   std::map<kube::ObjectKey, std::uint32_t> conflicts;  // In a row.

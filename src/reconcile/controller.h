@@ -1,9 +1,9 @@
-// Runs a Reconciler for keys: at most one run per key at a time; another run follows if something
-// changed meanwhile, a later one if the run failed.
+// Runs a Reconciler for keys: at most one run per key at a time. If something changed during a run,
+// another one follows; if the run failed, a later one.
 //
-// A namespace costs only itself: namespaces take turns (KeyedQueue), one of them holds no more runs
-// than it leaves free (Places), and each has its own rate of retries. Deletions go first, and have
-// places of their own.
+// A namespace delays only itself: namespaces take turns (KeyedQueue), one of them holds no more
+// runs than it leaves free (Places), and each has its own rate of retries. Deletions go first, and
+// have their own places.
 //
 // What the result of a run means:
 // - success: done; earlier failures are forgotten.
@@ -48,7 +48,8 @@ struct Outcome {
 };
 
 // A run looks at the present state, not at what changed: runs are merged, repeated and, if the
-// process ends, lost. The token asks a run to stop at its deadline and when the controller stops.
+// process stops, lost. A stop is requested through the token at the deadline, and when the
+// controller stops.
 using Reconciler =
     std::function<io::Task<Result<Outcome>>(kube::ObjectKey key, std::stop_token stop)>;
 
@@ -56,21 +57,21 @@ class Controller {
  public:
   struct Options {
     std::string name;
-    // How many runs, of different keys, go on at the same time; of one namespace half of them.
-    // Further runs of deletions come on top (Places).
+    // The maximum number of runs, of different keys, at the same time; one namespace may have half
+    // of them. Further runs of deletions come on top (Places).
     std::size_t concurrency = 1;
     // Whether the object of the key is being deleted, or gone. Null: none is.
     std::function<bool(const kube::ObjectKey& key)> is_deletion = {};
-    // Of one run.
+    // The time that one run may take.
     Duration deadline = std::chrono::minutes(2);
     Backoff::Options backoff = {};
-    // How fast failures are retried, over all keys of a namespace; its deletions have as much
+    // How fast failures are retried, over all keys of a namespace; its deletions have the same rate
     // again. client-go's default.
     TokenBucket::Options retries = {.per_second = 10, .burst = 100};
     // Shared with other controllers; outlives this one. Null: only `concurrency` counts.
     Turnstile* turnstile = nullptr;
-    // How many runs the controller may start in its turn there. A few in a row, because the
-    // second run finds what the first has loaded: a flight's code, in memory and in the
+    // How many runs the controller may start in its turn at the turnstile. A few in a row, because
+    // the second run finds what the first has loaded: a flight's code, in memory and in the
     // processor's caches.
     std::uint32_t weight = 4;
   };
@@ -79,17 +80,18 @@ class Controller {
   Controller(io::Loop& loop, Metrics& metrics, Log log, Options options, Reconciler reconciler);
   Controller(const Controller&) = delete;
   Controller& operator=(const Controller&) = delete;
-  // Call stop() before: a run that is still going on is only asked to stop.
+  // Call stop() first: the destructor only requests a running reconcile to stop.
   ~Controller();
 
   void enqueue(kube::ObjectKey key);
-  // Of several calls for one key the earliest time counts.
+  // The earliest time of several calls for one key counts.
   void enqueue_after(kube::ObjectKey key, Duration delay);
 
   void start();
-  // Begins no more runs and waits for those that go on: half of limits::kShutdownMax for them to
-  // finish by themselves, the other half once they are asked to stop. A run that goes on after that
-  // is abandoned. Waiting keys are dropped; the next leader finds their objects by listing.
+  // Starts no more runs and waits for the running ones: half of limits::kShutdownMax for them to
+  // finish by themselves, the other half after they were requested to stop. A run that still does
+  // not finish is abandoned. Waiting keys are dropped; the next leader finds their objects by
+  // listing.
   [[nodiscard]] io::Task<void> stop();
 
   [[nodiscard]] std::size_t depth() const;

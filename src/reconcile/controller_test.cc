@@ -38,7 +38,7 @@ using kube::ObjectKey;
 
 const budget::Tenant kTenant = budget::Tenant::of_namespace("ns");
 
-// Each in a namespace of its own.
+// Each key in its own namespace.
 ObjectKey key(int number) {
   return {"ns" + std::to_string(number), "one"};
 }
@@ -60,7 +60,7 @@ double counted(const Metrics& metrics, const std::string& family, const std::str
   return sum;
 }
 
-// Runs that end when the test says so, so that no order depends on time.
+// Runs that finish when the test says so, so that no order depends on time.
 struct Bench {
   struct Run {
     ObjectKey key;
@@ -502,7 +502,7 @@ TEST(Turnstile, ANamespaceLeavesSlotsFreeOverAllControllers) {
   bench.settle();
   EXPECT_EQ(bench.runs.size(), 3U);
 
-  // What was blocked goes on when a slot is free.
+  // Blocked work continues when a slot is free.
   for (std::size_t index = 0; index < 31; ++index) {
     bench.wait_for_runs(index + 1);
     bench.end(index, Outcome{});

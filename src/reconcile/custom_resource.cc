@@ -121,7 +121,7 @@ CustomResource::OutcomeTask CustomResource::run(kube::ObjectKey key, std::stop_t
   co_return co_await options_.reconcile(std::move(object), std::move(stop));
 }
 
-// A deletion has no spec that somebody could correct: whatever refuses it is tried again.
+// A deletion has no spec that somebody could correct, so even a terminal error is retried.
 CustomResource::OutcomeTask CustomResource::run_finalize(kube::ObjectPtr object,
                                                          std::stop_token stop) {
   Result<Outcome> outcome = co_await try_finalize(std::move(object), std::move(stop));
@@ -208,8 +208,7 @@ io::Task<Result<json::Value>> CustomResource::write_status(json::Value object, j
     const Result<kube::ObjectPtr> live = co_await read(key, stop);
     if (!live) co_return std::unexpected(live.error());
     if (!*live) co_return std::unexpected(gone());
-    // The cache may not have it yet: the next run has to see the state that this one was
-    // refused for.
+    // The cache may not have the other writer's state yet, and the next run must see it.
     remember(*live, Newest::Origin::Read);
     json::Value now = (*live)->to_value();
     if (of == StatusOf::Version || !is_same_spec(object, now) || attempt == kStatusAttemptsMax) {

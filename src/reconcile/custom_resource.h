@@ -1,9 +1,9 @@
-// The shell of a feature around its custom resource: what every feature needs besides its
+// The shell of a feature around its custom resource: everything that a feature needs besides its
 // own decisions.
 //
-// It owns the subscription, the queue, the newest known state, the finalizer, the one guard of
+// It owns the subscription, the queue, the newest known state, the finalizer, the single guard of
 // status writes, Events when something changes, and whether the feature is ready. A feature gives
-// its kind and says what to do for one object:
+// its kind and a function that reconciles one object:
 //
 //   CustomResource things(platform, {.kind = thing_resource(), .name = "thing",
 //                                    .field_manager = "hangar-things",
@@ -74,16 +74,17 @@ class CustomResource {
 
     // One run for an object that exists. Errors as Controller has them.
     std::function<OutcomeTask(kube::ObjectPtr newest, std::stop_token stop)> reconcile;
-    // The object is being deleted: undoes what was made for it. Once an outcome requests no further
-    // run, the shell removes the finalizer. Called only where there is a finalizer.
+    // The object is being deleted: undo what was made for it. Once an outcome requests no further
+    // run, the shell removes the finalizer. Called only if the object has the finalizer.
     std::function<OutcomeTask(kube::ObjectPtr newest, std::stop_token stop)> finalize = {};
-    // The object is gone, or is being deleted without our finalizer: drops what the host remembers
+    // The object is gone, or is being deleted without our finalizer: drop what the host remembers
     // of it. Called again for every key without an object, so also for an unknown one.
     std::function<io::Task<void>(kube::ObjectKey key)> forget;
 
-    // Which changes by others are worth a run. An object that appears or disappears always is.
+    // Decides which changes by others need a run. An object that appears or disappears always needs
+    // one.
     std::function<bool(const kube::Delta& delta)> predicate = generation_changed;
-    // Called for each change by others that is worth a run, before its key is queued.
+    // Called for each change by others that needs a run, before its key is queued.
     std::function<void(const kube::Delta& delta)> on_change = {};
     // Called when the first list has arrived.
     std::function<void()> on_synced = {};
@@ -92,11 +93,11 @@ class CustomResource {
   CustomResource(const Platform& platform, Options options);
   CustomResource(const CustomResource&) = delete;
   CustomResource& operator=(const CustomResource&) = delete;
-  // Call stop() before.
+  // Call stop() first.
   ~CustomResource();
 
   void start();
-  // Receives no more changes, and waits for the runs that go on.
+  // Unsubscribes from changes, and waits for the running reconciles.
   [[nodiscard]] io::Task<void> stop();
   // The first list has arrived, so the objects are known and the feature is ready.
   [[nodiscard]] bool is_synced() const { return subscription_ && subscription_->is_synced(); }
@@ -109,9 +110,9 @@ class CustomResource {
   [[nodiscard]] const kube::Resource& kind() const { return options_.kind; }
   // Null when there is none.
   [[nodiscard]] kube::ObjectPtr newest(const kube::ObjectKey& key) const;
-  // The newest of all, or of one namespace, by key.
+  // The newest of all objects, or of one namespace, by key.
   [[nodiscard]] std::vector<kube::ObjectPtr> list(std::string_view namespace_ = {}) const;
-  // The namespaces that have any.
+  // The namespaces that have at least one object.
   [[nodiscard]] std::vector<std::string> namespaces() const;
 
   // Replaces the status of `object`. Returns the object as it is now, which is what newest()
@@ -122,14 +123,14 @@ class CustomResource {
   // A dry run: returns what the API server would answer to a write.
   [[nodiscard]] io::Task<Result<json::Value>> try_status(json::Value object, json::Value status,
                                                          std::stop_token stop);
-  // Changes the object for the feature, outside of its status. The run goes on with the answer: a
-  // change that is part of it starts no other run, even if the watch delivers it first. One call at
-  // a time for each object.
+  // Changes the object for the feature, outside of its status. The run continues with the answer: a
+  // change that is part of the answer starts no other run, even if the watch delivers it first. One
+  // call at a time for each object.
   [[nodiscard]] io::Task<Result<json::Value>> patch(kube::ObjectKey key, kube::PatchType type,
                                                     json::Value patch, std::stop_token stop);
 
-  // For work that is of no use once the object is being deleted or is gone, such as waiting for its
-  // guest: its token is stopped then, so that the deletion does not have to wait. Within one run.
+  // For work that is useless once the object is being deleted or is gone, such as waiting for its
+  // guest. The token is then stopped, so that the deletion does not have to wait. Within one run.
   class WhileItLives {
    public:
     // `stop`: the run's.
@@ -148,13 +149,13 @@ class CustomResource {
     const std::stop_callback<std::function<void()>> on_stop_;
   };
 
-  // Announces that the object's state is `state` now: `text` becomes an Event if the state was
-  // another one before, or had another message. An empty state means that all is well, and has no
-  // text.
+  // Announces that the object's state is `state` now: `text` becomes an Event if the state differs
+  // from the last one, or has another message. An empty state means that nothing is wrong, and has
+  // no text.
   void announce(const json::Value& object, std::string state, std::optional<EventText> text);
   // The state that was announced last; empty when there is none.
   [[nodiscard]] std::string_view announced(const kube::ObjectKey& key) const;
-  // Writes an Event about an object; none if the object is gone by now.
+  // Writes an Event about an object, unless the object is gone.
   void record(const kube::ObjectKey& key, EventText text);
 
  private:

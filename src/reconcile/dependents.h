@@ -1,13 +1,14 @@
-// Which objects to look at again when something else in the cluster changes. A holder depends on a
-// child that it made, on an object that it looked up, or on the object that its module comes from.
+// Which objects to reconcile again when another object in the cluster changes. A holder depends on
+// a child that it made, on an object that it looked up, or on the object that its module comes
+// from.
 //
 // Two kinds of scopes, both shared by all holders:
 //   - a single object, for as long as a holder depends on it; its creation is seen too.
 //   - the children of a kind, by the label that names their owner. This scope stays.
 //
 // The cache plans how many watches that takes, so that other owners' Secrets do not end up in
-// memory. A watch tells that something happened; what the holder may see of it is read under the
-// holder's own rights. Loop thread only.
+// memory. A watch only reports that something happened; the holder reads what it may see under its
+// own rights. Loop thread only.
 #pragma once
 
 #include "base/result.h"
@@ -40,19 +41,20 @@ class Dependents {
  public:
   using Subscription = kube::Cache::Subscription;
   struct Handlers {
-    // The object changed, appeared or is gone; or it cannot be watched any more, and then `delta`
-    // is null. Called in a turn of the loop of its own. `holders` may release it meanwhile.
+    // The object changed, appeared or is gone; or it can no longer be watched, and then `delta` is
+    // null. Called in its own turn of the loop. `holders` may have released the object meanwhile.
     std::function<void(const SingleObject& object, const kube::Delta* delta,
                        const std::vector<Holder>& holders)>
         on_object;
-    // Called for a child of some holder. Not called without a selector.
+    // Called for a child of any holder. Not called without a selector.
     std::function<void(const kube::GroupKind& kind, const kube::Delta& delta)> on_child = {};
-    // All children of that kind are known: one that went before it was watched is missing.
+    // All children of that kind are known: a child that is missing disappeared before the watch
+    // started.
     std::function<void(const kube::GroupKind& kind)> on_children_known = {};
   };
   struct Options {
-    kube::Detail detail = kube::Detail::Metadata;  // Of single objects.
-    std::string child_selector = {};               // Of the labels of children.
+    kube::Detail detail = kube::Detail::Metadata;  // For single objects.
+    std::string child_selector = {};               // A selector on the labels of children.
     kube::Detail child_detail = kube::Detail::Whole;
   };
   // kube::Cache::subscribe(), or its replacement in a test.
@@ -72,7 +74,7 @@ class Dependents {
   Dependents(const Dependents&) = delete;
   Dependents& operator=(const Dependents&) = delete;
 
-  // From now on `holder` depends on the object. The reference is valid for as long as it does.
+  // From now on `holder` depends on the object. The reference is valid as long as it does.
   Subscription& hold(const Holder& holder, const SingleObject& object) {
     held_[holder][object] = true;
     Watched& watched = objects_[object];
@@ -90,7 +92,7 @@ class Dependents {
     return *watched.subscription;
   }
 
-  // end() releases what `holder` has not held again since begin().
+  // end() releases the objects that `holder` has not held again since begin().
   void begin(const Holder& holder) {
     const auto found = held_.find(holder);
     if (found == held_.end()) return;
@@ -167,7 +169,7 @@ class Dependents {
   struct Watched {
     std::unique_ptr<Subscription> subscription;
     std::set<Holder> holders;
-    bool is_failing = false;  // The holders know that it is.
+    bool is_failing = false;  // The holders have been notified of it.
   };
 
   void tell(const SingleObject& object, const kube::Delta* delta) {
@@ -178,7 +180,7 @@ class Dependents {
   }
   void on_failed(const SingleObject& object) {
     const auto found = objects_.find(object);
-    // The watch fails again and again.
+    // The watch keeps failing; the holders know it already.
     if (found == objects_.end() || std::exchange(found->second.is_failing, true)) return;
     tell(object, nullptr);
   }
@@ -191,8 +193,8 @@ class Dependents {
   const Subscribe subscribe_;
   const Options options_;
   const Handlers handlers_;
-  std::map<Holder, std::map<SingleObject, bool>> held_;  // The value: whether since begin().
-  std::map<SingleObject, Watched> objects_;              // Those of held_.
+  std::map<Holder, std::map<SingleObject, bool>> held_;  // The value: held since begin().
+  std::map<SingleObject, Watched> objects_;              // The objects of held_.
   std::map<kube::GroupKind, std::unique_ptr<Subscription>> children_;
 };
 

@@ -16,7 +16,7 @@ namespace hangar::reconcile {
 
 namespace {
 
-// The content of a Lease is not trusted: a holder that claims it for a year does not get that.
+// The content of a Lease is not trusted: a holder cannot claim it for a year.
 constexpr std::chrono::minutes kForeignDurationMax{10};
 
 // client-go's: candidates that wait for the same Lease do not retry in step.
@@ -47,8 +47,8 @@ ElectionMachine::Next ElectionMachine::on_read(Result<LeaseRecord> read, Instant
   observe(*std::move(read), now);
   if (observed_->holder != options_.identity) leading_until_.reset();
   if (may_take(now)) return claim(now, wall_now);
-  // No later than the Lease may be free: polling every few seconds would add as much to
-  // every failover.
+  // No later than the Lease may be free: polling every few seconds would add that time to every
+  // failover.
   const Duration until_free = observed_at_ + foreign_duration() - now;
   return Wait{std::min(wait_for_turn().delay, until_free + spread(kTakeSpread))};
 }
@@ -60,7 +60,7 @@ ElectionMachine::Next ElectionMachine::on_written(Result<LeaseRecord> written, I
     is_certain_ = false;
     if (written.error().kind() == ErrorKind::NotFound) {
       leading_until_.reset();  // Deleted: any candidate may create it at any moment.
-      // One that cannot be created has no namespace.
+      // If the Lease cannot be created either, its namespace does not exist.
       if (!observed_) return wait_for_turn();
       return Read{};
     }
@@ -70,14 +70,14 @@ ElectionMachine::Next ElectionMachine::on_written(Result<LeaseRecord> written, I
   }
   observe(*std::move(written), now);
   is_certain_ = true;
-  // Counted from when the request was begun: others cannot have seen it earlier.
+  // Counted from the start of the request: others cannot have seen the renewal earlier.
   leading_until_ = write_begun_at_ + options_.renew_deadline;
   return Wait{options_.retry_period};
 }
 
 ElectionMachine::Next ElectionMachine::on_due(Instant now, WallTime wall_now) {
   const bool holds_it = is_certain_ && observed_ && observed_->holder == options_.identity;
-  // A leader that was suspended meanwhile looks first: another process may hold the Lease.
+  // A leader that was suspended meanwhile reads first: another process may hold the Lease.
   if (holds_it && is_leading(now)) return claim(now, wall_now);
   return Read{};
 }

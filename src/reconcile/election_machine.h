@@ -2,11 +2,11 @@
 //
 // The promise: of all machines with different identities on one Lease, at no moment two answer
 // is_leading() with true, unless somebody deletes or rewrites the Lease. It needs no common clock,
-// only clocks that run about equally fast. What counts is local, monotonic time, never a time
-// written in the Lease: the leader counts from the start of a request, the others from the moment
-// they saw the Lease change. The leader stops by itself `renew_deadline` after the start of its
-// last successful renewal; others take over `lease_duration` after they saw that renewal at the
-// earliest. Clocks may differ in speed by the ratio of the two.
+// only clocks that run about equally fast. Only local, monotonic time counts, never a time written
+// in the Lease: the leader counts from the start of a request, the others from the moment they saw
+// the Lease change. The leader stops by itself `renew_deadline` after the start of its last
+// successful renewal; others take over no earlier than `lease_duration` after they saw that
+// renewal. Clocks may differ in speed by the ratio of the two.
 #pragma once
 
 #include "base/result.h"
@@ -34,9 +34,9 @@ struct LeaseRecord {
 class ElectionMachine {
  public:
   struct Options {
-    // No other process that may still run has it: two with one identity would both lead. A process
-    // may have that of one that has certainly ended, such as a container that is started again in
-    // its pod: it takes the Lease at once.
+    // No other process that may still run has this identity: two with one identity would both lead.
+    // A process may have the identity of one that has certainly exited, such as a container that is
+    // restarted in its pod: it takes the Lease at once.
     std::string identity;
     Duration lease_duration = limits::kLeaseDuration;
     Duration renew_deadline = limits::kLeaseRenewDeadline;
@@ -44,7 +44,7 @@ class ElectionMachine {
   };
   ElectionMachine(Options options, std::uint64_t seed);
 
-  // The next thing to do; then report how it went. Exactly one thing is open at any time.
+  // The next thing to do; the caller then reports its result. Exactly one is open at any time.
   struct Read {};  // on_read().
   struct Write {   // on_written(). Only if the Lease still has that resource_version.
     LeaseRecord record;
@@ -57,18 +57,18 @@ class ElectionMachine {
 
   [[nodiscard]] Next start() { return Read{}; }
   [[nodiscard]] Next on_read(Result<LeaseRecord> read, Instant now, WallTime wall_now);
-  // As the server has it now.
+  // `written`: the Lease as the server has it now.
   [[nodiscard]] Next on_written(Result<LeaseRecord> written, Instant now);
   [[nodiscard]] Next on_due(Instant now, WallTime wall_now);
 
-  // Replaces the next thing to do: stops leading at once, and releases the Lease if it is
-  // certainly ours.
+  // Replaces the next thing to do: stops leading at once, and releases the Lease if this process
+  // certainly holds it.
   [[nodiscard]] Next release(WallTime wall_now);
 
   [[nodiscard]] bool is_leading(Instant now) const {
     return leading_until_.has_value() && now < *leading_until_;
   }
-  // When is_leading() turns false unless a renewal works before.
+  // When is_leading() turns false unless a renewal succeeds before.
   [[nodiscard]] std::optional<Instant> leading_until() const { return leading_until_; }
   // The holder of the Lease as last seen; empty: none.
   [[nodiscard]] std::string holder() const { return observed_ ? observed_->holder : ""; }
@@ -77,8 +77,8 @@ class ElectionMachine {
   [[nodiscard]] Next claim(Instant now, WallTime wall_now);
   void observe(LeaseRecord record, Instant now);
   [[nodiscard]] bool may_take(Instant now) const;
-  // How long the present holder keeps the Lease without a sign of life. Requires that there is
-  // a holder.
+  // How long the present holder keeps the Lease without renewing it. Requires that there is a
+  // holder.
   [[nodiscard]] Duration foreign_duration() const;
   [[nodiscard]] Wait wait_for_turn();
   // A random time of up to `periods_max` retry periods.
@@ -87,9 +87,9 @@ class ElectionMachine {
   const Options options_;
   std::mt19937_64 random_;
 
-  std::optional<LeaseRecord> observed_;  // None: it does not exist, or we do not know.
+  std::optional<LeaseRecord> observed_;  // None: it does not exist, or its state is unknown.
   Instant observed_at_;                  // When observed_ was first seen as it is.
-  // observed_ is what the server has, as far as we know: no write of ours has an unknown end.
+  // observed_ is the server's state, as far as we know: the outcome of each of our writes is known.
   bool is_certain_ = false;
   Instant write_begun_at_;
   std::optional<Instant> leading_until_;

@@ -235,7 +235,7 @@ class World {
     add_elector();
   }
 
-  // How many lead now.
+  // The number of leaders now.
   int leader_count() const {
     int count = 0;
     for (const auto& elector : electors_)
@@ -299,8 +299,8 @@ class World {
     }
   }
 
-  // As the shell does it: the elector gives up after a third of the renew deadline, while the
-  // request may still arrive and take effect.
+  // As the shell does it: the elector abandons a request after a third of the renew deadline, while
+  // the request may still arrive and take effect.
   void request(Elector& elector, std::function<Result<LeaseRecord>()> effect,
                std::function<void(Result<LeaseRecord>)> on_answer) {
     const auto is_answered = std::make_shared<bool>(false);

@@ -144,7 +144,7 @@ bool EventLog::on_written(std::uint64_t id, const Result<>& written) {
     if (pending.told.count == pending.written_count) {
       drop(found);
     } else {
-      wait(id, pending);  // Recorded again meanwhile: it goes behind the others.
+      wait(id, pending);  // Recorded again during the write: it queues behind the others.
     }
     return true;
   }
@@ -165,7 +165,7 @@ bool EventLog::on_written(std::uint64_t id, const Result<>& written) {
 }
 
 EventLog::Hash EventLog::hash_of(const ObjectReference& regarding, const EventText& text) {
-  // No part has a null byte but the last.
+  // No part but the last contains a null byte.
   const std::string_view type = text.type == EventType::Warning ? "W" : "N";
   std::string said;
   for (const std::string_view part :
@@ -222,8 +222,8 @@ Consumer EventLog::consumer_of(const Pending& pending) {
           .name = pending.regarding.gvk.kind + "/" + pending.regarding.key.name};
 }
 
-// An equal part for each, and at least one. What somebody had before others came stays, so all
-// together may have more than the whole: it grows with the logarithm of their number.
+// An equal part for each, and at least one. A namespace keeps the part it had before others came,
+// so all together may exceed the whole: the excess grows with the logarithm of their number.
 std::size_t EventLog::share_of(const Tenant& tenant) const {
   const std::size_t tenants = pending_counts_.size() + (pending_counts_.contains(tenant) ? 0 : 1);
   return std::max<std::size_t>(1, limits::kEventsPendingMax / tenants);

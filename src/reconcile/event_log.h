@@ -1,12 +1,12 @@
-// Which Events to write about what happens to objects, without any I/O.
+// Which Events to write about objects, without any I/O.
 //
 // A repetition (same object, type, reason and message) does not become another Event: it updates
 // the count and the time of the first one. An object with very many Events is throttled: a burst,
 // then one in five minutes, as client-go does it. Repetitions while the server does not answer are
 // merged the same way before they are written.
 //
-// Namespaces take turns, then the objects of each, and each namespace has a share of the room for
-// what is not written yet: no flood of Events keeps those of others from being written.
+// Namespaces take turns, then the objects of each, and each namespace has a share of the space for
+// pending Events: no flood of Events keeps those of others from being written.
 #pragma once
 
 #include "base/consumer.h"
@@ -41,7 +41,7 @@ enum class EventType : std::uint8_t { Normal, Warning };
 
 struct EventText {
   EventType type = EventType::Normal;
-  std::string reason;   // One word in CamelCase, the same for the same thing.
+  std::string reason;   // One word in CamelCase; a constant for each kind of occurrence.
   std::string message;  // For people. Another message makes another Event.
 };
 
@@ -50,12 +50,12 @@ class EventLog {
   // `component` names the reporter ("hangar"), `instance` its process (the pod).
   EventLog(std::string component, std::string instance);
 
-  // False when it is dropped: too much about this object, or the namespace has its share of the
-  // Events that are not yet written.
+  // False when the Event is dropped: there were too many about this object, or the namespace has
+  // used up its share of pending Events.
   bool say(const ObjectReference& regarding, EventText text, Instant now, WallTime wall_now);
 
-  // What to write next. Several may be under way; report for each how it went. None: all the others
-  // are written, or under way.
+  // The next write. Several may be under way; report the result of each. None: all other Events are
+  // written, or under way.
   struct Write {
     std::uint64_t id = 0;  // For the report.
     kube::ObjectKey key;
@@ -63,25 +63,25 @@ class EventLog {
     json::Value document;  // A core v1 Event or a patch.
   };
   [[nodiscard]] std::optional<Write> next();
-  // False: worth a retry after a pause; next() has it again.
+  // False: retry after a pause; next() returns it again.
   bool on_written(std::uint64_t id, const Result<>& written);
 
-  // Events that are not written, or have to be written again.
+  // Events that are not written yet, or have to be written again.
   [[nodiscard]] std::size_t pending_count() const { return pending_.size(); }
-  // Those of them that are not under way.
+  // The pending ones that are not under way.
   [[nodiscard]] std::size_t waiting_count() const { return waiting_.size(); }
 
  private:
-  // The log remembers what was recorded by its hash alone: there are thousands of these, and an
-  // Event takes a kilobyte. Two with the same hash count as the same if they are about the same
-  // object; otherwise the server does not find the Event, and a new one begins.
+  // The log remembers recorded Events by their hash alone: there are thousands of them, and an
+  // Event takes a kilobyte. Two Events with the same hash count as the same if they are about the
+  // same object; otherwise the server does not find the Event, and a new series starts.
   using Hash = std::uint64_t;
   static Hash hash_of(const ObjectReference& regarding, const EventText& text);
 
   // An Event that the server has.
   struct Told {
-    WallTime first;             // When; with `number` the end of its name.
-    std::uint64_t used_at = 0;  // Of turn_.
+    WallTime first;  // Of the first occurrence; with `number`, the end of the Event's name.
+    std::uint64_t used_at = 0;  // A value of turn_.
     std::uint32_t number = 0;
     std::uint32_t count = 0;
   };
@@ -104,7 +104,7 @@ class EventLog {
   [[nodiscard]] static kube::ObjectKey key_of(const Pending& pending);
   [[nodiscard]] json::Value event_of(const Pending& pending) const;
   [[nodiscard]] static Consumer consumer_of(const Pending& pending);
-  // The number of Events that one of the namespaces with pending ones may have among them.
+  // How many pending Events a namespace may have, as its share.
   [[nodiscard]] std::size_t share_of(const Tenant& tenant) const;
   void wait(Hash hash, const Pending& pending);
   void remember(Hash hash, const Pending& pending);
@@ -115,9 +115,9 @@ class EventLog {
   std::uint32_t named_count_ = 0;
   std::uint64_t turn_ = 0;
   std::unordered_map<Hash, Pending> pending_;
-  std::map<Tenant, std::size_t> pending_counts_;  // Only tenants with any.
-  FairQueue<Hash> waiting_;                       // Of the pending ones.
-  // One for each object that was recorded, for a long time.
+  std::map<Tenant, std::size_t> pending_counts_;  // Only tenants with pending Events.
+  FairQueue<Hash> waiting_;                       // The pending ones that are not under way.
+  // One entry for each recorded object, kept for a long time.
   template <class T>
   using Kept = std::unordered_map<Hash, T, std::hash<Hash>, std::equal_to<Hash>,
                                   slots::Allocator<std::pair<const Hash, T>>>;

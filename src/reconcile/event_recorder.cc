@@ -27,11 +27,12 @@ namespace {
 // A part of limits::kShutdownMax: Events are the least important work of a stopping process.
 constexpr std::chrono::seconds kFlushMax{2};
 
-// Between two tries while the server does not answer; the client has retried several times by then.
+// The pause between two attempts while the server does not answer; by then the client has retried
+// several times.
 constexpr std::chrono::seconds kRetryPause{5};
 
-// Under way at a time. One after the other would be a minute late when many objects change at once
-// and the server takes its time.
+// Concurrent writes. Written one after the other, the last Event would be a minute late when many
+// objects change at once and the server is slow.
 constexpr std::size_t kWritesMax = 4;
 
 }  // namespace
@@ -45,7 +46,7 @@ struct EventRecorder::State : std::enable_shared_from_this<State> {
         events(component, instance.empty() ? component : std::move(instance)),
         idle(loop) {}
 
-  // Lives for as long as something waits to be written.
+  // Runs as long as an Event waits to be written.
   static io::Task<void> write_all(std::shared_ptr<State> self) {
     const std::stop_token stop = self->stop.get_token();
     while (!stop.stop_requested()) {

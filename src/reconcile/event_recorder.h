@@ -1,4 +1,4 @@
-// Records what happens to an object where `kubectl describe` shows it: as Events of core v1.
+// Records occurrences at an object where `kubectl describe` shows them: as core v1 Events.
 //
 // Recording never fails and never waits: the Event is written later, merged with earlier ones
 // (event_log.h), and dropped if the server does not accept it. Loop thread only.
@@ -29,7 +29,7 @@ class EventRecorder {
   // Records an Event about `object`; reads its apiVersion, kind and metadata.
   void record(const json::Value& object, EventText text);
 
-  // Writes the remaining Events, for two seconds at most. Later ones are dropped.
+  // Writes the remaining Events, for at most two seconds. Later ones are dropped.
   [[nodiscard]] io::Task<void> stop();
 
  private:

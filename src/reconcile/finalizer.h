@@ -17,16 +17,15 @@ namespace hangar::reconcile {
 
 enum class Presence : std::uint8_t { Present, Absent };
 
-// The JSON patch that makes `finalizer` present or absent; none when it is so already. It contains
-// the whole list and the resourceVersion that the list was read with: the server refuses it
-// (Conflict) after any other write, also one to the list.
+// The JSON patch that makes `finalizer` present or absent; none when it already is. It contains the
+// whole list and the resourceVersion that the list was read with: the server refuses it (Conflict)
+// after any other write, also one to the list.
 [[nodiscard]] std::optional<json::Value> finalizer_patch(const json::Value& object,
                                                          std::string_view finalizer,
                                                          Presence presence);
 
-// `object` as it was read last. Returns it as it is now. Conflict: read again. NotFound: it is
-// gone, which is what a caller that removes a finalizer wants. `field_manager` is the manager that
-// the write is recorded under.
+// `object`: as last read. Returns the object as it is now. Conflict: read it again. NotFound: it is
+// gone, which suits a caller that removes a finalizer. The write is recorded under `field_manager`.
 [[nodiscard]] io::Task<Result<json::Value>> add_finalizer(kube::Client client,
                                                           kube::Resource resource,
                                                           json::Value object, std::string finalizer,

@@ -32,10 +32,10 @@ namespace hangar::reconcile {
 
 namespace {
 
-// Waits that begin at about the same time are told by one look.
+// Waits that begin within this time are reported by one look.
 constexpr std::chrono::milliseconds kLookInterval{50};
 
-// A wait that is over is said only where one was said.
+// The end of a wait is reported only if the wait was.
 void put_wait(json::Value& status, const Condition& condition, WallTime now) {
   const bool is_over = condition.status == ConditionStatus::False;
   if (is_over && find_condition(status, condition.type) == nullptr) return;
@@ -191,7 +191,7 @@ void GuestWaits::remove(const Telling& telling) {
   const auto found = std::find_if(
       first, last, [&telling](const auto& entry) { return entry.second.get() == &telling; });
   if (found != last) tellings_.erase(found);
-  // The next Telling has not written anything yet.
+  // If another Telling of the consumer exists, it has not written anything yet and needs the plan.
   if (is_watched(telling.consumer_)) return;
   plan_.forget(telling.consumer_);
   processor_plan_.forget(telling.consumer_);
@@ -213,7 +213,7 @@ void GuestWaits::Telling::look() {
 
 io::Task<void> GuestWaits::Telling::carry_out(std::shared_ptr<Telling> self, GuestWait wait) {
   self->told_ = wait;
-  // A status that could not be written is not worth another try: the wait may be over soon.
+  // A status that could not be written is not retried: the wait may be over soon.
   std::ignore = co_await io::contained(self->write_(std::move(wait)));
   self->is_writing_ = false;
   self->written_.notify_all();

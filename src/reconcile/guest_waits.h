@@ -1,12 +1,14 @@
-// Tells users which guests wait for memory, and which for the processor time of their namespace:
+// Shows users which guests wait for memory, and which for the processor time of their namespace:
 // the conditions WaitingForMemory and WaitingForProcessorTime of Operators, Flights, instances of
 // Airways and workflows.
 //
-// A guest is known by its budget::Consumer. How its object learns of a wait depends on what the
-// object's controller does meanwhile:
-//   - Nothing: it has a listener, which queues the object, and asks told() when it writes a status.
-//   - It waits for the guest, inside a reconcile: tell_waits() writes the status beside it.
-// WaitPlan says when a wait is worth a write. Loop thread only.
+// A guest is identified by its budget::Consumer. How its object learns of a wait depends on the
+// object's controller:
+// - The controller is idle: it has a listener, which queues the object, and calls told() when it
+//   writes a status.
+// - The controller waits for the guest inside a reconcile: tell_waits() writes the status
+//   meanwhile.
+// WaitPlan decides when a wait is worth a write. Loop thread only.
 #pragma once
 
 #include "base/result.h"
@@ -44,16 +46,16 @@ struct GuestWait {
   std::optional<budget::RateLimit> brake = {};
 
   [[nodiscard]] bool is_none() const { return !shortage && !brake; }
-  // Both wait for the same, whatever is short of it.
+  // Whether both wait for the same resources, whatever the bound that causes the wait.
   [[nodiscard]] bool is_like(const GuestWait& other) const {
     return shortage.has_value() == other.shortage.has_value() &&
            brake.has_value() == other.brake.has_value();
   }
 };
 
-// Puts the condition into `status`. Null: the guest does not wait; then the condition becomes False
-// if there is one, also one that an earlier host has left, and none is added. `advice` follows in
-// the message: "; set ...".
+// Puts the condition into `status`. Null: the guest does not wait; then an existing condition
+// becomes False, also one that an earlier host left, and none is added. `advice` is appended to the
+// message: "; set ...".
 void put_memory_wait(json::Value& status, const budget::Shortage* shortage, std::string_view advice,
                      std::int64_t generation, WallTime now);
 
@@ -64,7 +66,7 @@ void put_processor_wait(json::Value& status, const budget::RateLimit* brake,
 // Both conditions, for a guest that does not wait.
 void put_no_wait(json::Value& status, std::int64_t generation, WallTime now);
 
-// The status of `manifest` with both conditions; nothing when that is the status that it has.
+// The status of `manifest` with both conditions; nothing when it already is the same.
 [[nodiscard]] std::optional<json::Value> status_with_wait(const json::Value& manifest,
                                                           const GuestWait& wait,
                                                           std::int64_t generation, WallTime now);
@@ -75,8 +77,8 @@ class GuestWaits {
     Duration memory = kWaitToldAfter;
     Duration processor = limits::kProcessorWaitToldAfter;
   };
-  // Null: there are no common accounts, or no rates, so no guest waits for that. All outlive this,
-  // which is the only listener of these waits.
+  // Null: there are no common accounts (or no rates), so no guest waits for them. Both outlive this
+  // object, which is the only listener of these waits.
   GuestWaits(io::Loop& loop, budget::ReservationQueue* memory, budget::Rates* rates)
       : GuestWaits(loop, memory, rates, ToldAfter()) {}
   GuestWaits(io::Loop& loop, budget::ReservationQueue* memory, budget::Rates* rates,
@@ -85,12 +87,12 @@ class GuestWaits {
   GuestWaits& operator=(const GuestWaits&) = delete;
   ~GuestWaits();
 
-  // Called whenever told() or told_brake() of a consumer whose name begins with `prefix` is
-  // another. Stays for as long as this object.
+  // Calls `on_change` whenever told() or told_brake() changes for a consumer whose name begins with
+  // `prefix`. Stays as long as this object.
   void listen(std::string prefix, std::function<void(const budget::Consumer&)> on_change);
 
-  // What the status of the consumer's object should say that it waits for; null: nothing. Only
-  // for consumers with a listener or a Telling.
+  // The wait that the status of the consumer's object should report; null: none. Only for consumers
+  // with a listener or a Telling.
   [[nodiscard]] const budget::Shortage* told(const budget::Consumer& consumer) const {
     return plan_.told(consumer);
   }
@@ -98,9 +100,9 @@ class GuestWaits {
     return processor_plan_.told(consumer);
   }
 
-  // Writes a status: what is waited for, if anything.
+  // Writes a status with the given wait, if there is one.
   using Write = std::function<io::Task<void>(GuestWait wait)>;
-  // Calls `write` when what is told is another, one call at a time, until end().
+  // Calls `write` when the wait to report changes, one call at a time, until end().
   class Telling : public std::enable_shared_from_this<Telling> {
    public:
     Telling(GuestWaits& waits, budget::Consumer consumer, Write write);
@@ -153,7 +155,8 @@ class GuestWaits {
 };
 
 // The value of `guest`, a task that waits for memory or processor time as `consumer`; meanwhile
-// `write` is called. Without `waits` (null) it never is. What `write` refers to outlives this task.
+// `write` is called for changes. Without `waits` (null) it never is. Objects that `write` refers to
+// outlive this task.
 template <class T>
 [[nodiscard]] io::Task<Result<T>> tell_waits(GuestWaits* waits, budget::Consumer consumer,
                                              GuestWaits::Write write, io::Task<Result<T>> guest) {

@@ -1,4 +1,4 @@
-// Work to do, at most once at a time per key.
+// A queue of keys to work on; at most one worker per key at a time.
 //
 // The promise: a key handed out by take() is not handed out again until its Ticket is destroyed,
 // and a key added meanwhile is handed out once more after that. Deletions are handed out first.
@@ -52,7 +52,7 @@ class KeyedQueue {
     bool is_deletion_;
   };
 
-  // `is_deletion`: of the key as it is now. Asked whenever the key is added, or becomes ready.
+  // `is_deletion` judges the key as it is now. Called whenever the key is added, or becomes ready.
   explicit KeyedQueue(std::function<bool(const Key&)> is_deletion = {})
       : is_deletion_(std::move(is_deletion)) {}
   KeyedQueue(const KeyedQueue&) = delete;
@@ -61,8 +61,8 @@ class KeyedQueue {
 
   // False when the key is already waiting to be handed out.
   bool add(Key key, Instant now);
-  // Adds the key when `due` has come. Of several for one key the earliest counts; take() of the key
-  // does not cancel it.
+  // Adds the key when `due` has come. If there are several times for one key, the earliest counts;
+  // take() of the key does not cancel it.
   void add_at(Key key, Instant due);
 
   // Makes the delayed keys that are due by `now` ready; returns how many were not ready before.
@@ -86,7 +86,7 @@ class KeyedQueue {
 
  private:
   using Ready = FairQueue<Key>;
-  // A key that is ready, or will be once its Ticket ends.
+  // A key that is ready, or will be once its Ticket is destroyed.
   struct Queued {
     Instant since;
     std::optional<Ready::Ticket> ready = {};

@@ -94,7 +94,7 @@ struct LeaderElector::State : std::enable_shared_from_this<State> {
     }
     next = self->machine.release(io::Loop::wall_now());
     self->show();
-    // A stop does not cut this off: its own time limit does.
+    // A stop does not interrupt this: its own time limit does.
     while (!std::holds_alternative<ElectionMachine::Done>(next))
       next = co_await self->perform(std::move(next), std::stop_token());
     self->is_running = false;
@@ -162,7 +162,7 @@ struct LeaderElector::State : std::enable_shared_from_this<State> {
   }
 
   void note(const Result<LeaseRecord>& result, bool is_create) {
-    // There may be no Lease yet. One that cannot be created has no namespace.
+    // There may be no Lease yet. If it cannot be created either, its namespace does not exist.
     if (!result && result.error().kind() == ErrorKind::NotFound && !is_create) return;
     const bool is_usual = result || result.error().kind() == ErrorKind::Conflict;
     const std::string error = is_usual ? "" : result.error().message();

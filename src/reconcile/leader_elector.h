@@ -1,4 +1,4 @@
-// Makes this process lead while it holds a Lease, and reports when that begins and ends.
+// Makes this process lead while it holds a Lease, and reports when it starts and stops leading.
 //
 // Drives the ElectionMachine with requests and timers. Loop thread only.
 #pragma once
@@ -37,15 +37,15 @@ class LeaderElector {
                 Metrics& metrics, Log log, Options options, Handlers handlers);
   LeaderElector(const LeaderElector&) = delete;
   LeaderElector& operator=(const LeaderElector&) = delete;
-  // Call stop() before, or the next leader waits until the Lease expires.
+  // Call stop() first, or the next leader waits until the Lease expires.
   ~LeaderElector();
 
   void start();
   // Releases the Lease, so that another process can lead at once. Requires that work that may only
-  // run as leader has stopped. Takes some seconds at most when the server does not answer.
+  // run as leader has stopped. Takes a few seconds at most when the server does not answer.
   [[nodiscard]] io::Task<void> stop();
 
-  // Exact also when the loop was held up: it reads the clock.
+  // Reads the clock, so the answer is exact even if the loop was blocked.
   [[nodiscard]] bool is_leading() const;
   // The holder of the Lease as last seen; empty: none.
   [[nodiscard]] std::string holder() const;

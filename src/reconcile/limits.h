@@ -11,11 +11,12 @@ namespace hangar::limits {
 // metav1.Condition's schema allows no longer message.
 inline constexpr std::uint64_t kConditionMessageBytesMax = 32 * kKiB;
 
-// A wait for the processor time of a namespace is told after this time, and so is its end. A
-// namespace at its rate waits between any two turns, for seconds: each wait would be two writes.
+// A wait for the processor time of a namespace is reported after this time, and so is its end. A
+// namespace at its limit waits for seconds between any two turns, and reporting each wait would
+// cost two writes.
 inline constexpr std::chrono::seconds kProcessorWaitToldAfter{10};
 
-// Waits with less than this between them are one: a guest whose turns are short waits before each.
+// Waits with less than this between them count as one: a guest with short turns waits before each.
 inline constexpr std::chrono::seconds kProcessorWaitsJoined{1};
 
 // client-go's defaults for leader election: lease 15 s, renew deadline 10 s, retry 2 s.
@@ -23,7 +24,7 @@ inline constexpr std::chrono::seconds kLeaseDuration{15};
 inline constexpr std::chrono::seconds kLeaseRenewDeadline{10};
 inline constexpr std::chrono::seconds kLeaseRetryPeriod{2};
 
-// As many as client-go's event correlator has: a series per object, reason and message, and a spam
+// The same as in client-go's event correlator: a series per object, reason and message, and a spam
 // filter for each object.
 inline constexpr std::uint32_t kEventSeriesMax = 4096;
 

@@ -16,7 +16,7 @@ bool is_older_state(const kube::Object& left, const kube::Object& right) {
 
 void Newest::remember(kube::ObjectPtr object, const kube::ObjectPtr& cached, Origin origin) {
   const kube::ObjectKey& key = object->key();
-  // The watch may be faster than the answer, and the object may be gone, or a new one, by now.
+  // The watch may be faster than the answer, and by now the object may be gone or replaced.
   if (!cached || !is_older_state(*cached, *object)) {
     known_.erase(key);
     return;

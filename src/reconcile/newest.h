@@ -1,9 +1,9 @@
-// The newest known state of an object: the answer to a write of ours is newer than the cache until
+// The newest known state of an object: the answer to our own write is newer than the cache until
 // the watch has caught up.
 //
-// Without it a controller works on the state before its own write: it repeats the write, or the
-// server refuses it (Conflict). Newest holds an object only for as long as the cache lags behind.
-// No I/O.
+// Without it a controller would work on the state before its own write: it would repeat the write,
+// or the server would refuse it (Conflict). Newest holds an object only as long as the cache lags
+// behind. No I/O.
 #pragma once
 
 #include "kube/cache/store.h"
@@ -18,17 +18,17 @@ namespace hangar::reconcile {
 class Newest {
  public:
   enum class Origin : std::uint8_t {
-    OwnWrite,  // The answer to a write of ours: only we have changed something.
+    OwnWrite,  // The answer to our own write: only we have changed something.
     Read,      // It may have changes of others that no delta has reported yet.
   };
-  // `cached`: what the cache holds at the moment; null when it has no such object.
+  // `cached`: the cache's present state; null when it has no such object.
   void remember(kube::ObjectPtr object, const kube::ObjectPtr& cached, Origin origin);
 
   [[nodiscard]] kube::ObjectPtr of(const kube::ObjectPtr& cached) const;
 
   enum class News : std::uint8_t {
     Change,  // By another client, as far as is known.
-    Echo,    // Of a write of ours, or of the answer to it.
+    Echo,    // Of our own write, or of the answer to it.
   };
   // Has to receive each delta of the cache.
   [[nodiscard]] News on_delta(const kube::Delta& delta);

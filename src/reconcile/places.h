@@ -1,6 +1,6 @@
 // The places in which reconciles run: ordinary ones, and further ones in which only deletions run,
 // so that a deletion waits for no other work. In both, a namespace holds no more than the rule of
-// budget::Shares lets it; cluster-scoped objects, which no tenant makes, take what is free.
+// budget::Shares permits; cluster-scoped objects, which no tenant makes, may take any free place.
 // No I/O. Loop thread only; outlives its Places.
 #pragma once
 
@@ -49,14 +49,14 @@ class Places {
   [[nodiscard]] bool may_take(const budget::Tenant& tenant, bool is_deletion) const {
     return may_take(ordinary_, tenant) || (is_deletion && may_take(deletions_, tenant));
   }
-  // Only when it may be taken.
+  // Requires may_take().
   [[nodiscard]] Place take(budget::Tenant tenant, bool is_deletion) {
     HANGAR_ASSERT(may_take(tenant, is_deletion), "a place is taken by the rule");
     return {may_take(ordinary_, tenant) ? ordinary_ : deletions_, std::move(tenant)};
   }
 
   [[nodiscard]] std::size_t ordinary_free_count() const { return ordinary_.free_count(); }
-  // Those for deletions alone included.
+  // Including the places for deletions alone.
   [[nodiscard]] std::size_t free_count() const {
     return ordinary_.free_count() + deletions_.free_count();
   }

@@ -17,7 +17,7 @@
 
 namespace hangar::reconcile {
 
-// Outlives the features; all that it refers to outlives it.
+// Outlives the features; everything that it refers to outlives it.
 struct Platform {
   io::Loop& loop;
   io::Workers& workers;  // For work that takes milliseconds: parsing, hashing, unpacking.
@@ -29,8 +29,7 @@ struct Platform {
   Turnstile& turnstile;  // The slots for reconciles, shared by all controllers.
   Metrics& metrics;
   Log log;
-  // How many objects of one kind may be reconciled at once, where the feature has no bound of
-  // its own.
+  // How many objects of one kind may be reconciled at once, if the feature has no bound of its own.
   std::size_t concurrency = 1;
   GuestWaits* waits = nullptr;  // Null: statuses do not say which guests wait for memory.
 };

@@ -1,6 +1,6 @@
-// Which deltas of a cache are worth a reconcile.
+// Which deltas of a cache need a reconcile.
 //
-// An object that appears or disappears always is; the predicate judges modifications.
+// An object that appears or disappears always needs one; the predicate judges modifications.
 #pragma once
 
 #include "kube/cache/store.h"

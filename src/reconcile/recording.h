@@ -1,8 +1,8 @@
-// What the recorder receives about guests that run now and then for an object of the cluster:
+// What the recorder receives about guests that run from time to time for an object of the cluster:
 // flights for their instances, machines for their workflows.
 //
 // The recorder names such a guest by its resource, "backends.examples.com/web"; the guest does not
-// live on between its turns. Loop thread.
+// stay alive between its turns. Loop thread.
 #pragma once
 
 #include "base/result.h"
@@ -20,7 +20,7 @@
 
 namespace hangar::reconcile {
 
-// For all such guests of one contract.
+// Shared by all such guests of one contract.
 class GuestRecorder {
  public:
   // Null: nothing is recorded.
@@ -31,11 +31,11 @@ class GuestRecorder {
   friend class GuestRecording;
   recorder::Recorder* const recorder_;
   const recorder::Contract contract_;
-  std::uint64_t last_turn_ = 0;  // Both grow over all of them.
+  std::uint64_t last_turn_ = 0;  // Both count over all guests.
   std::uint64_t last_request_ = 0;
 };
 
-// For one reconcile of one guest.
+// Records one reconcile of one guest.
 class GuestRecording {
  public:
   // `object`: its state when the reconcile began.
@@ -57,7 +57,7 @@ class GuestRecording {
   };
   [[nodiscard]] std::uint64_t asked(const Request& request);
   void answered(std::uint64_t request, recorder::Verb verb, const Result<json::Value>& answer);
-  // A read of the current turn that has its answer.
+  // A read of the current turn that has been answered.
   struct Read {
     const kube::Resource& resource;
     const kube::ObjectKey& key;
@@ -67,14 +67,15 @@ class GuestRecording {
     std::uint64_t bytes = 0;
   };
   void has_read(const Read& read);
-  // Waits for the answer, and records both. What `request` refers to outlives the task.
+  // Waits for the answer, and records both. Objects that `request` refers to outlive the task.
   [[nodiscard]] kube::Client::ValueTask recorded(Request request, kube::Client::ValueTask task);
 
  protected:
-  // The object that the guest runs for, as it was when the reconcile began; views into this.
+  // The object that the guest runs for, as it was when the reconcile began; a view into this
+  // object.
   [[nodiscard]] recorder::Object object() const;
-  // From now on requests belong to this turn. Fills in its guest, uid and number, and returns the
-  // number. Call it only where a recorder is set.
+  // From now on requests belong to this turn. Fills in the turn's guest, uid and number, and
+  // returns the number. Call it only if a recorder is set.
   std::uint64_t record(recorder::Turn turn);
   // From now on requests belong to an earlier turn again.
   void go_back_to(std::uint64_t turn) { turn_ = turn; }

@@ -17,7 +17,7 @@ namespace hangar::reconcile {
 struct Turnstile::Slot::State : std::enable_shared_from_this<State> {
   struct Entry {
     const Lane* lane;
-    // Shared with a call in progress: the lane may end within.
+    // Shared with a call in progress: the lane may be destroyed within it.
     std::shared_ptr<const Start> start;
     std::uint32_t weight;
     std::uint32_t started_in_turn = 0;
@@ -54,9 +54,9 @@ struct Turnstile::Slot::State : std::enable_shared_from_this<State> {
     while (budget > 0 && places.ordinary_free_count() > 0) {
       Entry* entry = next_in_turn();
       if (entry == nullptr) return;
-      // Before the call, which may wake the lane.
+      // Before the call, because the call may wake the lane.
       entry->may_have_work = false;
-      // A lane that had nothing to start has not used its turn.
+      // A lane that started nothing has not used its turn.
       if (offer_to(*entry, /*only_deletions=*/false, [](Entry& started) {
             ++started.started_in_turn;
             started.may_have_work = true;
@@ -85,7 +85,7 @@ struct Turnstile::Slot::State : std::enable_shared_from_this<State> {
       schedule();
   }
 
-  // Whether the lane has started something; then `on_started` is called, unless the lane has gone.
+  // Returns whether the lane started something; if so, calls `on_started`, unless the lane is gone.
   template <class OnStarted>
   bool offer_to(const Entry& entry, bool only_deletions, OnStarted on_started) {
     const auto start = entry.start;

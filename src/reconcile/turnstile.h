@@ -1,9 +1,9 @@
 // A bound on how many reconciles run at once over all controllers, shared fairly: a controller with
-// ten thousand keys waits its turn as the one with a single key does, and a namespace holds no more
-// slots than Places lets it, over all controllers.
+// ten thousand keys takes its turn like one with a single key, and a namespace holds no more slots
+// than Places permits, over all controllers.
 //
-// Each controller has a Lane. When slots are free the turnstile asks the lanes in turn to start
-// something, each up to its weight (default: once) before the next. Loop thread only.
+// Each controller has a Lane. When slots are free the turnstile calls the lanes in turn to start a
+// reconcile, each up to its weight (default: once) before the next. Loop thread only.
 #pragma once
 
 #include "budget/consumer.h"
@@ -39,7 +39,7 @@ class Turnstile {
     std::optional<Places::Place> place_;
   };
 
-  // The free slots, for a lane that is asked to start something. It takes one at most.
+  // The free slots, offered to a lane that may start a reconcile. It takes at most one.
   class Offer {
    public:
     Offer(const Offer&) = delete;
@@ -57,21 +57,21 @@ class Turnstile {
     const bool only_deletions_;
   };
 
-  // What a lane has done with an offer.
+  // The result of an offer.
   enum class Started : std::uint8_t {
     One,
     Nothing,  // It has nothing to do until it is woken.
-    Blocked,  // All that it has to do belongs to namespaces that may take no slot now.
+    Blocked,  // All its work belongs to namespaces that may take no slot now.
   };
 
-  // Takes no further part once destroyed.
+  // Destroying it removes it from the turnstile.
   class Lane {
    public:
     Lane(const Lane&) = delete;
     Lane& operator=(const Lane&) = delete;
     ~Lane();
-    // The lane may have work to start, and `has_deletion`: a deletion among it. `start` is called
-    // in later turns of the loop.
+    // The lane may have work to start; `has_deletion`: including a deletion. `start` is called in
+    // later turns of the loop.
     void wake(bool has_deletion = false);
 
    private:
@@ -80,18 +80,18 @@ class Turnstile {
     std::shared_ptr<Slot::State> state_;
   };
 
-  // `slots`: of the ordinary ones. `on_end`, if any, is called whenever a slot has become free,
-  // until the turnstile is gone.
+  // `slots`: the number of ordinary ones. `on_end`, if any, is called whenever a slot has become
+  // free, until the turnstile is destroyed.
   Turnstile(io::Loop& loop, std::size_t slots, std::function<void()> on_end = {});
   Turnstile(const Turnstile&) = delete;
   Turnstile& operator=(const Turnstile&) = delete;
   ~Turnstile();
 
-  // Begins one piece of work in a slot of the offer, or says why it has not.
+  // Starts one piece of work in a slot of the offer, or says why it has not.
   using Start = std::function<Started(Offer& offer)>;
   [[nodiscard]] std::unique_ptr<Lane> lane(Start start, std::uint32_t weight = 1);
 
-  // Without those for deletions alone.
+  // Without the slots for deletions alone.
   [[nodiscard]] std::size_t slots_free() const;
 
  private:

@@ -1,10 +1,10 @@
-// Decides when a status says that a guest waits for something (memory, processor time), and when it
-// says so no more. No I/O: the caller reports waits, and writes what is due.
+// Decides when a status starts and stops to say that a guest waits for something (memory, processor
+// time). No I/O: the caller reports waits, and writes what is due.
 //
-// Guarantees: a wait, or the time between two waits, that is shorter than `told_after` is not told.
-// Waits of one consumer with less than `joined` between them count as one.
-// The consumers of one namespace together have kWaitTells changes told, because each of them
-// is a write; further ones come later, or never if they are over by then.
+// Guarantees: a wait, or the time between two waits, that is shorter than `told_after` is not
+// reported. Waits of one consumer with less than `joined` between them count as one. The changes of
+// all consumers of one namespace are reported at the rate of kWaitTells, because each of them is a
+// write; further ones are reported later, or never if they are over by then.
 #pragma once
 
 #include "base/time.h"
@@ -24,7 +24,7 @@ namespace hangar::reconcile {
 inline constexpr std::chrono::seconds kWaitToldAfter{1};
 inline constexpr TokenBucket::Options kWaitTells{.per_second = 1, .burst = 20};
 
-// `Cause`: what is told of a wait.
+// `Cause`: what a status says about a wait.
 template <class Cause = budget::Shortage>
 class WaitPlan {
  public:
@@ -33,15 +33,15 @@ class WaitPlan {
 
   // The consumer waits; null: it does not, or no longer.
   void update(const budget::Consumer& consumer, const Cause* cause, Instant now);
-  // Nobody is to be told about the consumer any more.
+  // The consumer's waits are no longer to be reported.
   void forget(const budget::Consumer& consumer) { waits_.erase(consumer); }
 
-  // Those for whom told() is another from now on.
+  // The consumers whose told() changes now.
   [[nodiscard]] std::vector<budget::Consumer> look(Instant now);
-  // When to look again; nothing: no change is to be told.
+  // When to call look() again; nothing: no change is to be reported.
   [[nodiscard]] std::optional<Instant> next_look() const;
 
-  // What the consumer waits for, as its status should say it; null when it should not.
+  // The wait that the consumer's status should report; null when it should report none.
   [[nodiscard]] const Cause* told(const budget::Consumer& consumer) const;
   // Consumers that wait, or whose status says that they do.
   [[nodiscard]] std::size_t size() const { return waits_.size(); }
@@ -59,7 +59,7 @@ class WaitPlan {
   const Duration told_after_;
   const Duration joined_;
   std::map<budget::Consumer, Wait> waits_;
-  std::map<budget::Tenant, TokenBucket> tells_;  // Those that are not full.
+  std::map<budget::Tenant, TokenBucket> tells_;  // Only those that are not full.
 };
 
 template <class Cause>
