@@ -22,7 +22,7 @@ using std::chrono::minutes;
 struct Entry {
   std::string_view type;
   ActionKind kind;
-  std::string_view event;  // The type of the event that it ends in.
+  std::string_view event;  // The type of the event that reports its result.
   minutes timeout;
 };
 constexpr std::array kCatalogue{
@@ -47,7 +47,7 @@ const Entry* find_entry(std::string_view type) {
 // Long enough for people to recognise, and short enough for a label's value with the suffix.
 constexpr std::size_t kNamePrefixMax = 40;
 
-// A name for this action of this run and no other, however often it is carried out.
+// A name that only this action of this run has, however often it is carried out.
 std::string generated_name(const Owner& owner, std::int64_t id) {
   std::uint64_t hash = 0xcbf29ce484222325ULL;
   for (const char letter : fmt::format("{}/{}/{}", owner.uid, owner.run, id)) {
@@ -151,7 +151,7 @@ Result<json::Value> deployment_manifest(const Fields& params, const json::Value&
                                               {"spec", std::move(pod)}}}}}});
 }
 
-// APPLY and RUN_JOB: what the machine wrote, named and placed.
+// APPLY and RUN_JOB: the machine's document, with name and namespace.
 Result<json::Value> given_manifest(const Fields& params, const Owner& owner, std::int64_t id) {
   const json::Object* const object = HANGAR_TRY(params.object("manifest"));
   if (object == nullptr) {

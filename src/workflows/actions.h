@@ -1,8 +1,8 @@
-// The actions that a machine may ask for: each is read and checked once, and translated into what
-// it does in the cluster. docs/operating/workflows.md has the catalogue.
+// The actions that a machine may request: each is read and checked once, and translated into a plan
+// for the cluster. docs/operating/workflows.md has the catalogue.
 //
 // An action carries its own policy in its params: `timeout`, `retry`, and `onDone` and `onError`,
-// the types of the events that it ends in. Pure: no I/O.
+// the types of the events that report its result. Pure: no I/O.
 #pragma once
 
 #include "base/result.h"
@@ -57,7 +57,7 @@ inline constexpr std::string_view kNameAnnotation = "workflows.example.com/workf
 // Whether `object` shows that this action, or one requested after it, was carried out.
 [[nodiscard]] bool has_been_done(const json::Value& object, const Owner& owner, std::int64_t id);
 
-// How often an action is tried, and when.
+// How many attempts an action has, and when.
 struct RetryPolicy {
   std::uint32_t attempts_max = 5;
   Duration initial_interval = std::chrono::seconds(1);
@@ -72,12 +72,12 @@ struct RetryPolicy {
 // How long an action may take, retries included.
 [[nodiscard]] Result<Duration> timeout_of(std::string_view type, const json::Value& params);
 
-// The condition of WAIT_FOR: all the given ones; with none given, that the object exists.
+// The condition of WAIT_FOR: all given parts hold; if none is given, the object exists.
 struct Wish {
-  std::string condition = {};  // A condition of that type...
+  std::string condition = {};  // The object has a condition of this type...
   std::string condition_status = "True";
-  std::optional<JsonPath> path = {};      // Matches something...
-  std::optional<std::string> value = {};  // ...that is this.
+  std::optional<JsonPath> path = {};      // The path matches a value...
+  std::optional<std::string> value = {};  // ...that is equal to this one.
   bool is_gone = false;                   // The object does not exist.
 };
 
@@ -90,17 +90,18 @@ struct ActionPlan {
   // The object to apply or create; the patch; the event to send.
   json::Value document = {};
   kube::PatchType patch_type = kube::PatchType::Merge;
-  bool is_forced = false;  // Takes over fields that others manage.
+  bool is_forced = false;  // Takes fields over from other field managers.
   Wish wish = {};
 };
 
-// InvalidInput names what is wrong with the params. `action.type` is in the catalogue.
+// InvalidInput names the fault in the params. Requires that `action.type` is in the catalogue.
 [[nodiscard]] Result<ActionPlan> plan_action(const Owner& owner, const PendingAction& action);
 
 // The object that an action creates, if it creates one.
 [[nodiscard]] std::optional<OwnedResource> resource_of(const ActionPlan& plan);
 
-// The event that an action ends in: its default type, and the fields that every machine receives.
+// The event that reports an action's result: its default type, and the fields that every machine
+// receives.
 [[nodiscard]] json::Value done_event(const PendingAction& action);
 [[nodiscard]] json::Value failure_event(const PendingAction& action, std::string_view reason,
                                         std::string_view message);

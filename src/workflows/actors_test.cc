@@ -1,5 +1,5 @@
-// Decisions with the machines that the tree builds: what a machine's actors need from a ledger,
-// over hosts that come and go.
+// Decisions with the machines that the tree builds: what a machine's actors need from a ledger
+// across restarts of the host.
 #include "abi/statemachine/machine.h"
 #include "abi/statemachine/runtime.h"
 #include "base/result.h"
@@ -64,7 +64,7 @@ class ActorsTest : public testing::TestWithParam<const char*> {
     machine_ = *std::move(loaded);
   }
 
-  // One life of a host: until nothing is left to do, or until the host dies.
+  // One lifetime of a host: until nothing is left to do, or until the host is killed.
   void live(std::uint32_t odds = 0) {
     Decision decision(ledger_, {.key = {.namespace_ = "team", .name = "family"}, .uid = "0a1b"});
     while (!dies(odds)) {
@@ -101,7 +101,7 @@ class ActorsTest : public testing::TestWithParam<const char*> {
     live();
   }
 
-  // Ids of all timers, in the form in which they are cancelled.
+  // Ids of all timers, in the form that cancels them.
   std::vector<std::string> timers() const {
     std::vector<std::string> ids;
     for (const RunningTimer& timer : ledger_.timers)
@@ -125,7 +125,7 @@ class ActorsTest : public testing::TestWithParam<const char*> {
 
   Ledger ledger_;  // As the API server stores it.
   WallTime now_ = kBegin;
-  bool is_failing_ = false;  // The action that a machine asks for.
+  bool is_failing_ = false;  // The action that a machine requests fails.
   int done_ = 0;
 
  private:

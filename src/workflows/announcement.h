@@ -1,4 +1,5 @@
-// The Events about a workflow after a write of its status: what that write has made true. No I/O.
+// The Events about a workflow after a write of its status: they report only what that write made
+// true. No I/O.
 #pragma once
 
 #include "reconcile/event_log.h"

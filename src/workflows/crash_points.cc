@@ -33,7 +33,7 @@ std::string_view name_of(CrashPoint point) {
 
 struct Wanted {
   std::string name;
-  unsigned passes = 1;  // How often it is passed until the crash.
+  unsigned passes = 1;  // The number of passes until the crash.
 };
 
 Wanted read_wanted() {

@@ -1,8 +1,8 @@
-// Where a test can end the process as kill -9 would: between any two steps that an observer outside
-// can tell apart.
+// Points at which a test can kill the process as kill -9 would: between any two steps that an
+// outside observer can distinguish.
 //
-// HANGAR_CRASH_AT=effect-done:3 ends the process when it passes that point for the third time. Only
-// builds with HANGAR_CRASH_POINTS have these points; in others a point does nothing.
+// HANGAR_CRASH_AT=effect-done:3 kills the process when it passes that point for the third time.
+// Only builds with HANGAR_CRASH_POINTS have these points; in others a point does nothing.
 #pragma once
 
 #include <string_view>
@@ -10,11 +10,11 @@
 namespace hangar::workflows {
 
 enum class CrashPoint : unsigned char {
-  Decided,         // A machine has decided; nothing is written.
+  Decided,         // The machine has decided; nothing is written.
   BeforeWrite,     // The status is about to be written.
   AfterWrite,      // The status was written.
   BeforeEffect,    // An action is about to change the cluster.
-  EffectDone,      // It did; the machine was not told.
+  EffectDone,      // It has changed the cluster; the machine has not been notified.
   Acknowledged,    // Its event is in the ledger; nothing is written.
   SignalsWritten,  // Signals are in the written ledger; their annotations are still there.
 };

@@ -17,7 +17,8 @@ namespace {
 using abi::statemachine::Delay;
 using abi::statemachine::Step;
 
-// Bound of an error in the outbox; conditions have room for more, but there may be many actions.
+// Bound of an error in the outbox; conditions would have room for more, but there may be many
+// actions.
 constexpr std::size_t kErrorBytesMax = 1024;
 
 constexpr std::string_view kFailure = "FAILURE";
@@ -25,7 +26,7 @@ constexpr std::string_view kTimeout = "TIMEOUT";
 constexpr std::string_view kWorkflowTimer = "timeout";
 constexpr std::string_view kStateTimerPrefix = "timeout:";
 
-// Bound of an actor's value, and of the changes of actors recorded with one transition.
+// Bound of an actor's value, and of the changes of actors that are recorded with one transition.
 constexpr std::size_t kActorValueBytesMax = 256;
 constexpr std::size_t kActorChangesMax = 16;
 
@@ -43,12 +44,13 @@ bool is_same(const OwnedResource& one, const OwnedResource& other) {
          one.namespace_ == other.namespace_ && one.name == other.name;
 }
 
-// Whether `event` is the one that the delay ends in.
+// Whether `event` is the one that the end of the delay sends.
 bool is_of(const json::Value& event, const Delay& delay) {
   return type_of(event) == delay.event && actor_of(event) == delay.actor;
 }
 
-// Whether an action only looks: it is dropped once no actor is left that could receive its result.
+// Whether an action only observes: it is dropped once no actor is left that could receive its
+// result.
 bool only_looks(std::string_view type) {
   const std::optional<ActionKind> kind = kind_of(type);
   return kind == ActionKind::RunHealthCheck || kind == ActionKind::WaitFor;
@@ -77,7 +79,7 @@ Decision::Next Decision::next(WallTime now) {
   if (is_dirty_) return Write{};
   for (const PendingAction& action : ledger_.outbox) {
     if (parked_.contains(action.id) || (action.not_before && *action.not_before > now)) continue;
-    // Whatever the result: the next attempt may find the action half done.
+    // Whatever the result is, the next attempt may find the action half done.
     return Execute{.id = action.id, .is_fresh = fresh_.erase(action.id) > 0};
   }
   return Wait{.until = next_due(now)};
@@ -93,8 +95,8 @@ std::optional<WallTime> Decision::next_due(WallTime now) const {
       consider(*action.deadline);
     }
   }
-  // Nothing else makes the host look again at what found no room. A machine that is stuck makes
-  // none.
+  // Nothing else makes the host look again at signals and changes that found no room. A stuck
+  // machine frees no room.
   if (has_left_out_ && !is_stuck_) consider(now);
   if (ledger_.is_finished()) return due;
   // Timers that are due wait for room in the inbox.
@@ -240,7 +242,7 @@ std::optional<OwnedResource> Decision::new_resource(const PendingAction& action)
   return resource;
 }
 
-// A resource that exists may not be forgotten, or DELETE_RESOURCES would leave it behind.
+// An existing resource must not be forgotten, or DELETE_RESOURCES would leave it behind.
 Result<> Decision::check_resources(const Step& step) const {
   const auto is_there = [](const OwnedResource& resource) { return resource.seen != kSeenDeleted; };
   std::vector<OwnedResource> added;
@@ -260,8 +262,8 @@ Result<> Decision::check_resources(const Step& step) const {
                           count, limits::kWorkflowResourcesMax));
 }
 
-// Called before the action is carried out, so that DELETE_RESOURCES finds what a crash left
-// half done.
+// Called before the action is carried out, so that DELETE_RESOURCES finds an object that a crash
+// left half done.
 void Decision::add_resource(const PendingAction& action) {
   std::optional<OwnedResource> resource = new_resource(action);
   if (!resource) return;
@@ -426,7 +428,7 @@ bool Decision::has_room_for(const json::Value& event) const {
 
 void Decision::take_due_timers(WallTime now) {
   while (true) {
-    // Of several due timers, the one that was started first.
+    // The timer that is due first; of those due at the same time, the one that was started first.
     const auto first = std::ranges::min_element(ledger_.timers, {}, &RunningTimer::due);
     if (first == ledger_.timers.end() || first->due > now || !has_room_for(first->event)) return;
     RunningTimer timer = std::move(*first);
@@ -437,8 +439,8 @@ void Decision::take_due_timers(WallTime now) {
 
 bool Decision::on_signal(std::string id, json::Value event, std::uint64_t version) {
   if (std::ranges::find(ledger_.signals, id) != ledger_.signals.end()) return false;
-  // The signals after one without room wait, too: they keep their order. A finished workflow keeps
-  // no events, so it has room for all.
+  // Signals after one that found no room wait, too, so that they keep their order. A finished
+  // workflow keeps no events, so it has room for all.
   if (!ledger_.is_finished() && (has_left_out_ || !has_room_for(event))) {
     has_left_out_ = true;
     return false;
@@ -459,7 +461,7 @@ void Decision::refuse_signal(std::string id) {
 void Decision::on_change(std::size_t resource, std::string seen, json::Value event) {
   HANGAR_ASSERT(resource < ledger_.resources.size(), "it is one of the ledger's resources");
   if (ledger_.is_finished()) return;
-  // The end of the deletion action tells the machine.
+  // The deletion action notifies the machine when it finishes.
   if (seen == kSeenDeleted && is_being_deleted(ledger_.resources[resource])) return;
   if (!has_room_for(event)) {
     has_left_out_ = true;
@@ -506,7 +508,7 @@ bool Decision::on_waiting(std::int64_t id, std::string_view what, WallTime now,
   if (action == nullptr) return true;
   if (!action->deadline || now < *action->deadline) {
     std::string told = shortened(std::string(problem));
-    // A problem that is over is not reported any longer; the reason of a failed attempt is.
+    // A problem that has passed is no longer reported; the reason of a failed attempt still is.
     if (told != action->last_error && (!told.empty() || action->attempts == 0)) {
       action->last_error = std::move(told);
       is_dirty_ = true;

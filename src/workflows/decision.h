@@ -1,16 +1,15 @@
-// Decides what to do next for one workflow, and what its ledger becomes from the results: pure,
-// without I/O and clock.
+// Decides what to do next for one workflow, and how the results change its ledger: pure, without
+// I/O and clock.
 //
-// A Decision begins with the ledger as the API server stores it, and its caller asks again and
-// again what is next, does it, and reports how it ended. Guarantees, whatever ends the process
-// in between:
-//   - An action is handed out only once it is in a written ledger, and stays there until a write
-//     removes it together with the event that it resulted in. So it is handed out again after a
-//     crash, and never after it was acknowledged; the executor recognises by its id what was
-//     done already.
-//   - An event leaves the inbox in the write that stores its consequences.
-//   - A signal's id is remembered in the write that stores the signal.
-// Anything not yet written is lost with the process, and found out again.
+// A Decision starts from the ledger as the API server stores it. Its caller repeatedly calls
+// next(), carries out the step, and reports the result. Guarantees, whatever stops the process in
+// between:
+// - An action is handed out only once it is in a written ledger, and stays there until a write
+//   removes it together with its resulting event. So it is handed out again after a crash, and
+//   never after it was acknowledged; the executor recognises by its id what was already done.
+// - An event leaves the inbox in the write that stores its consequences.
+// - A signal's id is remembered in the write that stores the signal.
+// Anything not yet written is lost with the process, and worked out again.
 #pragma once
 
 #include "abi/statemachine/delays.h"
@@ -34,7 +33,7 @@
 
 namespace hangar::workflows {
 
-// The rules of the workflow's spec for deciding.
+// The parts of the workflow's spec that decisions depend on.
 struct Rules {
   kube::ObjectKey key = {};
   std::string uid = {};
@@ -47,7 +46,7 @@ class Decision {
  public:
   Decision(Ledger written, Rules rules);
 
-  // The next step. Exactly one is open at any time; then report how it ended.
+  // The next step. Exactly one is open at any time; the caller reports its result.
   struct Start {};  // The machine's initial state: on_started(), on_stuck().
   struct Ask {};    // The machine's answer to event(): on_decided(), on_stuck().
   struct Write {};  // The ledger: on_written().
@@ -56,7 +55,7 @@ class Decision {
     // This is the first attempt ever: no part of it can have been done.
     bool is_fresh = false;
   };
-  struct Wait {  // Nothing to do until then, or until something happens.
+  struct Wait {  // Nothing to do until then, or until a change arrives.
     std::optional<WallTime> until;
   };
   using Next = std::variant<Start, Ask, Write, Execute, Wait>;
@@ -75,27 +74,28 @@ class Decision {
     std::string resolved;
   };
   // `run`: a word that no earlier run of this object had. LimitExceeded or InvalidInput when the
-  // step asks for more than a ledger holds; then nothing has changed.
+  // step requests more than a ledger holds; then nothing has changed.
   [[nodiscard]] Result<> on_started(const abi::statemachine::Step& step, Revision revision,
                                     std::string run, WallTime now);
   [[nodiscard]] Result<> on_decided(const abi::statemachine::Step& step, WallTime now);
-  // The machine could not answer: its events wait, and earlier actions go on.
+  // The machine could not answer: its events wait, and earlier actions continue.
   void on_stuck() { is_stuck_ = true; }
   void on_written();
 
   // The action has succeeded; its event is `event`.
   void on_done(std::int64_t id, json::Value event);
-  // The action waits for the cluster; `what`, for people, names what it waits for, and `problem`
-  // why that may take longer than necessary. False: it has timed out, and failed.
+  // The action waits for the cluster. `what`, for people, names the thing it waits for, and
+  // `problem` why that may take longer than necessary. False: the action has timed out, and failed.
   bool on_waiting(std::int64_t id, std::string_view what, WallTime now,
                   std::string_view problem = {});
-  // The object that the action is about has this uid, which has to be written before it goes on.
+  // The object that the action is about has this uid, which has to be written before the action
+  // continues.
   void on_pinned(std::int64_t id, std::string target);
   struct Failure {
     std::string reason;     // A word, the API server's where it has one: "AlreadyExists".
     std::string kind = {};  // Of the error: "Denied".
     std::string message;
-    bool is_final = false;  // No retry helps, whatever the policy says.
+    bool is_final = false;  // Final even if the policy allows retries.
   };
   // `jitter` between 0 and 1. True: it will be retried; false: FAILURE has been sent.
   bool on_failed(std::int64_t id, const Failure& failure, const RetryPolicy& policy, double jitter,
@@ -103,29 +103,30 @@ class Decision {
   // This host does not know the type: the action waits for a host that does.
   void on_unknown(std::int64_t id) { parked_.insert(id); }
 
-  // An event for the machine from outside. False: that signal was already taken in, or the inbox
-  // has no room for it or for an earlier one. `version`: of the workflow that it came with, if that
-  // is known.
+  // An event for the machine from outside. False: the signal was already accepted, or the inbox has
+  // no room for it or for an earlier one. `version`: the version of the workflow that the signal
+  // came with, if known.
   bool on_signal(std::string id, json::Value event, std::uint64_t version = 0);
-  // A signal that is not valid: its id is remembered, so that it is looked at once.
+  // A signal that is not valid: its id is remembered, so that it is looked at only once.
   void refuse_signal(std::string id);
   // `seen`: the version of the resource that is remembered from now on.
   void on_change(std::size_t resource, std::string seen, json::Value event);
-  // `event` tells all there is to tell of an object in that version, or of its deletion.
+  // `event` contains everything there is to report about an object in that version, or about its
+  // deletion.
   void on_made(const json::Value& event, std::string seen);
 
-  // Drops the resources that are not needed any more after DELETE_RESOURCES.
+  // Drops the resources that are no longer needed after DELETE_RESOURCES.
   void drop_resources();
-  // Cancels the actions that were requested before that one and have not ended.
+  // Cancels the actions that were requested before that one and have not finished.
   void abandon_before(std::int64_t id);
 
   void on_migrated(Migration migration, std::optional<Revision> revision);
-  // The machine knows the state that another client wrote: it is in `value`, unless that is empty,
-  // and has these actors.
+  // The machine knows the state that another client wrote: `value` (unless empty), with these
+  // actors.
   void adopt(Revision revision, std::string_view value,
              const std::vector<abi::statemachine::Actor>& actors, std::string run, WallTime now);
-  // Those of the machine's present delays that were not started when its states were entered:
-  // another machine, or none, entered them.
+  // The present delays of the machine that were not started when its states were entered: another
+  // machine, or none, entered them.
   [[nodiscard]] std::vector<abi::statemachine::Delay> missing_delays(
       const std::vector<abi::statemachine::Delay>& delays) const;
   // Starts the missing delays, as of `since`, if their length is known; drops running ones that the
@@ -151,7 +152,7 @@ class Decision {
   // Returns what changed, for people.
   std::vector<std::string> take_actors(const std::vector<abi::statemachine::Actor>& actors,
                                        WallTime now);
-  // Cancels the actions that they waited for, if requested before that action.
+  // Cancels the actions whose results these actors waited for, if requested before that action.
   void stop_actors(const std::vector<std::string>& actors, std::int64_t first_action);
   void set_timers(const abi::statemachine::Step& step, WallTime now);
   void set_timeouts(std::string_view before, WallTime now);
@@ -166,7 +167,7 @@ class Decision {
   [[nodiscard]] std::optional<OwnedResource> new_resource(const PendingAction& action) const;
   [[nodiscard]] Result<> check_resources(const abi::statemachine::Step& step) const;
   void add_resource(const PendingAction& action);
-  // Whether the machine has asked for its deletion, or for another Job in its place.
+  // Whether the machine has requested its deletion, or another Job in its place.
   [[nodiscard]] bool is_being_deleted(const OwnedResource& resource) const;
   [[nodiscard]] QueuedEvent take_event();
   [[nodiscard]] std::optional<WallTime> next_due(WallTime now) const;
@@ -176,7 +177,7 @@ class Decision {
   const Rules rules_;
   bool is_dirty_ = false;
   bool is_stuck_ = false;
-  // A signal or a change found no room in the inbox: it is looked at again once there is some.
+  // A signal or a change found no room in the inbox: the host looks again once there is room.
   bool has_left_out_ = false;
   std::size_t steps_ = 0;           // Of the machine.
   std::size_t written_events_ = 0;  // How many of the inbox are in the written ledger.

@@ -117,13 +117,13 @@ void decide(Decision& decision, const Step& step, WallTime now = kNow) {
   ASSERT_TRUE(decision.on_decided(step, now));
 }
 
-// A host that may be killed between any two of its steps, and the world that remains.
+// A host that may be killed between any two of its steps, and the world that survives it.
 class World {
  public:
   explicit World(std::uint64_t seed) : random_(seed) {}
 
-  // Runs until the workflow has ended. Between any two steps the host dies with one chance
-  // in `odds`.
+  // Runs until the workflow has finished. Between any two steps the host is killed with a chance of
+  // one in `odds`.
   void run(std::uint32_t odds) {
     for (int lives = 0; !is_over(); ++lives) {
       ASSERT_LT(lives, 10'000) << "no progress";
@@ -269,7 +269,7 @@ abi::statemachine::Actor actor(std::string id, std::string value) {
   return {.id = std::move(id), .value = std::move(value), .status = "", .definition = ""};
 }
 
-// In state making, with a worker that has asked for a wait and for a volume, and has a delay.
+// In state making, with a worker that has requested a wait and a volume, and has a delay.
 Step with_worker() {
   Step step =
       step_to("making", {{"WAIT_FOR", R"({"apiVersion":"v1","kind":"Pod","name":"p"})", "worker#1"},
@@ -694,13 +694,13 @@ TEST(Decision, LeavesSignalsWhereTheyAreOnceTheInboxIsFull) {
   EXPECT_EQ(std::get<Decision::Wait>(next).until, std::nullopt) << "a stuck machine makes no room";
 }
 
-// An inbox has room for so many of these.
+// The number of these events that an inbox has room for.
 constexpr std::size_t kLargeEvents = 4;
 json::Value large_event() {
   return json::Object{{"type", "DATA"}, {"text", std::string(60 * limits::kKiB, 'x')}};
 }
 
-// Lets the machine ignore all that is in the inbox, and writes that.
+// Lets the machine ignore everything in the inbox, and writes that.
 void drain(Decision& decision) {
   while (std::holds_alternative<Decision::Ask>(decision.next(kNow)))
     ASSERT_TRUE(decision.on_decided({.state = "{}", .is_handled = false}, kNow));

@@ -60,7 +60,7 @@ reconcile::GuestRecording::Request writes(recorder::Verb verb, const Executor::P
       .verb = verb, .resource = place.resource, .key = place.key, .field_manager = kFieldManager};
 }
 
-// How often to look at what no watch reports.
+// How often to poll changes that no watch reports.
 constexpr std::chrono::seconds kLookAgain{15};
 
 // `unwatched`: why no watch will report a change.
@@ -89,7 +89,7 @@ Executor::Waits waits_for_kind(const Error& not_served) {
                                  to_go_duration(kLookAgain))};
 }
 
-// Whether the workflow's ledger has the object as one that it made.
+// Whether the workflow's ledger lists the object as one that it made.
 bool is_made_by(const Assignment& task, const Executor::Place& place) {
   return std::ranges::any_of(task.resources, [&place](const OwnedResource& resource) {
     return resource.name == place.key.name && resource.kind == place.resource.kind &&
@@ -209,7 +209,8 @@ io::Task<Result<Executor::Clearing>> Executor::clear(const Assignment* task, Pla
   co_return Clearing{.live = std::move(live)};
 }
 
-// An object of the name that the machine chose may belong to another owner: apply() looks first.
+// The machine chose the name, so an object of that name may belong to another owner: apply() checks
+// first.
 io::Task<Result<Ended>> Executor::apply(Assignment task, Place place, std::stop_token stop) {
   const Asking asking = acting_for(task);
   const bool is_name_ours = task.plan.kind != ActionKind::Apply &&
@@ -275,7 +276,7 @@ io::Task<Result<Ended>> Executor::patch(Assignment task, Place place, std::stop_
   co_return done(task);
 }
 
-// First find out which object it is, then delete that one and no later one of the same name.
+// First find out which object it is, then delete that object and no later one of the same name.
 io::Task<Result<Ended>> Executor::remove(Assignment task, Place place, std::stop_token stop) {
   const Asking asking = acting_for(task);
   if (task.action.target.empty()) {
@@ -328,7 +329,7 @@ io::Task<Result<>> Executor::remove_one(Asking asking, Owner owner, OwnedResourc
 io::Task<Result<Ended>> Executor::remove_made(Assignment task, std::stop_token stop) {
   const Asking asking = acting_for(task);
   pass(CrashPoint::BeforeEffect);
-  // Last made, first deleted. A failure to delete one object does not keep the others.
+  // The last one made is deleted first. A failure to delete one object does not keep the others.
   std::optional<Error> failure;
   for (const OwnedResource& resource : std::views::reverse(task.resources)) {
     const Result<> removed = co_await remove_one(asking, task.owner, resource, stop);
@@ -359,8 +360,9 @@ io::Task<Result<std::optional<Error>>> Executor::watch(const Assignment* task, P
       .last_error();
 }
 
-// The machine may name any object, and the host would watch it with its own rights, for which the
-// time of a wake tells of a change. So the account has to be able to read the object first.
+// The machine may name any object, and the host would watch it with its own rights; the time of a
+// wake-up alone reveals that the object changed. So the account must be able to read the object
+// first.
 io::Task<Result<>> Executor::may_watch(const Assignment* task, Place place, std::stop_token stop) {
   const kube::ObjectKey& holder = task->owner.key;
   if (is_made_by(*task, place) ||
@@ -436,7 +438,7 @@ io::Task<Result<Ended>> Executor::run_job(Assignment task, Place place, std::sto
   co_return done(task);
 }
 
-// The receiver takes in an id once, however often it is sent.
+// The receiver accepts an id once, however often it is sent.
 io::Task<Result<Ended>> Executor::send(Assignment task, Place place, std::stop_token stop) {
   json::Value event = std::move(task.plan.document);
   event.as_object()["sender"] = task.owner.key.to_string();

@@ -2,7 +2,7 @@
 //
 // Every action can be repeated after a crash without a second effect: the objects that it makes
 // carry its mark, or a name that no other action uses; an object to delete is identified by its
-// uid. The object that an action waits for is watched before it is read, so that no change is
+// uid. An object that an action waits for is watched before it is read, so that no change is
 // missed. Loop thread only.
 #pragma once
 
@@ -35,8 +35,8 @@ struct Assignment {
   PendingAction action;
   ActionPlan plan;
   bool is_fresh = false;                 // As Decision::Execute has it.
-  std::vector<OwnedResource> resources;  // Of the workflow.
-  std::vector<std::int64_t> others;      // Its other actions that have not ended.
+  std::vector<OwnedResource> resources;  // All that the workflow has made.
+  std::vector<std::int64_t> others;      // Its other actions that have not finished.
   reconcile::GuestRecording& recording;  // Receives the requests.
 };
 
@@ -48,11 +48,11 @@ class Executor {
 
   struct Done {
     json::Value event;
-    // The version of the created object that the machine knows now.
+    // The version of the created object that is now known to the machine.
     std::string seen = {};
   };
   struct Waits {
-    std::string what = {};  // For people: which object, and what it is not yet.
+    std::string what = {};  // For people: which object, and which state it has not reached yet.
     // No watch reports the change: look again after this time.
     std::optional<Duration> look_again = {};
     std::string problem = {};  // For people: why no watch reports it.
@@ -74,15 +74,15 @@ class Executor {
                                              std::stop_token stop);
 
  private:
-  // The client under an identity, and the recording of its requests.
+  // The client under the workflow's identity, and the recording of its requests.
   struct Asking {
     kube::Client client;
     reconcile::GuestRecording& recording;
   };
 
   [[nodiscard]] io::Task<Result<Ended>> carry_out(Assignment task, std::stop_token stop);
-  // The object that has the name of the one to create, once nothing is in the way: an object that
-  // is being deleted is waited for, and a Job of an earlier action is deleted. `task` outlives it.
+  // The live object under the name of the one to create, if any. An object that is being deleted is
+  // waited for, and a Job of an earlier action is deleted first. `task` outlives it.
   struct Clearing {
     std::optional<json::Value> live = {};
     std::optional<Waits> waits = {};
@@ -98,7 +98,7 @@ class Executor {
   [[nodiscard]] io::Task<Result<Ended>> remove_made(Assignment task, std::stop_token stop);
   [[nodiscard]] io::Task<Result<>> remove_one(Asking asking, Owner owner, OwnedResource resource,
                                               std::stop_token stop);
-  // Returns why the object cannot be watched, if so. `task` outlives it.
+  // Returns the reason if the object cannot be watched. `task` outlives it.
   [[nodiscard]] io::Task<Result<std::optional<Error>>> watch(const Assignment* task, Place place,
                                                              std::stop_token stop);
   // Denied, or LimitExceeded: the object must not be watched for the workflow. `task` outlives it.

@@ -1,5 +1,5 @@
-// The part of kubectl's JSONPath that asks for members: {.status.phase}, {.items[0].name},
-// {.status.conditions[?(@.type=="Ready")].status}, {.spec.ports[*].port}. Braces may be left out.
+// The part of kubectl's JSONPath that selects members: {.status.phase}, {.items[0].name},
+// {.status.conditions[?(@.type=="Ready")].status}, {.spec.ports[*].port}. Braces may be omitted.
 #pragma once
 
 #include "base/result.h"

@@ -211,7 +211,7 @@ std::int64_t last_action(const Ledger& ledger) {
   return last;
 }
 
-// States that are only possible if somebody removed a part of the status, or restored one.
+// States that are possible only if somebody removed a part of the status, or restored an old one.
 Result<> check_whole(const Ledger& ledger) {
   const auto missing = [](std::string_view what) {
     return fail(ErrorKind::InvalidInput, fmt::format("status.{}: is missing", what));
@@ -222,7 +222,7 @@ Result<> check_whole(const Ledger& ledger) {
     if (has_past) return missing("state");
     return {};
   }
-  // Only a state: as the published operator leaves it, and hangar takes it over.
+  // Only a state: the published operator leaves such a status, and hangar takes it over.
   if (ledger.run.empty() && !has_past) return {};
   if (ledger.run.empty() || !ledger.started_at) return missing("run");
   if (ledger.sha256.empty()) return missing("revision.sha256");
@@ -412,7 +412,7 @@ void put_ledger(json::Value& status, const Ledger& ledger) {
 
 bool is_kept_in(const json::Value& manifest, const Ledger& ledger) {
   if (json::string_at(manifest, {"status", "run"}) != ledger.run) return false;
-  // A schema from before actors: the result of an action would go to another actor.
+  // A schema from before actors drops the actor: the result of an action would go to another one.
   const json::Array* const outbox = json::array_at(manifest, {"status", "outbox"});
   return std::ranges::all_of(ledger.outbox, [outbox](const PendingAction& action) {
     const auto is_kept = [&action](const json::Value& kept) {

@@ -2,9 +2,9 @@
 // except for the conditions.
 //
 // The ledger makes effects happen exactly once: an action is in the outbox before it is carried
-// out, and leaves it in the same write that stores the event it resulted in. Everything that must
-// survive the host is here; deploy/crds/statefulworkflows.workflows.example.com.yaml describes
-// each field.
+// out, and leaves it in the same write that stores its resulting event. Everything that must
+// survive the host is here; deploy/crds/statefulworkflows.workflows.example.com.yaml describes each
+// field.
 #pragma once
 
 #include "base/result.h"
@@ -19,7 +19,7 @@
 
 namespace hangar::workflows {
 
-// Where an event comes from.
+// The origin of an event.
 enum class Origin : std::uint8_t {
   Host,     // PROVISION, and events of the host itself.
   Action,   // The result of an action.
@@ -43,7 +43,7 @@ struct QueuedEvent {
 // The machine's actor that receives the event; empty: the machine itself.
 [[nodiscard]] std::string_view actor_of(const json::Value& event);
 
-// An action that was requested and has not ended.
+// An action that was requested and has not finished.
 struct PendingAction {
   std::int64_t id = 0;  // In the order of requests, from 1.
   std::string type;
@@ -53,7 +53,7 @@ struct PendingAction {
   std::uint32_t attempts = 0;          // Failed ones.
   std::optional<WallTime> not_before;  // The next attempt.
   std::string last_error;
-  // The uid of the object that the action is about, once it is known and matters.
+  // The uid of the object that the action is about, once it is known and needed.
   std::string target;
   // The machine's actor that requested it; empty: the machine itself.
   std::string actor = {};
@@ -73,7 +73,7 @@ struct RunningTimer {
 struct RunningActor {
   std::string id;      // As abi::statemachine::Actor.
   std::string value;   // As people read it; shortened.
-  std::string status;  // Empty: it runs.
+  std::string status;  // Empty: it is running.
   WallTime entered_at;
 };
 
@@ -83,7 +83,8 @@ struct OwnedResource {
   std::string kind;
   std::string namespace_;  // Empty: cluster-scoped.
   std::string name;
-  // The resourceVersion that the machine knows; empty: none, "deleted": that the object is gone.
+  // The resourceVersion that the machine knows; empty: it knows none; "deleted": it knows that the
+  // object is gone.
   std::string seen;
 };
 inline constexpr std::string_view kSeenDeleted = "deleted";
@@ -106,9 +107,9 @@ struct Migration {
 };
 
 struct Ledger {
-  std::string state;     // The machine's own words; empty: it has not begun.
-  std::string value;     // Where it is, as people read it: idle, or {"a":"b"}.
-  std::string sha256;    // The module that decides.
+  std::string state;     // Opaque text of the machine; empty: it has not started.
+  std::string value;     // The present state, as people read it: idle, or {"a":"b"}.
+  std::string sha256;    // The digest of the module that decides.
   std::string resolved;  // Its exact origin.
   // Distinguishes this run from an earlier one of the same object (whose status was removed).
   std::string run;
@@ -126,8 +127,8 @@ struct Ledger {
   std::optional<WallTime> finished_at;
   bool has_failed = false;            // With finished_at: a FAILURE brought it there.
   std::optional<json::Value> output;  // With finished_at.
-  std::string failure;  // A FAILURE ignored in the state it came in; until one is handled.
-  std::string ignored;  // The type of the last signal, if the state it came in ignored it.
+  std::string failure;  // A FAILURE that its state ignored; kept until one is handled.
+  std::string ignored;  // The type of the last signal, if its state ignored it.
   std::optional<Migration> migration;
   // Another client wrote `state`.
   bool is_foreign = false;
@@ -143,15 +144,15 @@ struct Ledger {
 // Writes the ledger into `status`, whose other members (conditions) stay.
 void put_ledger(json::Value& status, const Ledger& ledger);
 
-// Whether `manifest`, the API server's answer to a write of the ledger, has everything that must
-// not get lost: it drops the fields that its schema does not have.
+// Whether `manifest`, the API server's answer to a write of the ledger, still has everything that
+// must not get lost: the server drops fields that its schema does not have.
 [[nodiscard]] bool is_kept_in(const json::Value& manifest, const Ledger& ledger);
 
 // A state value (compact JSON) in readable form: idle for "idle".
 [[nodiscard]] std::string readable_value(std::string_view value_json);
 // The inverse; empty for an empty one.
 [[nodiscard]] std::string value_json(std::string_view readable);
-// Each active state of a readable value by its path: "a", "a.b".
+// The path of each active state of a readable value: "a", "a.b".
 [[nodiscard]] std::vector<std::string> active_states(std::string_view readable);
 
 }  // namespace hangar::workflows

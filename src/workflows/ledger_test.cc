@@ -51,7 +51,7 @@ TEST(IsKeptIn, NotTheAnswerToAnotherRun) {
   EXPECT_FALSE(is_kept_in(answer_to(other), with({})));
 }
 
-// The result of its action would go to another actor.
+// Without the actor, the result of its action would go to another one.
 TEST(IsKeptIn, NotAnAnswerWithoutTheActorOfAnAction) {
   const Ledger ledger = with({action(1), action(2, "worker#1")});
   json::Value answer = answer_to(ledger);

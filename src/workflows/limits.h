@@ -8,7 +8,7 @@
 
 namespace hangar::limits {
 
-// Actions that were requested and have not ended, and events that no machine has decided about.
+// Actions that were requested and have not finished, and events that no machine has decided about.
 inline constexpr std::size_t kWorkflowOutboxMax = 128;
 inline constexpr std::uint64_t kWorkflowOutboxBytesMax = 256 * kKiB;
 inline constexpr std::size_t kWorkflowInboxMax = 256;
@@ -20,19 +20,19 @@ inline constexpr std::size_t kWorkflowTimersMax = 256;
 
 // Objects that one workflow has made and not deleted.
 inline constexpr std::size_t kWorkflowResourcesMax = 512;
-// Objects that the workflows of one namespace wait for, beside those that they have made.
+// Objects that the workflows of one namespace wait for, in addition to those that they have made.
 inline constexpr std::size_t kWorkflowWatchesMax = 1024;
 inline constexpr std::size_t kWorkflowHistoryMax = 200;
 inline constexpr std::uint64_t kWorkflowHistoryBytesMax = 64 * kKiB;
 
-// Ids of signals taken in, so that none counts twice.
+// Ids of accepted signals, so that none counts twice.
 inline constexpr std::size_t kWorkflowSignalsRemembered = 128;
 
-// Steps of one machine in a row; then others have their turn, so that a machine that answers itself
+// Steps of one machine in a row; then others get their turn, so that a machine that answers itself
 // for ever does not block them.
 inline constexpr std::size_t kWorkflowStepsMax = 64;
 
-// Loaded machines; each takes an image of some 2 MB on disk, and the part of it in the page cache.
+// Loaded machines; each needs an image of some 2 MB on disk, and a part of it in the page cache.
 inline constexpr std::size_t kMachinesKeptMax = 256;
 
 }  // namespace hangar::limits

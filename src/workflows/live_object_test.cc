@@ -15,7 +15,7 @@ namespace {
 const Owner kOwner = {.key = {.namespace_ = "team", .name = "orders"}, .uid = "u1", .run = "r1"};
 const Owner kOther = {.key = {.namespace_ = "team", .name = "others"}, .uid = "u2", .run = "r1"};
 
-// As the action of `owner` has made it.
+// As the action of `owner` made it.
 json::Value made_by(const Owner& owner, std::int64_t action) {
   json::Value object = json::Object();
   json::set_at(object, {"metadata", "labels", kUidLabel}, json::String(owner.uid));
@@ -43,7 +43,7 @@ TEST(LiveObject, AJobOfAnotherActionIsInTheWayOfOneThatRunsAJob) {
   EXPECT_FALSE(is_earlier_job(made_by(kOwner, 2), ActionKind::RunJob, kOwner, 2)) << "its own";
   EXPECT_FALSE(is_earlier_job(made_by(kOwner, 1), ActionKind::Apply, kOwner, 2))
       << "it is changed in place";
-  // Nobody deletes a Job of somebody else.
+  // No action deletes a Job of another owner.
   EXPECT_FALSE(is_earlier_job(made_by(kOther, 1), ActionKind::RunJob, kOwner, 2));
 }
 
@@ -57,7 +57,7 @@ TEST(LiveObject, BelongsToTheActionThatMarkedIt) {
   EXPECT_FALSE(belongs_to_any(made_by(kOwner, 3), kOwner, {}));
 }
 
-// The ids begin anew with each run.
+// The ids start again with each run.
 TEST(LiveObject, OfAnEarlierRunBelongsToNoActionOfThisOne) {
   Owner earlier = kOwner;
   earlier.run = "r0";
@@ -95,7 +95,7 @@ TEST(Unmet, AConditionMayBeWantedInAnotherStatus) {
   EXPECT_EQ(unmet(wish, with_status(R"({"conditions":[{"type":"Ready","status":"False"}]})")), "");
   EXPECT_EQ(unmet(wish, with_status(R"({"conditions":[{"type":"Ready","status":"True"}]})")),
             "the condition Ready is not False");
-  // A condition that nobody has set is not False.
+  // A condition that is not set is not False.
   EXPECT_EQ(unmet(wish, json::Object()), "the condition Ready is not False");
 }
 

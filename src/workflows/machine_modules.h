@@ -1,7 +1,7 @@
 // From the reference in a StatefulWorkflow to a machine that decides: fetched, pinned by digest,
-// loaded once, and shared by all workflows of the same bytes.
+// loaded once, and shared by all workflows with the same bytes.
 //
-// A workflow keeps the machine that it began with: the digest that was pinned then.
+// A workflow keeps the machine that it started with, by the digest that was pinned then.
 #pragma once
 
 #include "abi/statemachine/machine.h"
@@ -36,16 +36,17 @@ struct MachineModule {
   // Digest of the module or bundle as its author made it, uncompressed; hex. For a dynamically
   // linked module: of the module with its plugin linked in.
   std::string sha256;
-  std::string resolved;  // The reference, pinned by digest; empty when it was found by its digest.
+  // The reference, pinned by digest; empty if the module was found by its digest.
+  std::string resolved;
 };
 
-// Copies of the machines that workflows began with, in those workflows' namespaces.
+// Copies of the machines that workflows started with, in those workflows' namespaces.
 [[nodiscard]] archive::CopyFormat machine_copies();
 
 // Loop thread only.
 class MachineModules final : public modules::Maker {
  public:
-  // All of it outlives this.
+  // All parts outlive this object.
   struct Parts {
     modules::Sources sources;
     abi::statemachine::Runtime& runtime;

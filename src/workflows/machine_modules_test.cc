@@ -165,7 +165,7 @@ TEST_F(MachineModulesTest, GoesOnWithTheBytesThatWerePinned) {
   EXPECT_NE(now->sha256, pinned);
   config_map_.exists = false;
   EXPECT_EQ(prepare().error().kind(), ErrorKind::NotFound);
-  // That its ConfigMap is gone says nothing about the namespace's right to the module.
+  // The absence of its ConfigMap says nothing about the namespace's right to the module.
   const auto old = get(restarted(), {.module = {.reference = "configmap://team/machine"}}, pinned);
   ASSERT_TRUE(old.has_value()) << old.error().message();
   EXPECT_EQ(name_of_state(*old), R"("a")");
@@ -221,7 +221,7 @@ TEST_F(MachineModulesTest, LoadsOnlyWhatIsAllowed) {
   EXPECT_EQ(config_map_.reads, 1);
 }
 
-// A compiler that never ends, and notes that it has begun.
+// A compiler that never finishes, and notes that it was started.
 TEST_F(MachineModulesTest, MachinesOfOneNamespaceHoldUpNoOther) {
   const std::filesystem::path program = directory_.path() / "compile";
   const std::filesystem::path begun = directory_.path() / "begun";

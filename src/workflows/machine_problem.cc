@@ -18,7 +18,7 @@ std::string migration_command(const Workflow& workflow) {
                      workflow.key.name, workflow.key.namespace_, kMigrateAnnotation);
 }
 
-// How people resume the workflow once they have repaired the machine.
+// How people resume the workflow after they have repaired the machine.
 std::string advice_for_machine(const Workflow& workflow, const Ledger& ledger) {
   if (ledger.has_begun()) {
     return fmt::format(
@@ -34,7 +34,7 @@ std::string advice_for_machine(const Workflow& workflow, const Ledger& ledger) {
   return "Mend the machine; it is fetched anew from time to time, and then the workflow begins";
 }
 
-// For a workflow that is pinned to this module already.
+// For a workflow that is already pinned to this module.
 Problem pinned_problem(const Workflow& workflow, const Ledger& ledger, const Error& error,
                        bool is_source_closed) {
   if (is_source_closed) {

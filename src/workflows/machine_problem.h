@@ -1,5 +1,5 @@
-// Why a workflow cannot go on when its machine cannot be fetched, or cannot decide, in the words of
-// its conditions. Pure: computed from the error, and from what is known about the workflow.
+// Why a workflow cannot continue when its machine cannot be fetched, or cannot decide, in the words
+// of its conditions. Pure: computed from the error, and from what is known about the workflow.
 #pragma once
 
 #include "base/result.h"
@@ -15,16 +15,15 @@ namespace hangar::workflows {
 [[nodiscard]] Problem module_problem(const Workflow& workflow, const Ledger& ledger,
                                      const Error& error);
 
-// The machine was asked, and gave no answer or an invalid one. `doing`: the question, which begins
-// the message.
+// The machine gave no answer or an invalid one. `doing`: the question, which begins the message.
 [[nodiscard]] Problem machine_problem(const Workflow& workflow, const Ledger& ledger,
                                       const Error& error, std::string_view doing);
 
-// Whether the machine may change later without the host being told: then hangar retries now and
-// then. A workflow that has begun keeps its machine, and ConfigMaps are watched.
+// Whether the machine may change later without notice to the host; if so, hangar retries from time
+// to time. A workflow that has started keeps its machine, and ConfigMaps are watched.
 [[nodiscard]] bool may_be_mended_unseen(const Workflow& workflow, const Ledger& ledger);
 
-// The reason to retry the question, or not to (InvalidInput).
+// The error to return: one that is retried, or InvalidInput, which is not.
 [[nodiscard]] Error machine_retry(const Workflow& workflow, const Ledger& ledger,
                                   const Error& error);
 

@@ -154,7 +154,7 @@ TEST(MachineRetry, IsOfAMachineThatCouldNotBeAskedOrMayBeMendedUnseen) {
 
   EXPECT_EQ(machine_retry(in_config_map(), begun(), lost).kind(), ErrorKind::Unavailable);
   EXPECT_EQ(machine_retry(from_a_url(), Ledger(), wrong).kind(), ErrorKind::Unavailable);
-  // A workflow that has begun keeps its machine, and a ConfigMap is watched.
+  // A workflow that has started keeps its machine, and a ConfigMap is watched.
   EXPECT_EQ(machine_retry(from_a_url(), begun(), wrong).kind(), ErrorKind::InvalidInput);
   EXPECT_EQ(machine_retry(in_config_map(), Ledger(), wrong).kind(), ErrorKind::InvalidInput);
   EXPECT_EQ(machine_retry(in_config_map(), Ledger(), wrong).message(), "it trapped");

@@ -11,8 +11,8 @@ Result<reconcile::Outcome> outcome_of(const Pause& pause, WallTime now) {
   const bool is_terminal = pause.retry && pause.retry->kind() == ErrorKind::InvalidInput;
   if (pause.retry && !(is_terminal && until)) return std::unexpected(*pause.retry);
   if (!until) return reconcile::Outcome{};
-  // A millisecond too late rather than a moment too early; never at once, because that would
-  // mean the back-off.
+  // Rather a millisecond late than a moment early; never zero, because that would mean the
+  // back-off.
   const Duration delay = std::max<Duration>(*until - now, Duration::zero());
   return reconcile::Outcome{.requeue_after = delay + std::chrono::milliseconds(1)};
 }

@@ -1,4 +1,4 @@
-// What a reconcile returns once nothing is left to do now. No I/O.
+// The outcome of a reconcile that has nothing left to do. No I/O.
 #pragma once
 
 #include "base/result.h"
@@ -10,12 +10,12 @@
 namespace hangar::workflows {
 
 struct Pause {
-  std::optional<WallTime> until = {};       // What the ledger waits for: a timer, a retry.
-  std::optional<WallTime> look_again = {};  // When to look at the cluster without news from it.
-  std::optional<Error> retry = {};          // Why to retry although nothing happens.
+  std::optional<WallTime> until = {};       // The next timer or retry of the ledger.
+  std::optional<WallTime> look_again = {};  // When to look at the cluster even without a change.
+  std::optional<Error> retry = {};          // The reason to retry even if nothing happens.
 };
-// Deadlines are kept although the machine cannot decide: an error that is not retried counts only
-// if there is no time to wait for.
+// Deadlines count even while the machine cannot decide: an error that is not retried is returned
+// only if there is no time to wait for.
 [[nodiscard]] Result<reconcile::Outcome> outcome_of(const Pause& pause, WallTime now);
 
 }  // namespace hangar::workflows

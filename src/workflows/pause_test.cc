@@ -35,7 +35,7 @@ TEST(Pause, EndsAtTheEarlierOfBothTimes) {
   EXPECT_EQ(outcome_of({.look_again = kNow + 5s}, kNow)->requeue_after, Duration(5s + 1ms));
 }
 
-// At once would mean the back-off of a failure.
+// A delay of zero would mean the back-off of a failure.
 TEST(Pause, IsNeverEmptyForATimeThatHasPassed) {
   EXPECT_EQ(outcome_of({.until = kNow - 1h}, kNow)->requeue_after, Duration(1ms));
   EXPECT_EQ(outcome_of({.until = kNow}, kNow)->requeue_after, Duration(1ms));

@@ -1,4 +1,4 @@
-// The content of a workflow's object, as far as it can be read.
+// The readable content of a workflow's object.
 #pragma once
 
 #include "json/value.h"
@@ -16,7 +16,7 @@ namespace hangar::workflows {
 struct Reading {
   Workflow workflow;
   Ledger ledger;
-  // Why the spec or, if the spec can be read, the status cannot be.
+  // Why the spec cannot be read or, if it can, why the status cannot.
   std::optional<Problem> problem;
 };
 [[nodiscard]] Reading read_workflow(const json::Value& manifest);

@@ -47,7 +47,7 @@ TEST(Reading, OfASoundObjectHasBothParts) {
   EXPECT_EQ(reading.ledger.run, "r1");
 }
 
-// It is not changed while its spec cannot be read.
+// The status is not changed while the spec cannot be read.
 TEST(Reading, OfAnInvalidSpecStillHasTheLedger) {
   json::Value object = manifest("{machine: 7}");
   object.as_object()["status"] = sound_status();

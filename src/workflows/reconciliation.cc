@@ -29,7 +29,8 @@ namespace hangar::workflows {
 
 namespace {
 
-// Signals of one reconcile: the others come in the next one, once these are off the object.
+// The most signals that one reconcile accepts: the next one takes the others, once these are
+// removed from the object.
 constexpr std::size_t kSignalsPerReconcile = 64;
 
 }  // namespace
@@ -105,7 +106,7 @@ io::Task<Result<reconcile::Outcome>> Reconciliation::go_on() {
     is_told = wait != nullptr;
     if (std::holds_alternative<Decision::Start>(next)) {
       HANGAR_CO_TRY(co_await begin());
-      take_signals();  // Those that came before: nothing else makes the host look again.
+      take_signals();  // Earlier signals: nothing else makes the host look again.
     } else if (std::holds_alternative<Decision::Ask>(next)) {
       HANGAR_CO_TRY(co_await decide());
     } else if (std::holds_alternative<Decision::Write>(next)) {
@@ -114,8 +115,8 @@ io::Task<Result<reconcile::Outcome>> Reconciliation::go_on() {
     } else if (const auto* const execute = std::get_if<Decision::Execute>(&next)) {
       HANGAR_CO_TRY(co_await carry_out(*execute));
     } else {
-      // The conditions may have changed although the ledger did not. Removing signals may bring
-      // others to light, which are not news to anybody else.
+      // The conditions may have changed although the ledger did not. Removing signals may reveal
+      // further ones, for which no watch event will come.
       HANGAR_CO_TRY(co_await write());
       HANGAR_CO_TRY(co_await remove_signals());
     }
@@ -200,7 +201,7 @@ io::Task<Result<>> Reconciliation::carry_out(Decision::Execute next) {
   co_return Result<>();
 }
 
-// The action has failed for good: a FAILURE tells the machine, this tells people.
+// The action has failed for good: a FAILURE notifies the machine, this notifies people.
 void Reconciliation::action_failed(const PendingAction& action, std::string_view why,
                                    WallTime now) {
   parts_.instruments.action_ended(action, "failed", now);
@@ -229,7 +230,7 @@ void Reconciliation::skip_action() {
 // What arrives -------------------------------------------------------------------------------
 
 void Reconciliation::take_signals() {
-  if (!decision_.ledger().has_begun()) return;  // They wait as annotations.
+  if (!decision_.ledger().has_begun()) return;  // The signals wait as annotations.
   std::size_t count = 0;
   for (Signal& signal : signals_of(manifest_)) {
     if (++count > kSignalsPerReconcile) return;
@@ -268,13 +269,13 @@ io::Task<Result<>> Reconciliation::remove_signals() {
     co_return std::unexpected(std::move(answer).error().in("take the signals off"));
   }
   manifest_ = *std::move(answer);
-  // A signal that came meanwhile came with a version that we have not seen.
+  // Further signals may have come with a version that this host has not seen.
   signals_version_ = 0;
   take_signals();
   co_return Result<>();
 }
 
-// Compares the objects that the workflow made with what its machine was told about them.
+// Compares the objects that the workflow made with what its machine knows about them.
 io::Task<Result<>> Reconciliation::take_changes() {
   if (!decision_.ledger().has_begun() || decision_.ledger().is_finished()) co_return Result<>();
   const std::vector<OwnedResource> resources = decision_.ledger().resources;
@@ -286,7 +287,7 @@ io::Task<Result<>> Reconciliation::take_changes() {
         {.namespace_ = resource.namespace_, .name = resource.name}, stop_);
     if (!place) continue;  // Its kind is gone or may not be read: nothing to report.
     const kube::Cache::Subscription& made = parts_.watches.children(place->resource);
-    if (!made.is_synced()) continue;  // It enqueues the workflow once it is.
+    if (!made.is_synced()) continue;  // Once it is synced, it enqueues the workflow.
     const kube::ObjectPtr live = made.get(place->key);
     Sighting sighting{.watch = made.resource_version()};
     if (live) sighting.live = live->resource_version();
@@ -324,8 +325,8 @@ io::Task<Result<>> Reconciliation::write() {
   co_return Result<>();
 }
 
-// The API server drops the fields that its schema does not have. No action of this ledger was
-// carried out yet, and none may be: it would be carried out again and again.
+// The API server drops the fields that its schema does not have. No action of this ledger has been
+// carried out yet, and none must be: the host would carry it out again and again.
 io::Task<Result<>> Reconciliation::refuse_schema(json::Value before) {
   problem_ =
       Problem{.reason = "SchemaOutdated",
@@ -339,7 +340,7 @@ io::Task<Result<>> Reconciliation::refuse_schema(json::Value before) {
   co_return fail(ErrorKind::Unavailable, problem_->message);
 }
 
-// Writes only over the very object that the status was decided for.
+// Writes only over the exact version of the object that the status was decided for.
 io::Task<Result<>> Reconciliation::send_status(json::Value status) {
   pass(CrashPoint::BeforeWrite);
   Result<json::Value> answer = co_await recorded_status(

@@ -1,8 +1,8 @@
-// One reconcile of one workflow: asks its Decision (decision.h) what is next and does it, until
-// nothing is left to do.
+// One reconcile of one workflow: repeatedly gets the next step from its Decision (decision.h) and
+// carries it out, until nothing is left to do.
 //
-// Lives as long as the reconcile: between two reconciles all that is known about a workflow is its
-// object in the cache. Loop thread only.
+// Lives as long as the reconcile: between two reconciles, a workflow's object in the cache is all
+// that the host keeps of it. Loop thread only.
 #pragma once
 
 #include "abi/statemachine/machine.h"
@@ -43,7 +43,7 @@ namespace hangar::workflows {
 
 class Reconciliation {
  public:
-  // All of it outlives this.
+  // All parts outlive this object.
   struct Parts {
     const reconcile::Platform& platform;
     reconcile::CustomResource& shell;  // The shell of workflows.
@@ -57,9 +57,9 @@ class Reconciliation {
     reconcile::GuestRecorder& recorder;  // The recorder of workflows.
     std::mt19937_64& random;
     const Log& log;
-    // The API server was seen to keep all of a ledger.
+    // Set once an answer of the API server has kept a whole ledger.
     bool& keeps_ledgers;
-    // Since when the workflow has asked for its module: an earlier lookup may be out of date.
+    // Since when the workflow has waited for its module: an earlier lookup may be out of date.
     Instant asked_since;
     std::function<void()> on_module;  // Called when there is news of the module.
     // Called once the status says that the workflow is no longer pinned to that module.
@@ -73,7 +73,7 @@ class Reconciliation {
   // Call it once. Errors as reconcile::Reconciler has them.
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> run();
 
-  // After run(): it asked for a module, and its final answer is still to come.
+  // After run(): it requested a module, and the final answer is still to come.
   [[nodiscard]] bool is_asking() const { return is_asking_; }
 
  private:
@@ -91,23 +91,23 @@ class Reconciliation {
   [[nodiscard]] io::Task<Result<>> decide();
   [[nodiscard]] io::Task<Result<>> check_foreign_state();
   [[nodiscard]] io::Task<Result<>> migrate();
-  // Whether the machine that the workflow is pinned to, or will be, is there.
+  // Whether the machine that the workflow is pinned to, or will be pinned to, is available.
   enum class Need : std::uint8_t { Met, Awaited };
   [[nodiscard]] io::Task<Result<Need>> need_machine();
   [[nodiscard]] modules::Supply::Answer ask_for_machine(std::string pinned_sha256,
                                                         std::string_view purpose);
-  // Stores a copy of the module for as long as the workflow is pinned to it.
+  // Stores a copy of the module as long as the workflow is pinned to it.
   [[nodiscard]] io::Task<Result<>> keep_module(std::string sha256);
   [[nodiscard]] Result<> on_module_error(const Error& error);
   void on_module_awaited(const std::string& doing);
   // `doing`: the question to the machine; begins the message.
   [[nodiscard]] Result<> on_machine_error(const Error& error, std::string_view doing);
   [[nodiscard]] Result<> on_unfit_machine(const Error& error);
-  // `step`: null when the machine gave none, or it was refused.
+  // `step`: null when the machine gave none, or when its step was refused.
   void record_step(const StepRecording::Woken& woken, Instant began,
                    const abi::statemachine::Cost& cost, const Step* step,
                    std::int64_t actions_from);
-  // The answer of the machine; while it waits for memory, the status says so.
+  // The machine's answer; while the machine waits for memory, the status says so.
   [[nodiscard]] io::Task<Result<Step>> answer_of(io::Task<Result<Step>> step);
   [[nodiscard]] io::Task<void> tell_wait(reconcile::GuestWait wait);
   [[nodiscard]] abi::statemachine::Asker asker(abi::statemachine::Cost* cost) const;
@@ -140,18 +140,18 @@ class Reconciliation {
   const Workflow workflow_;
   Decision decision_;
   StepRecording recording_;
-  // The version of manifest_, while all that is in it came with it; zero: some of it came later.
+  // The version of manifest_ if everything in it came with that version; zero: a part came later.
   std::uint64_t signals_version_;
   std::shared_ptr<abi::statemachine::Machine> machine_;
   Decision::Revision revision_;  // The revision of machine_.
   bool is_asking_ = false;
   bool is_quiet_ = false;  // Waits only for its module, too briefly to report it.
   std::optional<archive::ModuleArchive::Hold> hold_;
-  std::string unpinned_;  // The digest it was pinned to before a migration, until that is written.
+  std::string unpinned_;  // The digest before a migration, until the migration is written.
   std::optional<Problem> problem_;
   std::optional<Error> retry_;  // The reason to retry although nothing happens.
-  // When to look again at what an action waits for, or at a module, if no news comes earlier. Not
-  // in the ledger: looking costs no write.
+  // When to look again at the object that an action waits for, or at a module, if no change is
+  // reported earlier. Not in the ledger, because looking costs no write.
   std::optional<WallTime> look_again_;
 };
 

@@ -1,4 +1,4 @@
-// The part of a Reconciliation that has to do with its machine.
+// The part of a Reconciliation that deals with its machine.
 #include "abi/statemachine/delays.h"
 #include "base/seconds.h"
 #include "base/time.h"
@@ -36,15 +36,14 @@ namespace {
 // An event that machines ignore: whether a machine answers it shows whether it knows the state.
 constexpr std::string_view kProbe = R"({"type":"hangar.probe"})";
 
-// The machine could not be asked, or what it said is lost: nothing follows about the machine.
+// The machine could not be asked, or its answer is lost: this says nothing about the machine.
 template <class Answer>
 bool is_lost(const Result<Answer>& answer) {
   return !answer && answer.error().kind() == ErrorKind::Unavailable;
 }
 
 // The delays of a machine and its actors in their present states. None if they cannot be known,
-// because the machine does not describe its states.
-// Unavailable: it may be asked again.
+// because the machine does not describe its states. Unavailable: the machine may be asked again.
 io::Task<Result<std::optional<std::vector<abi::statemachine::Delay>>>> delays_in(
     std::shared_ptr<abi::statemachine::Machine> machine, std::string state, std::string value,
     std::stop_token stop, abi::statemachine::Asker asker) {
@@ -117,7 +116,8 @@ io::Task<Result<Reconciliation::Need>> Reconciliation::need_machine() {
   }
   const MachineModule module = MachineModules::module_of(*answer.supplied);
   if (!pinned.empty()) {
-    // Somebody may have deleted the copy. The workflow has its module: no reason to wait.
+    // Somebody may have deleted the copy. A failure to store it again does no harm: the module is
+    // loaded.
     (void)co_await parts_.archive.keep({.namespace_ = key_.namespace_, .sha256 = module.sha256},
                                        stop_);
   }
@@ -149,7 +149,8 @@ io::Task<Result<>> Reconciliation::keep_module(std::string sha256) {
   if (kept) co_return kept;
   const ErrorKind kind = kept.error().kind();
   if (kind == ErrorKind::Cancelled || kind == ErrorKind::Unavailable) co_return kept;
-  // A workflow that depends on this host's cache, and its source, is better than none.
+  // A workflow without a copy depends on the host's cache or the source, but that is better than no
+  // workflow.
   parts_.platform.events.record(
       manifest_, {.type = reconcile::EventType::Warning,
                   .reason = "ModuleNotKept",
@@ -160,7 +161,7 @@ io::Task<Result<>> Reconciliation::keep_module(std::string sha256) {
   co_return Result<>();
 }
 
-// So that the workflow goes on as soon as a ConfigMap appears or changes.
+// Lets the workflow continue as soon as a ConfigMap appears or changes.
 void Reconciliation::watch_config_maps() {
   for (const auto& name : {workflow_.config_map, workflow_.plugin_config_map}) {
     if (!name) continue;
@@ -187,7 +188,7 @@ Result<> Reconciliation::on_machine_error(const Error& error, std::string_view d
   return {};
 }
 
-// A machine that loads, and cannot begin.
+// The machine loads, but cannot give its first state.
 Result<> Reconciliation::on_unfit_machine(const Error& error) {
   HANGAR_TRY(on_machine_error(error, "the machine, before it was asked for its first state"));
   watch_config_maps();
@@ -277,7 +278,8 @@ io::Task<Result<Reconciliation::Step>> Reconciliation::answer_of(io::Task<Result
       [this](reconcile::GuestWait wait) { return tell_wait(std::move(wait)); }, std::move(step));
 }
 
-// Only for users. Nothing but the condition is written: the ledger waits for the machine's answer.
+// Only informs users. Nothing but the condition is written: the ledger waits for the machine's
+// answer.
 io::Task<void> Reconciliation::tell_wait(reconcile::GuestWait wait) {
   std::optional<json::Value> status =
       reconcile::status_with_wait(manifest_, wait, workflow_.generation, io::Loop::wall_now());
@@ -287,7 +289,7 @@ io::Task<void> Reconciliation::tell_wait(reconcile::GuestWait wait) {
   if (answer) manifest_ = *std::move(answer);
 }
 
-// Whether `machine` knows the state where the workflow is.
+// Whether `machine` knows the present state of the workflow.
 io::Task<Result<Reconciliation::Step>> Reconciliation::probe(
     std::shared_ptr<abi::statemachine::Machine> machine, std::string sha256) {
   const Instant began = io::Loop::now();
@@ -359,7 +361,7 @@ io::Task<Result<>> Reconciliation::migrate() {
     refuse(answer.error->message());
     co_return Result<>();
   }
-  // Meanwhile the workflow goes on with its old machine.
+  // Meanwhile the workflow continues with its old machine.
   if (!answer.supplied) co_return Result<>();
   const MachineModule module = MachineModules::module_of(*answer.supplied);
   constexpr std::string_view kDoing = "the machine that the workflow is to migrate to";
@@ -392,7 +394,7 @@ io::Task<Result<>> Reconciliation::migrate() {
   if (ledger.sha256 != module.sha256) unpinned_ = ledger.sha256;
   decision_.on_migrated({.request = request, .is_done = true, .message = message}, revision_);
   if (delays) decision_.take_delays(*delays, ledger.entered_at.value_or(io::Loop::wall_now()));
-  // What the old machine could not do is retried with the new one.
+  // Steps that the old machine failed are retried with the new one.
   problem_.reset();
   retry_.reset();
   co_return Result<>();

@@ -2,8 +2,8 @@
 // it causes.
 //
 // A step is a turn of its workflow (reconcile/recording.h). An action that waited or is retried,
-// and that no step of this reconcile has requested, is a turn without a step; so is a status that
-// no step has changed. Copies of modules and Events about the workflow are not recorded.
+// and was not requested by a step of this reconcile, is a turn without a step; so is a write of the
+// status without a step. Copies of modules and Events about the workflow are not recorded.
 #pragma once
 
 #include "abi/statemachine/machine.h"
@@ -20,13 +20,13 @@
 
 namespace hangar::workflows {
 
-// For one reconcile of one workflow.
+// Records one reconcile of one workflow.
 class StepRecording final : public reconcile::GuestRecording {
  public:
   // `user`: the identity under which its actions are carried out.
   StepRecording(reconcile::GuestRecorder& recorder, const json::Value& workflow, std::string user);
 
-  // What wakes a step; captured before it, because the event is gone afterwards.
+  // The cause of a step; captured before the step, because the event is gone afterwards.
   struct Woken {
     recorder::Waking waking;  // Without its texts.
     std::string event = {};
@@ -35,10 +35,10 @@ class StepRecording final : public reconcile::GuestRecording {
     std::string namespace_ = {};
     std::string name = {};
   };
-  // The workflow begins.
+  // The start of the workflow.
   [[nodiscard]] Woken by_beginning() const;
   [[nodiscard]] Woken by_event(const QueuedEvent& event, const Ledger& ledger) const;
-  // The host asks whether the machine knows a state.
+  // A question of the host: does the machine know a state?
   [[nodiscard]] static Woken by_question();
 
   struct Stepped {
@@ -46,11 +46,11 @@ class StepRecording final : public reconcile::GuestRecording {
     std::string_view module_sha256;
     abi::statemachine::Cost cost;
     const abi::statemachine::Step* step = nullptr;  // Null: it failed, or was refused.
-    std::int64_t actions_from = 0;                  // From this id on they are its own.
+    std::int64_t actions_from = 0;                  // Actions from this id on are its own.
   };
   void stepped(const Woken& woken, const Stepped& stepped, const Ledger& ledger);
 
-  // Until action_ended() all requests belong to this action.
+  // Requests belong to this action until action_ended().
   void action_begins(const PendingAction& action, std::string_view module_sha256);
   void action_ended(const PendingAction& action);
   // The status is about to be written.
@@ -61,7 +61,7 @@ class StepRecording final : public reconcile::GuestRecording {
 
   const std::string user_;
   std::map<std::int64_t, std::uint64_t> turns_;  // Of actions.
-  std::map<std::int64_t, std::uint64_t> ends_;   // The requests that actions have ended with.
+  std::map<std::int64_t, std::uint64_t> ends_;   // The last requests of finished actions.
 };
 
 }  // namespace hangar::workflows

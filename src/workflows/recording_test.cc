@@ -180,7 +180,7 @@ TEST(StepRecording, EventsSayWhatBroughtThem) {
   EXPECT_EQ(timer.what, Waking::Cause::Timer);
   EXPECT_EQ(timer.id, number_of_timer("late"));
   EXPECT_EQ(told(event(Origin::Timeout, R"({"type":"TIMEOUT"})")).event, "timeout TIMEOUT");
-  // Of a host that is gone: the request is not known.
+  // An action of a host that is gone: its request is not known.
   const recorder::Cause action =
       told(event(Origin::Action, R"({"type":"MADE","action":"APPLY","actionId":5})"));
   EXPECT_EQ(action.what, Waking::Cause::Timer);

@@ -1,5 +1,5 @@
-// What a watch shows of an object that a workflow made, compared with what its machine was told.
-// No I/O.
+// Compares what a watch shows of an object that a workflow made with what its machine knows. No
+// I/O.
 #pragma once
 
 #include "json/value.h"
@@ -11,7 +11,7 @@
 
 namespace hangar::workflows {
 
-// The machine knows a version of the object, so that another one is news.
+// The machine knows a version of the object, so a different version is news.
 [[nodiscard]] bool is_followed(const OwnedResource& resource);
 
 struct Sighting {
@@ -23,7 +23,7 @@ struct ResourceChange {
   std::string seen;   // For OwnedResource::seen.
   json::Value event;  // For the machine.
 };
-// None if that is what the machine knows, or older: a watch may lag behind our own writes.
+// None if the machine knows this or a newer version: a watch may lag behind our own writes.
 // Requires is_followed().
 [[nodiscard]] std::optional<ResourceChange> change_of(const OwnedResource& resource,
                                                       const Sighting& sighting);

@@ -31,7 +31,7 @@ TEST(Sighting, WhatTheMachineKnowsIsNoChange) {
   EXPECT_FALSE(change_of(pvc("10"), {.live = "10", .watch = "12"}).has_value());
 }
 
-// It lags behind the write that the machine was told of.
+// The watch lags behind the write that the machine knows of.
 TEST(Sighting, AnOlderVersionIsNoChange) {
   EXPECT_FALSE(change_of(pvc("10"), {.live = "9", .watch = "9"}).has_value());
 }

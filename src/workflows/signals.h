@@ -1,5 +1,5 @@
-// Events that people and other workflows send, as annotations of the workflow: one each, in the
-// order of their ids.
+// Events that people and other workflows send, as annotations of the workflow: one annotation each,
+// in the order of their ids.
 #pragma once
 
 #include "base/result.h"
@@ -22,7 +22,7 @@ struct Signal {
 // Accepts {"type": ...} or a word, which becomes {"type": WORD}. InvalidInput for anything else.
 [[nodiscard]] Result<json::Value> parse_event(std::string_view text);
 
-// The merge patch that removes their annotations; ids without one do no harm.
+// The merge patch that removes the signals' annotations; ids without an annotation do no harm.
 [[nodiscard]] json::Value removal_of_signals(const std::vector<std::string>& ids);
 
 }  // namespace hangar::workflows

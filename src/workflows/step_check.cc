@@ -16,7 +16,8 @@ namespace hangar::workflows {
 
 namespace {
 
-// Bound of all delayed events: together with the rest of a full status below what etcd accepts.
+// Bound of all delayed events: together with the rest of a full status, it stays below the maximum
+// of etcd.
 constexpr std::size_t kTimerBytesMax = 64 * limits::kKiB;
 
 std::unexpected<Error> too_much(std::string_view what, std::uint64_t has, std::uint64_t max) {

@@ -8,8 +8,8 @@
 
 namespace hangar::workflows {
 
-// `ledger`: before the step. LimitExceeded when the two together are more than a ledger holds,
-// InvalidInput when the step could not be read back; the message names the part that is wrong.
+// `ledger`: before the step. LimitExceeded when the two together exceed the bounds of a ledger,
+// InvalidInput when the step could not be read back; the message names the faulty part.
 [[nodiscard]] Result<> check_step(const abi::statemachine::Step& step, const Ledger& ledger);
 
 }  // namespace hangar::workflows

@@ -21,7 +21,7 @@ namespace {
 using reconcile::Condition;
 using reconcile::ConditionStatus;
 
-// The problem that the ledger itself shows.
+// The problem that the ledger itself reveals.
 std::optional<Problem> problem_of(const Ledger& ledger) {
   const auto unknown = std::ranges::find_if(
       ledger.outbox, [](const PendingAction& action) { return !kind_of(action.type); });
@@ -148,7 +148,8 @@ void put_conditions(json::Value& status, const Ledger& ledger,
     condition->observed_generation = generation;
     reconcile::set_condition(status, *condition, now);
   }
-  // A workflow that decides does not wait. A host that was killed may have left the condition.
+  // A workflow that decides does not wait. A host that was killed may have left the condition
+  // behind.
   reconcile::put_no_wait(status, generation, now);
   if (status.is_object()) status.get_object()["observedGeneration"] = generation;
 }

@@ -12,14 +12,14 @@
 
 namespace hangar::workflows {
 
-// The reason of a Problem: somebody has edited the status into an impossible one.
+// The reason of a Problem: a person or client edited the status into an impossible one.
 inline constexpr std::string_view kStatusInvalid = "StatusInvalid";
 
-// The reason why a workflow does not go on.
+// The reason why a workflow does not continue.
 struct Problem {
   std::string reason;   // One word in CamelCase.
-  std::string message;  // Says what to do.
-  // The workflow goes on by itself once the missing thing is there.
+  std::string message;  // Says what the reader can do.
+  // The workflow continues by itself once the missing thing is there.
   bool is_waiting = false;
 };
 

@@ -21,13 +21,14 @@ namespace hangar::workflows {
 
 [[nodiscard]] kube::Resource workflow_resource();
 
-// What workflows wait for and what they made: maps a change to the workflows to look at.
+// The objects that workflows wait for and those that they made: maps a change to the workflows to
+// reconcile.
 using Watches = reconcile::Dependents<kube::ObjectKey>;
 
 // The field manager of the host's writes for workflows.
 inline constexpr std::string_view kFieldManager = "hangar-workflows";
 
-// Annotations that people write. The value of a request is any text; another text is another
+// Annotations that people write. The value of a request is any text; a different text is a new
 // request.
 inline constexpr std::string_view kMigrateAnnotation = "workflows.example.com/migrate";
 // One signal each: the prefix, then its id; the value is {"type": ...} or only the type.
@@ -44,14 +45,14 @@ struct Workflow {
 
   MachineSource machine;
   // The ConfigMap of the workflow's namespace that holds the module, if one does; and the one that
-  // holds its plugin, if it is another.
+  // holds its plugin, if that is another ConfigMap.
   std::optional<std::string> config_map;
   std::optional<std::string> plugin_config_map;
-  // Every part of the machine is in those.
+  // Every part of the machine is in those ConfigMaps.
   bool is_in_config_maps = false;
 
   std::string service_account = "default";
-  std::optional<Duration> timeout;  // Of the whole workflow.
+  std::optional<Duration> timeout;  // For the whole workflow.
   // By state: "creatingPvc", "provisioning.creatingPvc".
   std::map<std::string, Duration, std::less<>> state_timeouts;
   std::size_t history_max = 20;

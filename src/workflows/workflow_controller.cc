@@ -22,7 +22,7 @@ std::string digest_of(const kube::Object& workflow) {
   return std::string(json::string_at(workflow.to_value(), {"status", "revision", "sha256"}));
 }
 
-// The workflow whose action made an object, by what the object says.
+// The workflow whose action made an object, according to the object.
 struct Maker {
   kube::ObjectKey key;
   std::string uid;
@@ -46,8 +46,8 @@ WorkflowController::WorkflowController(const Parts& parts)
       log_(platform_.log.named("workflows")),
       instruments_(platform_.metrics),
       recorder_(parts.recorder, recorder::Contract::Workflow),
-      // Of a child, its marks and its version are read. What an action waits for is read by a
-      // request of the workflow's account.
+      // Of a child, only its marks and its version are needed. The object that an action waits for
+      // is read by a request of the workflow's account.
       watches_(platform_.cache,
                {.child_selector = std::string(kUidLabel), .child_detail = kube::Detail::Metadata},
                {.on_object =
@@ -120,8 +120,8 @@ void WorkflowController::look_at(const kube::ObjectKey& workflow) {
   workflows_.enqueue(workflow);
 }
 
-// Anybody may give an object of theirs the name of a workflow in another namespace. The uid is
-// known to those only who may read that workflow, or an object that it made.
+// Anyone may label an object with the name of a workflow in another namespace. Only those who may
+// read that workflow, or an object that it made, know its uid.
 void WorkflowController::on_child(const kube::Object& object) {
   const std::optional<Maker> maker = maker_of(object);
   if (!maker) return;

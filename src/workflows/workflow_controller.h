@@ -1,10 +1,10 @@
-// Keeps each StatefulWorkflow going: its machine decides, the host changes the cluster accordingly,
-// and its status holds everything that must survive.
+// Drives each StatefulWorkflow: its machine decides, the host changes the cluster accordingly, and
+// its status holds everything that must survive.
 //
 // The machine receives signals and changes; its decision is written under the resourceVersion that
 // it was made for, and only then carried out, as the workflow's ServiceAccount. The result of an
 // action is written together with the machine's answer to it. A reconcile (reconciliation.h) that
-// has nothing left to do ends; a change, a signal or a deadline starts the next one. Between
+// has nothing left to do finishes; a change, a signal or a deadline starts the next one. Between
 // reconciles the host keeps only the workflow's object in the cache.
 //
 // Assumptions: one host leads. Loop thread only.
@@ -39,7 +39,7 @@ namespace hangar::workflows {
 
 class WorkflowController {
  public:
-  // All of it outlives this.
+  // All parts outlive this object.
   struct Parts {
     const reconcile::Platform& platform;
     MachineModules& modules;
@@ -55,17 +55,17 @@ class WorkflowController {
   void start();
   [[nodiscard]] io::Task<void> stop();
   [[nodiscard]] bool is_synced() const { return workflows_.is_synced(); }
-  // The number of workflows, by namespaces that have any.
+  // The number of workflows by namespace; only namespaces that have any.
   [[nodiscard]] std::map<std::string, std::size_t> counts() const;
 
  private:
   using Outcome = reconcile::Outcome;
 
-  // Looks again at all workflows of a namespace, or, if it is empty, at all there are.
+  // Reconciles all workflows of a namespace again; if the name is empty, all workflows.
   void look_again(const std::string& namespace_name);
   void look_at(const kube::ObjectKey& workflow);
   void on_change(const kube::Delta& delta);
-  // One that the action of a workflow may have made has changed.
+  // An object that the action of a workflow may have made has changed.
   void on_child(const kube::Object& object);
   [[nodiscard]] io::Task<Result<Outcome>> reconcile(kube::ObjectPtr workflow, std::stop_token stop);
   [[nodiscard]] io::Task<void> forget(kube::ObjectKey key);
@@ -76,7 +76,7 @@ class WorkflowController {
   const Log log_;
   const Instruments instruments_;
   reconcile::GuestRecorder recorder_;
-  // Since when workflows have been asking for a module that they do not have yet.
+  // Since when workflows have been waiting for a module that they do not have yet.
   std::map<kube::ObjectKey, Instant> asking_;
   Watches watches_;
   Executor executor_;

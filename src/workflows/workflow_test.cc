@@ -74,7 +74,8 @@ struct Refusal {
   std::string_view field;
 };
 
-// Input that the API server's schema refuses is refused here too: its schema may be an older one.
+// The host refuses input that the API server's schema refuses, because the cluster's schema may be
+// older.
 TEST(Workflow, RefusesWhatCannotBeAndNamesTheField) {
   for (const auto& [spec, field] : {
            Refusal{"{}", "spec.moduleConfigMap"},
