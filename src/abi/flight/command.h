@@ -49,7 +49,7 @@ class CommandRunner {
 
   // Results and errors as of evaluate(), and Unavailable when there is no place for the run now.
   // `lookups` is null for converters; otherwise it outlives the task, and every lookup that was
-  // begun has ended by then.
+  // started has finished when the task returns.
   [[nodiscard]] virtual io::Task<Result<Output>> run(std::shared_ptr<const wasm::Module> module,
                                                      Command command, Lookups* lookups,
                                                      std::stop_token stop) = 0;

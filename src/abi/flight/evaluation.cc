@@ -172,7 +172,7 @@ io::Task<Result<Output>> run_command(wasm::Engine& engine,
                          std::move(run_limits), std::move(stop));
   if (!report.ended) {
     Error error = std::move(report.ended).error();
-    // The text that tools and tests of the contract look for.
+    // The message that tools and tests of the contract expect.
     if (report.has_timed_out) {
       error = std::move(error).in("module closed with context deadline exceeded");
     }

@@ -44,11 +44,11 @@ struct Evaluation {
   std::vector<std::string> args;  // After the release's name.
   std::string stdin_bytes;
   std::string host_version;  // HANGAR_VERSION: the version of the host itself.
-  // Further variables, as "NAME=value". One with a name of the contract is ignored.
+  // Further variables, as "NAME=value". A variable with a name of the contract is ignored.
   std::vector<std::string> environment = {};
   // Zero: the contract's default of 10 s. Negative: no limit.
   std::chrono::nanoseconds timeout{0};
-  // The bound of linear memory; growth is in whole pages, so it is rounded down to these.
+  // The bound of linear memory; memory grows in whole pages, so the bound is rounded down to pages.
   std::uint64_t memory_bytes_max = limits::kGuestMemoryBytesMax;
   // On whose behalf it runs: it uses this consumer's share of the workers.
   budget::Consumer consumer = budget::unnamed_consumer();
@@ -66,7 +66,7 @@ struct Conversion {
 class Runtime {
  public:
   // `elsewhere`: runs the commands outside this process; null: they run here. Outlives this object.
-  // `add_functions`: adds imports besides those of the contract.
+  // `add_functions`: adds imports to those of the contract.
   using AddFunctions = std::function<void(wasm::HostFunctions&)>;
   explicit Runtime(wasm::Engine& engine, CommandRunner* elsewhere = nullptr,
                    const AddFunctions& add_functions = {});
@@ -92,24 +92,24 @@ class Runtime {
 };
 
 // Runs `module` once. An exit code other than zero is an Output. Errors: InvalidInput as for
-// Runtime::check; GuestFault when it trapped, with a backtrace; LimitExceeded when its time was up
-// ("module closed with context deadline exceeded: execution timeout (30ms) exceeded") or it printed
-// too much; Cancelled. `runtime` and `lookups` outlive the task. Loop thread.
+// Runtime::check; GuestFault when it trapped, with a backtrace; LimitExceeded when it exceeded its
+// time ("module closed with context deadline exceeded: execution timeout (30ms) exceeded") or
+// printed too much; Cancelled. `runtime` and `lookups` outlive the task. Loop thread.
 [[nodiscard]] io::Task<Result<Output>> evaluate(const Runtime& runtime,
                                                 std::shared_ptr<const wasm::Module> module,
                                                 Evaluation evaluation, Lookups& lookups,
                                                 std::stop_token stop);
 
 // Runs `command` in this process, even where evaluate() would not: for a process to which another
-// one has delegated the run. `ask_memory` is that of wasm::RunLimits.
+// one has delegated the run. `ask_memory`: as in wasm::RunLimits.
 [[nodiscard]] io::Task<Result<Output>> run_here(const Runtime& runtime,
                                                 std::shared_ptr<const wasm::Module> module,
                                                 Command command, Lookups* lookups,
                                                 wasm::AskMemory ask_memory, std::stop_token stop);
 
-// Runs a program that may import WASI only and looks nothing up: converters, and programs of the
-// host's own. Results and errors as for evaluate(), with check_converter(). `command.role`
-// does not count.
+// Runs a program that may import WASI only and makes no lookups: converters, and the host's own
+// programs. Results and errors as for evaluate(), with check_converter(). `command.role` is
+// ignored.
 [[nodiscard]] io::Task<Result<Output>> run_without_lookups(
     const Runtime& runtime, std::shared_ptr<const wasm::Module> module, Command command,
     std::stop_token stop);

@@ -1,6 +1,7 @@
 // The lookups that a flight may make in the cluster while it runs.
 //
-// The contract's host functions end here; the implementation decides who may see what.
+// The contract's host functions call this interface; the implementation decides what a flight may
+// see.
 #pragma once
 
 #include "io/task.h"
@@ -20,7 +21,7 @@ enum class LookupState : std::uint32_t {
   Forbidden = 5,
 };
 
-// As the flight gave it: not checked, and the namespace may be empty.
+// As the flight passed it: not checked, and the namespace may be empty.
 struct LookupRequest {
   std::string name;
   std::string namespace_;
@@ -33,7 +34,7 @@ struct LookupAnswer {
   std::string body;  // JSON when Ok, else a message for the flight.
 };
 
-// Called on the loop thread, one call at a time per evaluation. A call must end by itself:
+// Called on the loop thread, one call at a time per evaluation. A call must limit its own time:
 // evaluate() waits for it even after the flight's time is up.
 class Lookups {
  public:

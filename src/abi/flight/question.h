@@ -25,8 +25,8 @@ struct Question {
   std::uint64_t memory_bytes_max = limits::kGuestMemoryBytesMax;
 };
 
-// Runs a flight once without an environment or input. Results, errors and lifetimes as
-// for evaluate().
+// Runs a flight once without an environment or input. Results, errors and lifetimes as for
+// evaluate().
 [[nodiscard]] io::Task<Result<Output>> ask(const Runtime& runtime,
                                            std::shared_ptr<const wasm::Module> module,
                                            Question question, Lookups& lookups,

@@ -2,9 +2,9 @@
 // delays are calls to the host, and the host answers by waking the guest. docs/abi/kube-runtime.md
 // describes it in full.
 //
-// This code does not know where requests go or when a guest sleeps: a turn ends with the calls that
-// the guest made, and the next turn begins with the answers. Nor does its user know where the guest
-// lives: local_guest.h has those of this process.
+// This code does not know where requests go or when a guest is suspended: a turn returns the calls
+// that the guest made, and the next turn starts with the answers. Nor do its users know in which
+// process the guest lives: local_guest.h has the guests of this process.
 #pragma once
 
 #include "abi/kube_runtime/limits.h"
@@ -46,17 +46,17 @@ struct GuestOptions {
   Duration cpu_time_max = limits::kGuestCallMax;  // For one turn.
   // False: sleep() will not be called.
   bool may_sleep = true;
-  // It shares its place with no other guest: the name of the guest in its namespace, by which its
-  // place is told from others. Empty: it shares.
+  // The name of the guest in its namespace, if it shares its place with no other guest; it
+  // identifies that place. Empty: the guest shares a place.
   std::string alone = {};
-  // The output that is kept from one turn; the rest is dropped and counted.
+  // The maximum output that is kept from one turn; the rest is dropped and counted.
   std::uint64_t output_bytes_max = limits::kOperatorOutputBytesMax;
 };
 
 struct TurnOutcome {
   // Errors as in wasm::TurnReport; the guest is then gone. Also GuestFault for a call that the
-  // contract does not know (bytes that are not a request), LimitExceeded when it asked for too
-  // much, and, from start(), InvalidInput for a module or options that are not valid.
+  // contract does not know (bytes that are not a request), LimitExceeded when the guest requested
+  // too much, and, from start(), InvalidInput for a module or options that are not valid.
   Result<> ended;
   // The guest has finished and is gone: it called proc_exit, or (zero) it waits for nothing that
   // could wake it, like a program without wakeup after its _start.
@@ -66,12 +66,13 @@ struct TurnOutcome {
   // flight, and further ones come with the outcome of a later turn.
   std::vector<HttpCall> calls;
   std::vector<Delay> delays;
-  // To requests that hand_in() has made wakeups of: each at most once, in any order and any turn.
+  // Answers to requests for which hand_in() made wakeups: each at most once, in any order and any
+  // turn.
   std::vector<InboundAnswer> answers;
   // Ids of calls and delays of earlier outcomes for which the guest no longer waits. The host must
   // cancel them before it starts the new ones above.
   std::vector<std::uint64_t> cancelled;
-  std::vector<OutputLine> output;  // The end of the turn ends an unfinished line.
+  std::vector<OutputLine> output;  // An unfinished line ends with the turn.
   std::uint64_t output_dropped_bytes = 0;
   bool was_asleep = false;
   Duration resume_time{};
@@ -91,16 +92,16 @@ class Guest : public slots::InSlot {
   [[nodiscard]] virtual io::Task<TurnOutcome> start(
       std::stop_token stop, budget::Consumer consumer = budget::unnamed_consumer()) = 0;
   // For each wakeup in order: allocate, copy, wakeup; then run_until_idle if it exists. Ids that
-  // the guest does not wait for (never asked for, or finished) are skipped: they would make it
-  // trap. If none remains, the guest is not woken at all. An empty body that is not null still
-  // needs allocate(0).
+  // the guest does not wait for (unknown or finished) are skipped, because they would make it trap.
+  // If none remains, the guest is not woken at all. An empty body that is not null still needs
+  // allocate(0).
   [[nodiscard]] virtual io::Task<TurnOutcome> wake(
       std::vector<Wakeup> wakeups, std::stop_token stop,
       budget::Consumer consumer = budget::unnamed_consumer()) = 0;
 
-  // Between turns: brings a guest that sleeps into memory without a turn, so that its next one
-  // finds it there. Nothing happens to one that is in memory. Errors as in wasm::TurnReport; the
-  // guest is then gone.
+  // Between turns: resumes a suspended guest into memory without a turn, so that its next turn need
+  // not. Does nothing if the guest is in memory. Errors as in wasm::TurnReport; the guest is then
+  // gone.
   struct Loaded {
     Duration resume_time{};  // Zero: it was in memory.
     Duration cpu_time{};
@@ -108,21 +109,21 @@ class Guest : public slots::InSlot {
   [[nodiscard]] virtual io::Task<Result<Loaded>> load(
       std::stop_token stop, budget::Consumer consumer = budget::unnamed_consumer()) = 0;
 
-  // Between turns: whether the guest takes requests of this kind.
+  // Between turns: whether the guest accepts requests of this kind.
   [[nodiscard]] virtual bool listens(Listener listener) const = 0;
   // Between turns: makes a wakeup of a request into the guest. `id` is that of the answer in some
-  // later outcome; a guest may never answer. NotFound when it takes no such requests, Unavailable
-  // when it has too many to answer already.
+  // later outcome; a guest may never answer. NotFound when it accepts no such requests, Unavailable
+  // when it has too many unanswered ones.
   struct Inbound {
     std::uint64_t id = 0;
     Wakeup wakeup;
   };
   [[nodiscard]] virtual Result<Inbound> hand_in(Listener listener, const HttpRequest& request) = 0;
-  // Between turns: nobody waits for the answer to this request any more. A late one is ignored, and
-  // the guest may get another request in its place.
+  // Between turns: the answer to this request is no longer needed. A late one is ignored, and the
+  // guest may get another request in its place.
   virtual void forget(std::uint64_t id) = 0;
 
-  // How much memory a turn needs to bring the guest into memory; zero while it is there.
+  // The memory that a turn needs to bring the guest into memory; zero while it is there.
   [[nodiscard]] virtual std::uint64_t memory_bytes_needed() const = 0;
   // The reservation for that (wasm::Engine::reserve), to be passed before start() or wake().
   virtual void provide(std::optional<budget::Reservation> memory) = 0;
@@ -138,22 +139,22 @@ class Guest : public slots::InSlot {
   [[nodiscard]] virtual std::uint64_t disk_bytes() const = 0;
 };
 
-// A place where guests live.
+// A place in which guests live, such as a process.
 class Guests {
  public:
   struct Events {
-    // The guest is gone, though it had no turn: what it lived in has ended. The call may destroy
-    // the guest, unless it is in sleep().
+    // The guest is gone without a turn, because its process exited. The call may destroy the guest,
+    // unless it is in sleep().
     std::function<void(Error)> on_lost;
-    // Others wait for the place that it has in memory: it should sleep as soon as it may. The call
-    // must not destroy it.
+    // Others wait for the memory that the guest's place holds: the guest should sleep as soon as it
+    // may. The call must not destroy it.
     std::function<void()> on_notice;
   };
   [[nodiscard]] virtual std::unique_ptr<Guest> make(
       std::shared_ptr<const wasm::SleepableModule> module, GuestOptions options, Events events) = 0;
-  // Whether Guest::load() is of use here. It is Unavailable otherwise.
+  // Whether Guest::load() is useful here; otherwise it returns Unavailable.
   [[nodiscard]] virtual bool loads_ahead() const = 0;
-  // Whether a guest may have a place that it shares with nobody (GuestOptions::alone).
+  // Whether a guest may have a place for itself (GuestOptions::alone).
   [[nodiscard]] virtual bool has_places_alone() const = 0;
 
  protected:

@@ -1,7 +1,7 @@
-// What a guest that lives in another process waits for, as the host knows it. A plain machine.
+// The pending calls of a guest in another process, as the host knows them. A plain machine.
 //
-// The process may belong to an attacker: the host believes nothing about a guest's calls but what
-// follows from earlier turns and from the bounds of the contract.
+// The process may be under an attacker's control: the host believes nothing about a guest's calls
+// except what follows from earlier turns and from the bounds of the contract.
 #pragma once
 
 #include "abi/kube_runtime/guest.h"
@@ -19,16 +19,16 @@ namespace hangar::abi::kube_runtime {
 
 class KnownCalls {
  public:
-  // What the process says besides the outcome of a turn.
+  // The ids that the process reports in addition to the outcome of a turn.
   struct Ids {
     // Its listeners.
     std::optional<std::uint64_t> metrics;
     std::optional<std::uint64_t> webhooks = std::nullopt;
     std::uint64_t next = 0;  // From here on, ids are new.
   };
-  // Takes over what the guest waits for after a turn. GuestFault, with the reason, when no guest
-  // can have made these calls: an id that is not new, more calls than the bounds allow, an answer
-  // that nobody waits for. The process is then not to be believed any more.
+  // Records the guest's pending calls after a turn. GuestFault, with the reason, when no guest can
+  // have made these calls: an id that is not new, more calls than the bounds allow, an answer to no
+  // request. The process is then no longer to be believed.
   [[nodiscard]] Result<> take(const TurnOutcome& outcome, const Ids& ids);
 
   // As for PendingCalls.
@@ -38,10 +38,10 @@ class KnownCalls {
 
   // As Guest::hand_in. The process gives the next turn's requests the same ids.
   [[nodiscard]] Result<Guest::Inbound> hand_in(Listener listener, const HttpRequest& request);
-  // How many were made since the last call.
+  // How many requests hand_in() made since the last call.
   [[nodiscard]] std::uint32_t take_inbound_count();
 
-  // As Guest::forget. The process has to be told.
+  // As Guest::forget. The process has to be notified.
   void forget(std::uint64_t id);
   // The requests that were forgotten since the last call.
   [[nodiscard]] std::vector<std::uint64_t> take_forgotten();

@@ -124,7 +124,7 @@ TEST_F(KnownCallsTest, AreAnsweredOnceEach) {
   EXPECT_EQ(inbound->wakeup.id, 1U);
   EXPECT_EQ(calls_.take_inbound_count(), 1U);
   EXPECT_EQ(calls_.take_inbound_count(), 0U);
-  EXPECT_FALSE(calls_.has(2));  // It is no call of the guest.
+  EXPECT_FALSE(calls_.has(2));  // It is not a call of the guest.
   expect_impossible(outcome_of({}, {}, {}, {0}), {.metrics = 1, .next = 3}, "nobody waits");
   expect_impossible(outcome_of({}, {}, {}, {2, 2}), {.metrics = 1, .next = 3}, "nobody waits");
   expect_impossible(outcome_of({}, {}, {2}), {.metrics = 1, .next = 3}, "not under way");
@@ -146,13 +146,13 @@ TEST_F(KnownCallsTest, HaveAListenerWithAnIdOfItsOwn) {
   expect_impossible(outcome_of({0}), {.metrics = 7, .next = 1}, "a listener");
 }
 
-// Whatever a guest does with PendingCalls, which its process has, the host believes it.
+// The host accepts any calls that a guest can make with PendingCalls in its own process.
 TEST_F(KnownCallsTest, AgreeWithThoseOfAGuestThatKeepsTheContract) {
   const unsigned seed = std::random_device()();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
   PendingCalls pending;
-  std::uint64_t ids = 0;  // More than were given.
+  std::uint64_t ids = 0;  // More than were given out.
   for (int turn = 0; turn < 300; ++turn) {
     for (unsigned step = random() % 40; step > 0; --step) {
       const std::uint64_t any = ids == 0 ? 0 : random() % ids;
@@ -217,7 +217,7 @@ TEST_F(KnownCallsTest, AreNotAnsweredOnceTheyAreForgotten) {
   EXPECT_FALSE(calls_.hand_in(Listener::Webhooks, {.method = "POST", .uri = "/"}).has_value());
 
   calls_.forget(ids[2]);
-  calls_.forget(0);  // The listener: no request.
+  calls_.forget(0);  // The listener, which is not a request.
 
   EXPECT_EQ(calls_.take_forgotten(), std::vector{ids[2]});
   EXPECT_EQ(calls_.take_forgotten(), std::vector<std::uint64_t>());

@@ -22,24 +22,23 @@ inline constexpr std::uint32_t kGuestRequestsMax = 256;
 inline constexpr std::uint32_t kGuestRequestsWaitingMax = 16'384;
 inline constexpr std::uint64_t kGuestRequestsWaitingBytesMax = 64 * kMiB;
 
-// What a long-running guest may print in one turn; the rest is dropped and counted.
+// The most bytes that a long-running guest may print in one turn; the rest is dropped and counted.
 inline constexpr std::uint64_t kOperatorOutputBytesMax = 256 * kKiB;
 
 // One line of that output; a longer one is cut into several, as container runtimes do.
 inline constexpr std::uint64_t kOperatorLineBytesMax = 16 * kKiB;
 
-// Unfinished delays of one guest. A controller that reconciles an object a second, and again after
-// an hour, has 3600: its timers cannot be cancelled.
+// Unfinished delays of one guest. A controller that reconciles one object per second, and each
+// again after an hour, has 3600: its timers cannot be cancelled.
 inline constexpr std::uint32_t kGuestDelaysMax = 16'384;
 
-// A delay that is as good as for ever, and far from an overflow in any unit.
+// A delay that is practically endless, and far from an overflow in any unit.
 inline constexpr std::chrono::milliseconds kGuestDelayMax = std::chrono::hours(24 * 365);
 
-// Requests into one guest that it has not answered: reviews of some clients at a time, and one for
-// metrics.
+// Unanswered requests into one guest: concurrent reviews of some clients, and one for metrics.
 inline constexpr std::uint32_t kGuestInboundMax = 8;
 
-// The bodies of the answers of one turn, which are in memory at once: two of the largest.
+// The bodies of the answers of one turn, which are in memory at the same time: two of the largest.
 inline constexpr std::uint64_t kGuestInboundAnswersBytesMax = 2 * kGuestRequestBytesMax;
 
 }  // namespace hangar::limits

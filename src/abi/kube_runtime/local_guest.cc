@@ -69,7 +69,7 @@ constexpr std::string_view kMemory = "memory";
 // The shortest timer of a guest: a shorter one would take up all turns.
 constexpr std::chrono::milliseconds kTimerResolution{1};
 
-// Such a program is stopped in its scheduler or in any of its tasks, so the place says little.
+// Such a program is stopped in its scheduler or in any of its tasks, so the backtrace says little.
 constexpr std::string_view kLikelyToSpin =
     " (likely a task that never waits, such as a goroutine in a loop without a pause)";
 
@@ -122,7 +122,7 @@ Result<> cancel(HostCall call, std::uint64_t id) {
   return {};
 }
 
-// The result for a kind of requests that this host does not have: no id.
+// The result for an unknown kind of requests: no id.
 constexpr std::uint64_t kNotServed = ~std::uint64_t{0};
 
 Result<std::uint64_t> serve(HostCall call, std::uint32_t kind) {
@@ -211,7 +211,8 @@ class WakeTurn final : public wasm::Turn {
   }
 
  private:
-  // Copies the bytes and returns their address; from here on the guest must free them.
+  // Copies the bytes and returns their address; from then on the guest owns them and must free
+  // them.
   Result<std::uint32_t> hand_over(GuestMemory memory, std::uint32_t address) {
     const std::string& bytes = wakeups_[at_].bytes;
     if (address == 0 && !bytes.empty()) {
@@ -238,7 +239,7 @@ class WakeTurn final : public wasm::Turn {
   bool is_to_run_;
 };
 
-// Calls nothing: a turn of a sleeping instance begins with its resume.
+// Calls nothing: a turn of a sleeping instance starts with its resume.
 class LoadTurn final : public wasm::Turn {
  public:
   Result<std::optional<Invocation>> next(GuestMemory /*memory*/,
@@ -296,7 +297,7 @@ Result<wasm::wasi::ProcessState> unpack_process(Unpacker& from) {
   from.each(descriptors, [&from](wasm::wasi::Descriptor& one) {
     from(one.kind, one.node, one.offset, one.is_presented);
   });
-  // The same paths make the same tree, so that open files have their numbers.
+  // The same paths make the same tree, so that open files keep their node numbers.
   return wasm::wasi::ProcessState{.arguments = wasm::wasi::CStrings::of_bytes(arguments),
                                   .environment = wasm::wasi::CStrings::of_bytes(environment),
                                   .files = std::make_shared<const wasm::wasi::FileTree>(HANGAR_TRY(
@@ -409,7 +410,7 @@ struct LocalGuest::Awake {
 
   State state;
   wasm::Instance instance;
-  // As its module says. A guest that cannot be woken has only one turn.
+  // According to its module. A guest that cannot be woken has only one turn.
   bool is_woken = true;
 };
 
@@ -680,7 +681,7 @@ io::Task<TurnOutcome> LocalGuest::run(wasm::Turn& turn, std::stop_token stop,
 Result<> LocalGuest::set_timer(std::optional<Instant> due) {
   if (!runs_until_idle_) return {};
   if (due == Instant::max()) due.reset();
-  // The guest has asked for the same time again; only the clock has moved on.
+  // The guest requested the same time again; only the clock has moved on.
   if (timer_ && due && std::chrono::abs(*due - timer_->due) < kTimerResolution) return {};
   if (timer_) pending_.cancel(timer_->id);
   timer_.reset();

@@ -1,4 +1,4 @@
-// Guests of this process. They sleep in its snapshot store.
+// Guests of this process. They are suspended to its snapshot store.
 #pragma once
 
 #include "abi/kube_runtime/guest.h"
@@ -35,14 +35,14 @@ class Runtime {
  public:
   explicit Runtime(wasm::Engine& engine);
 
-  // InvalidInput, with the reason, when `module` cannot be such a guest. It imports functions that
-  // these do not get; it exports no _start (a reactor's _initialize will do if the guest can be
-  // woken); it exports only one of allocate and wakeup, or one with another type; or it has only
-  // one half of what a guest needs that runs until it is idle. Any thread.
+  // InvalidInput, with the reason, when `module` cannot be such a guest: it imports functions that
+  // these guests do not get; it exports no _start (a reactor's _initialize is enough if the guest
+  // can be woken); it exports only one of allocate and wakeup, or one with another type; or it has
+  // only one half of what a guest that runs until it is idle needs. Any thread.
   [[nodiscard]] Result<> check(const wasm::Module& module) const;
-  // InvalidInput, with what the module seems to be, when it can neither call the host nor be woken.
-  // The contract lets such a program run once; one that uses the network by itself would wait for
-  // an answer that never comes, until its time is up. Any thread.
+  // InvalidInput, with the likely kind of the module, when it can neither call the host nor be
+  // woken. The contract lets such a program run once; one that uses the network by itself would
+  // wait until its time is up for an answer that never comes. Any thread.
   [[nodiscard]] static Result<> check_can_live_on(const wasm::Module& module);
 
   [[nodiscard]] wasm::Engine& engine() const { return engine_; }
@@ -103,16 +103,17 @@ class LocalGuest final : public Guest {
   [[nodiscard]] bool waits_for(std::uint64_t id) const;
   [[nodiscard]] bool is_asleep() const;
 
-  // Of a sleeping guest of a module that was handed over (wasm/snapshot/handed_module.h): all of
-  // it, as bytes with which it continues in this or another process. It stays here as well.
+  // For a sleeping guest of a module that was handed over (wasm/snapshot/handed_module.h): the
+  // whole guest, as bytes with which it continues in this or another process. The guest here
+  // remains too.
   [[nodiscard]] Result<std::string> pack() const;
-  // The guest that pack() has made `bytes` of, asleep. `options`: only the bounds count.
-  // Unavailable for bytes that are not intact, or when the snapshots have no room.
+  // Makes the sleeping guest from the `bytes` that pack() returned. `options`: only the bounds
+  // count. Unavailable for damaged bytes, or when the snapshots have no room.
   [[nodiscard]] static Result<std::unique_ptr<LocalGuest>> unpack(
       const LocalGuests& home, std::shared_ptr<const wasm::SleepableModule> module,
       const GuestOptions& options, std::string_view bytes);
 
-  // The pending calls, for the process that carries this guest for a host elsewhere.
+  // The pending calls, for a process that runs this guest on behalf of a host elsewhere.
   [[nodiscard]] PendingCalls& pending() { return pending_; }
 
  private:
@@ -130,7 +131,7 @@ class LocalGuest final : public Guest {
   LocalGuest(const LocalGuests& home, const GuestOptions& bounds);
   void end();
   // Sets the timer of a guest that runs until it is idle to the time until which its last poll
-  // would have blocked. It is a delay of the host's own: the guest does not know its id.
+  // would have blocked. It is the host's own delay: the guest does not know its id.
   [[nodiscard]] Result<> set_timer(std::optional<Instant> due);
 
   const LocalGuests& home_;
@@ -143,7 +144,7 @@ class LocalGuest final : public Guest {
   };
   std::optional<Timer> timer_;
   bool runs_until_idle_ = false;  // According to its module.
-  // Asleep for most of the thousands of guests, which then have no other state.
+  // Most of the thousands of guests are Asleep, and then have no other state.
   std::variant<std::unique_ptr<New>, std::unique_ptr<Awake>, Asleep, Gone> state_;
 };
 

@@ -684,7 +684,7 @@ TEST_P(GuestTest, StaysAsItWasWhenItCannotSleep) {
               ElementsAre("2210bx"));
 }
 
-// A guest of a module that was handed over, before and after it has travelled.
+// A guest of a module that was handed over, before and after it was moved.
 class Traveller {
  public:
   Traveller(wasm::GuestRig& rig, const Runtime& runtime, const wasm::SleepableModule& module,
@@ -699,7 +699,7 @@ class Traveller {
 
   LocalGuest& guest() { return *guest_; }
 
-  // Falls asleep, and is made anew of its bytes.
+  // Suspends the guest, and makes a new one from its bytes.
   void travel() {
     ASSERT_TRUE(rig_.await(guest_->sleep()).has_value());
     const Result<std::string> bytes = guest_->pack();

@@ -33,7 +33,8 @@ constexpr int kStatusMin = 100;
 constexpr int kStatusMax = 999;
 constexpr int kBadGateway = 502;
 
-// Of answers to requests into a guest: an interim or unknown status would confuse the client.
+// The statuses of answers to requests into a guest: an interim or unknown one would confuse the
+// client.
 constexpr int kFinalStatusMin = 200;
 constexpr int kFinalStatusMax = 599;
 
@@ -122,7 +123,7 @@ class Writer {
     bytes_ += value;
   }
   // Guests keep only the last list of a name that occurs twice, so each name occurs once. Invalid
-  // headers are left out.
+  // headers are omitted.
   void headers(const Headers& headers) {
     std::map<std::string, std::vector<std::string_view>> values_by_name;
     for (const auto& [name, value] : headers) {

@@ -46,7 +46,7 @@ struct Wakeup {
 // The kinds of requests into a guest, as the guest names them in its call of serve().
 enum class Listener : std::uint8_t { Metrics = 0, Webhooks = 1 };
 
-// A guest's answer to a request that the host has handed to it.
+// A guest's answer to a request that the host handed in.
 struct InboundAnswer {
   std::uint64_t id = 0;
   int status = 0;
@@ -58,8 +58,8 @@ struct InboundAnswer {
 
 // GuestFault for bytes that are not a request. Every length is checked before anything is
 // allocated. Method, URI and headers contain nothing that could end a line of HTTP: they are safe
-// to send. Header names become lower case. Bytes after the request are ignored, as the published
-// host does.
+// to send. Header names become lower case. Bytes after the request are ignored, as in the published
+// host.
 [[nodiscard]] Result<HttpRequest> decode_request(std::string_view bytes);
 
 // The bytes that decode_request reads as `request`; its headers are sorted by their names.
@@ -70,12 +70,12 @@ struct InboundAnswer {
 
 [[nodiscard]] std::string to_bytes(const InboundAnswer& answer);
 
-// The bytes with which a listener is woken. Invalid headers are left out.
+// The bytes that wake a listener. Invalid headers are omitted.
 [[nodiscard]] std::string encode_inbound_request(std::uint64_t id, const HttpRequest& request);
 
 // bincode of HttpResponseMeta {status_code, headers}. Guests trap on invalid headers (names that
-// are not tokens, control characters) and on a status without three digits: invalid headers are
-// left out, and such a status becomes 502.
+// are not tokens, control characters) and on a status without three digits: so invalid headers are
+// omitted, and such a status becomes 502.
 [[nodiscard]] std::string encode_response_meta(int status, const Headers& headers);
 
 }  // namespace hangar::abi::kube_runtime

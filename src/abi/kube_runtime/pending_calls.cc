@@ -20,7 +20,7 @@ namespace hangar::abi::kube_runtime {
 
 namespace {
 
-// The status of HTTP for an answer that does not fit.
+// The HTTP status that replaces an answer that does not fit.
 constexpr int kInsufficientStorage = 507;
 
 // The size of the request as sent.
@@ -96,7 +96,8 @@ Result<std::uint64_t> PendingCalls::add_inbound() {
         ErrorKind::Unavailable,
         fmt::format("the guest has not answered {} earlier requests", limits::kGuestInboundMax));
   }
-  // A guest that waits for nothing else finishes no calls, and may never sleep.
+  // A guest that waits for nothing else finishes no calls, and may never be suspended, so clean up
+  // here.
   if (calls_.size() > 2 * (open_count() + limits::kGuestInboundMax)) forget_finished();
   const std::uint64_t id = next_id_++;
   calls_.push_back({.id = id, .kind = Kind::Inbound});
@@ -129,7 +130,7 @@ void PendingCalls::cancel(std::uint64_t id) {
   const std::size_t index = index_of(id);
   if (index == calls_.size()) return;
   if (calls_[index].kind == Kind::MetricsListener || calls_[index].kind == Kind::WebhooksListener) {
-    // At once: nothing bounds how often a guest announces a listener and cancels it.
+    // Erased at once: nothing bounds how often a guest registers a listener and cancels it.
     calls_.erase(calls_.begin() + static_cast<std::ptrdiff_t>(index));
     return;
   }

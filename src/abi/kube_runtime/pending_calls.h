@@ -1,5 +1,5 @@
-// The calls of one guest that have no answer yet. A plain machine: the guest's host functions add
-// calls on a worker, the loop takes them between turns.
+// The unanswered calls of one guest. A plain machine: the guest's host functions add calls on a
+// worker, the loop takes them between turns.
 #pragma once
 
 #include "abi/kube_runtime/messages.h"
@@ -18,22 +18,22 @@ namespace hangar::abi::kube_runtime {
 
 class PendingCalls {
  public:
-  // Returns the id under which the guest is answered; ids are never reused. LimitExceeded when the
-  // guest makes more calls than base/limits.h allows.
+  // Returns the id under which the guest will get its answer; ids are never reused. LimitExceeded
+  // when the guest makes more calls than base/limits.h allows.
   [[nodiscard]] Result<std::uint64_t> add_request(HttpRequest request, bool is_stream);
   [[nodiscard]] Result<std::uint64_t> add_delay(std::uint64_t milliseconds);
-  // The guest takes requests of this kind. Returns the id under which it gets them, the same for
-  // each call. A listener for webhooks keeps a guest alive, which may do nothing else; one for
-  // metrics does not: is_empty() does not count it.
+  // Registers a listener for requests of this kind. Returns the id under which the guest gets them,
+  // the same for each call. A listener for webhooks keeps a guest alive that does nothing else; one
+  // for metrics does not: is_empty() does not count it.
   [[nodiscard]] std::uint64_t listen(Listener listener);
   [[nodiscard]] std::optional<std::uint64_t> find(Listener listener) const;
   // Returns the id under which the guest answers one more request. Unavailable when it has not
   // answered kGuestInboundMax earlier ones.
   [[nodiscard]] Result<std::uint64_t> add_inbound();
-  // The guest's answer. Ignored when it has no such request, or has answered it. Where the answers
-  // of one turn have more than kGuestInboundAnswersBytesMax, one with status 507 takes its place.
+  // The guest's answer. Ignored when there is no such request, or when it was answered already. If
+  // the answers of one turn exceed kGuestInboundAnswersBytesMax, one with status 507 replaces it.
   void answer_inbound(InboundAnswer answer);
-  // Nobody waits for the answer any more: it will be ignored.
+  // The answer is no longer needed: it will be ignored.
   void forget_inbound(std::uint64_t id);
   // The guest no longer waits for the call. Ids that it does not wait for are ignored.
   void cancel(std::uint64_t id);
@@ -49,17 +49,17 @@ class PendingCalls {
   // True when the guest waits for `id`: it made the call, and the call has not finished; or it is
   // the id of a listener.
   [[nodiscard]] bool has(std::uint64_t id) const;
-  // Ids from here on were not given yet.
+  // Ids from here on have not been given out yet.
   [[nodiscard]] std::uint64_t next_id() const { return next_id_; }
   [[nodiscard]] bool is_empty() const {
     return open_count() == 0 && !find(Listener::Webhooks).has_value();
   }
   void finish(std::uint64_t id);
 
-  // Of a guest that is to continue in another process: after a turn, when calls, delays and answers
-  // were taken.
+  // For a guest that is to continue in another process: after a turn, when calls, delays and
+  // answers have been taken.
   void pack(Packer& into) const;
-  // Takes over what pack() has packed.
+  // Restores what pack() wrote.
   void unpack(Unpacker& from);
 
   // Releases unused memory, before a time in which the guest makes no calls.
@@ -92,15 +92,15 @@ class PendingCalls {
   };
 
   [[nodiscard]] static constexpr Kind kind_of(Listener listener);
-  // Without listeners and requests into the guest, which the guest does not wait for.
+  // Without listeners and requests into the guest, for which the guest does not wait.
   [[nodiscard]] std::size_t open_count() const;
   [[nodiscard]] std::size_t index_of(std::uint64_t id) const;
   [[nodiscard]] Untaken& untaken();
   void forget_finished();
   void forget_untaken();
 
-  // Thousands of these sleep in one host: the members are small, and usually absent parts
-  // take nothing.
+  // Thousands of these sleep in one host: the members are small, and parts that are usually absent
+  // take no memory.
   std::uint64_t next_id_ = 0;
   // Sorted by id, which is the order of adding. Finished calls stay until they are the majority, so
   // that erasing moves each call a few times and not once for every other call.

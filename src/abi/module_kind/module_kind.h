@@ -1,7 +1,7 @@
-// Guesses the kind of a module by its imports and exports, so that a module for another contract is
-// refused by name instead of running into a time limit.
+// Guesses the kind of a module from its imports and exports, so that a module for another contract
+// is refused with the name of its kind instead of running into a time limit.
 //
-// A guess for people, made from lists that the compiler has checked. It decides nothing about
+// The guess is for people, from lists that the compiler has checked. It decides nothing about
 // trust: each contract still checks what it needs.
 #pragma once
 
@@ -32,13 +32,13 @@ enum class ModuleKind : std::uint8_t {
 [[nodiscard]] ModuleKind kind_of(std::span<const wasm::Import> imports,
                                  std::span<const wasm::Export> exports);
 
-// What to do with such a module, as the end of a sentence: "it seems to be a flight: name it in an
+// The advice for such a module, as the end of a sentence: "it seems to be a flight: name it in an
 // Airway (spec.wasmUrls.flight)".
 [[nodiscard]] std::string_view advice(ModuleKind kind);
 
 // InvalidInput with `why`, and with the kind that the module seems to be if that is not the
-// expected one. An ordinary program may be meant as a flight or a machine, so it is not called
-// something else.
+// expected one. An ordinary program may be meant as a flight or a machine, so no other kind is
+// named for it.
 [[nodiscard]] std::unexpected<Error> refuse(std::string why, ModuleKind expected,
                                             std::span<const wasm::Import> imports,
                                             std::span<const wasm::Export> exports);

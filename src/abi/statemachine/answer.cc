@@ -135,7 +135,7 @@ class Reader {
   }
 
  private:
-  // Each is looked for among the others.
+  // Each timer is searched for among the others, so their number must be bounded.
   Result<> count_timer() {
     if (++timer_count_ <= limits::kMachineStepTimersMax) return {};
     return fail(ErrorKind::LimitExceeded,
@@ -268,7 +268,7 @@ void drop_repeated(json::Array& actions, const json::Object& state, const json::
   actions = std::move(kept);
 }
 
-// Reads what a State of XState 4 itself says besides its actions, where the answer does not say it.
+// Reads from a State of XState 4 what the answer itself does not say, except for the actions.
 Result<bool> read_state4(const json::Object& state, json::Array& actions,
                          const std::optional<json::Value>& before, Reader& reader) {
   const json::Value* const executed = member(state, "actions");

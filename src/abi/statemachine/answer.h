@@ -21,12 +21,12 @@ namespace hangar::abi::statemachine {
 // The answer to a request for the definition.
 [[nodiscard]] Result<std::string> read_definition(std::string_view text);
 
-// `state` in the form in which a machine, ours or another, receives it: with the two members that
-// XState 4 omits from the JSON of a state but needs when it ignores an event. InvalidInput when it
-// is not JSON.
+// `state` in the form in which a machine, hangar's or another one, receives it: with the two
+// members that XState 4 omits from the JSON of a state but needs when it ignores an event.
+// InvalidInput when it is not JSON.
 [[nodiscard]] Result<std::string> restorable(const std::string& state);
 
-// InvalidInput, which names the text as `what`, when `text` is not JSON.
+// InvalidInput, which calls the text `what`, when `text` is not JSON.
 [[nodiscard]] Result<> check_json(std::string_view text, std::string_view what);
 
 }  // namespace hangar::abi::statemachine

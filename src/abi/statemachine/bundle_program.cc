@@ -1,5 +1,5 @@
 // A JavaScript bundle: evaluated once in the state machine runtime. An image of the memory after
-// that is kept, and every question starts from the image.
+// the evaluation is kept, and every question starts from the image.
 #include "abi/statemachine/answer.h"
 #include "abi/statemachine/internal/programs_native.h"
 #include "abi/statemachine/program.h"

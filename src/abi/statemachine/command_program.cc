@@ -27,7 +27,8 @@ constexpr std::string_view kStart = "_start";
 // and output are the same.
 constexpr std::string_view kNamed = "handle-event";
 
-// The clock bounds a run, which may have to wait for its turn on the processor.
+// Wall time bounds a run, and a run may have to wait for the processor: its bound is this multiple
+// of its CPU time.
 constexpr int kWallTimeFactor = 5;
 
 bool is_entry(const wasm::ModuleHeader& header, std::string_view name) {
@@ -36,7 +37,8 @@ bool is_entry(const wasm::ModuleHeader& header, std::string_view name) {
          found->signature == "() -> ()";
 }
 
-// A program that fails says why on stderr and then traps: Javy's do so when a script throws.
+// A program that fails reports the reason on stderr and then traps: Javy's do so when a script
+// throws.
 std::unexpected<Error> with_last_words(const Error& error, std::string_view words) {
   while (words.ends_with('\n'))
     words.remove_suffix(1);

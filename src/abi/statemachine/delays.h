@@ -1,4 +1,4 @@
-// The delays (XState's `after`) of the states in which a machine is: from the definition that
+// The delays (XState's `after`) of a machine's active states, from the definition that
 // Machine::definition() returns.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace hangar::abi::statemachine {
 
-// The beginning of the type of every delay's event, in both major versions.
+// The prefix of the type of every delay's event, in both major versions.
 inline constexpr std::string_view kDelayPrefix = "xstate.after";
 
 struct Delay {

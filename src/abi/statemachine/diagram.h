@@ -9,8 +9,8 @@
 namespace hangar::abi::statemachine {
 
 // For both functions: `value` is the value of a state, as in Step::value; empty: no current state.
-// InvalidInput when either is not valid. Names in a machine come from strangers: control
-// characters, and characters with a meaning in the notation, are removed.
+// InvalidInput when either is not valid. Names in a machine are untrusted: control characters, and
+// characters with a meaning in the notation, are removed.
 
 // A stateDiagram-v2; active states have the class `active`.
 [[nodiscard]] Result<std::string> draw_mermaid(std::string_view definition, std::string_view value);

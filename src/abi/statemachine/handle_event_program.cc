@@ -92,7 +92,7 @@ class HandleEventTurn final : public CallTurn {
   const Returns returns_;
 };
 
-// So that each question of a module that cannot be copied calls _initialize.
+// If so, each question of a module that cannot be copied calls _initialize.
 bool is_initialized_each_time(const Program& program) {
   return program.has_initialize && program.sleepable->obstacle() != nullptr;
 }

@@ -24,11 +24,11 @@ inline constexpr std::chrono::seconds kMachineStepMax{2};
 // A JavaScript machine has a few MiB; the rest is a reserve for contexts with large documents.
 inline constexpr std::uint64_t kMachineMemoryBytesMax = 128 * kMiB;
 
-// The answer of a machine: its state and actions, and as much again for the parts of the state that
-// are not kept (XState's activities and metadata).
+// The answer of a machine: its state and actions, and the same amount again for the parts of the
+// state that are not kept (XState's activities and metadata).
 inline constexpr std::uint64_t kMachineAnswerBytesMax = kMiB;
 
-// The timers that one step starts and cancels together: four times what a workflow may have.
+// The timers that one step starts and cancels, together: four times as many as a workflow may have.
 inline constexpr std::size_t kMachineStepTimersMax = 1024;
 
 // A JavaScript bundle. XState and a machine have 100 KB; the memory image has some 20 times

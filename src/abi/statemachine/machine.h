@@ -34,7 +34,7 @@ inline constexpr std::string_view kActorMember = "hangar.actor";
 struct Action {
   std::string type;
   std::string params;  // A JSON object, compact; "{}" when the machine gave none.
-  // The actor of the machine that asks for the action and receives its result as an event. Empty:
+  // The actor of the machine that requests the action and receives its result as an event. Empty:
   // the machine itself.
   std::string actor = {};
 };
@@ -56,7 +56,7 @@ struct Actor {
   std::string id;
   std::string value;       // As in Step::value.
   std::string status;      // "done", "error", ... Empty: it is running.
-  std::string definition;  // As of Machine::definition(). Empty: not asked for, or unknown.
+  std::string definition;  // As of Machine::definition(). Empty: not requested, or unknown.
 
   bool operator==(const Actor&) const = default;
 };
@@ -72,12 +72,13 @@ struct Step {
   // The actions of the states entered and the transitions taken, in order of execution. Not those
   // of states that were active before and remain so.
   std::vector<Action> actions;
-  // A timer in both lists was set again: the host first cancels, then starts timers.
+  // A timer in both lists was set again: the host first cancels timers, then starts timers.
   std::vector<Timer> timers_started;
   std::vector<std::string> timers_cancelled;
   // The present actors of the machine, parents before children; also when nothing changed.
   std::vector<Actor> actors;
-  // Actors that have ended. The host drops their waiting actions and their timers ("<actor>:<id>").
+  // Actors that have stopped. The host drops their waiting actions and their timers
+  // ("<actor>:<id>").
   std::vector<std::string> actors_stopped;
   // For people: XState's state value ("idle" or {"parallel": ...}), compact JSON.
   std::string value;
@@ -92,11 +93,11 @@ struct Cost {
   std::uint64_t memory_bytes = 0;  // The size of its memory at the end.
 };
 
-// On whose behalf a machine is asked.
+// The party on whose behalf a machine is asked.
 struct Asker {
-  // It waits for memory as this consumer, and uses its share of the workers.
+  // The machine waits for memory as this consumer, and uses its share of the workers.
   budget::Consumer consumer = budget::unnamed_consumer();
-  Cost* cost = nullptr;  // Is set to what the call costs. Outlives the task. Null: nobody asks.
+  Cost* cost = nullptr;  // Receives the cost of the call. Outlives the task. Null: not needed.
 };
 
 struct MachineLimits {
@@ -105,11 +106,11 @@ struct MachineLimits {
 };
 
 // One module, ready to decide for any number of workflows: it keeps no state between calls. Loop
-// thread; calls may overlap, and must end before it is destroyed. Errors of all calls: InvalidInput
-// when the answer is not valid (not JSON, no newState, an `error` of its own), GuestFault when the
-// machine threw or trapped (with its message, bounded), LimitExceeded for time, memory, and an
-// answer or state that is too large, Cancelled, Unavailable when it could not be asked or what it
-// said is lost: it may be asked again.
+// thread; calls may overlap, and must return before it is destroyed. Errors of all calls:
+// InvalidInput when the answer is not valid (not JSON, no newState, an `error` member), GuestFault
+// when the machine threw or trapped (with its message, bounded), LimitExceeded for time, memory,
+// and an answer or state that is too large, Cancelled, Unavailable when the machine could not be
+// asked or its answer is lost: it may be asked again.
 class Machine {
  public:
   Machine() = default;
@@ -119,16 +120,16 @@ class Machine {
 
   [[nodiscard]] virtual Shape shape() const = 0;
 
-  // What it takes on disk: the digest of its compiled code, and the bytes of its images. None for a
-  // bundle, which runs in the host's own module.
+  // The machine's use of the disk: the digest of its compiled code, and the bytes of its images.
+  // None for a bundle, which runs in the host's own module.
   struct OnDisk {
     wasm::Digest code;
     std::uint64_t image_bytes = 0;
   };
   [[nodiscard]] virtual std::optional<OnDisk> on_disk() const { return std::nullopt; }
 
-  // Where machines are asked elsewhere (program.h): what loading it would have found wrong with it,
-  // InvalidInput, GuestFault or LimitExceeded.
+  // If machines are asked elsewhere (program.h): returns the errors that loading it here would have
+  // found, InvalidInput, GuestFault or LimitExceeded.
   [[nodiscard]] virtual io::Task<Result<>> try_out(std::stop_token /*stop*/, Asker /*asker*/) {
     co_return Result<>();
   }

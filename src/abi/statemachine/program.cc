@@ -32,7 +32,7 @@ namespace hangar::abi::statemachine {
 
 namespace {
 
-// Starts the runtime itself, whose only result is a number.
+// Starts the runtime itself; the only result is a number.
 class StartTurn final : public CallTurn {
  public:
   StartTurn() : CallTurn("alloc", {{.function = "_initialize"}, {.function = "start_runtime"}}) {}
@@ -186,8 +186,8 @@ io::Task<Result<>> Programs::begin(const Program& program, Beginning& beginning,
 io::Task<Answer> Programs::ask(std::shared_ptr<const Program> program,
                                std::shared_ptr<Beginning> beginning, Question question, Terms terms,
                                std::stop_token stop) {
-  // What others leave of the memory is no part of a machine's state. An answer that may depend on
-  // it does not count: the machine can be asked again.
+  // The memory that others leave free is not a part of a machine's state. An answer that may depend
+  // on it does not count: the machine can be asked again.
   std::optional<std::string> refusal;
   if (terms.ask_memory) {
     terms.ask_memory = [ask = std::move(terms.ask_memory), &refusal](std::uint64_t bytes) {

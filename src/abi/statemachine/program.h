@@ -1,4 +1,4 @@
-// What a machine is made of and one question to it, independent of where it runs.
+// The parts of a machine and one question to it, independent of where it runs.
 #pragma once
 
 #include "abi/statemachine/machine.h"
@@ -21,7 +21,7 @@
 
 namespace hangar::abi::statemachine {
 
-// What a function of a module returns.
+// The result of a module's function.
 enum class Returns : std::uint8_t { Nothing, Address, AddressAndSize };
 
 // Immutable.
@@ -32,7 +32,7 @@ struct Program {
   std::shared_ptr<const wasm::Module> module = nullptr;  // Command.
   wasm::Digest module_digest = {};                       // Command.
   std::shared_ptr<const std::string> bundle = nullptr;   // Bundle.
-  std::string function = {};                             // Command: is called.
+  std::string function = {};                             // Command: the function to call.
   std::string allocator = {};                            // HandleEvent.
   Returns returns = Returns::Address;                    // HandleEvent.
   bool has_initialize = false;                           // HandleEvent.
@@ -44,9 +44,9 @@ struct Program {
 enum class Request : std::uint8_t {
   Start,       // `first` is the input.
   Step,        // `first` is the state, `second` the event.
-  Definition,  // Only of a bundle, as the next.
+  Definition,  // Only for a bundle; so is the next.
   Actors,      // `first` is the state.
-  Begin,       // Only what comes before the first question, if anything does.
+  Begin,       // Only the work before the first question, if there is any.
 };
 
 struct Question {
@@ -56,7 +56,7 @@ struct Question {
 };
 
 struct Answer {
-  Result<std::string> text;  // Not checked in any way but for its size. Of Begin: empty.
+  Result<std::string> text;  // Unchecked except for its size. Of Begin: empty.
   std::string log = {};
   Cost cost = {};
 };
@@ -69,15 +69,14 @@ class ProgramRunner {
   ProgramRunner& operator=(const ProgramRunner&) = delete;
   virtual ~ProgramRunner() = default;
 
-  // Errors as of Machine, and Unavailable when there is no place for it now, or its place was lost:
-  // then nobody knows what it would have answered, and it may be asked again.
+  // Errors as of Machine, and Unavailable when there is no place for the question now, or when its
+  // place was lost: then the answer is unknown, and the machine may be asked again.
   [[nodiscard]] virtual io::Task<Answer> ask(std::shared_ptr<const Program> program,
                                              Question question, budget::Consumer consumer,
                                              std::stop_token stop) = 0;
 };
 
-// What is computed once per program, and serves all its questions: a bundle is evaluated, a module
-// initialised.
+// Computed once per program, for all its questions: a bundle is evaluated, a module initialised.
 struct Beginning {
   explicit Beginning(io::Loop& loop) : making(loop, 1) {}
 
@@ -95,15 +94,15 @@ class Programs {
 
   struct Terms {
     budget::Consumer consumer = budget::unnamed_consumer();
-    // As in wasm::RunLimits. With it, no instance is kept for a later question.
+    // As in wasm::RunLimits. If it is set, no instance is kept for a later question.
     wasm::AskMemory ask_memory = {};
   };
-  // Makes the beginning of `program`, unless it is there. Errors as of Machine. All references
+  // Makes the beginning of `program`, unless it exists. Errors as of Machine. All references
   // outlive the task.
   [[nodiscard]] io::Task<Result<>> begin(const Program& program, Beginning& beginning, Terms terms,
                                          std::stop_token stop);
-  // Makes the beginning first, if it is missing. Unavailable, besides the errors of the program,
-  // where memory that it may have was refused.
+  // Makes the beginning first, if it is missing. Unavailable, in addition to the errors of the
+  // program, if memory was refused although it is within the program's bound.
   [[nodiscard]] io::Task<Answer> ask(std::shared_ptr<const Program> program,
                                      std::shared_ptr<Beginning> beginning, Question question,
                                      Terms terms, std::stop_token stop);

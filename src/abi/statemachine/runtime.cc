@@ -320,7 +320,7 @@ io::Task<Result<std::shared_ptr<Machine>>> Runtime::load(std::shared_ptr<const s
       is_script ? co_await load_bundle(*native_, std::move(bytes), limits, stop)
                 : co_await load_module(*native_, std::move(bytes), limits, stop, beneficiaries));
   auto machine = std::make_shared<ProgramMachine>(*native_, std::move(program));
-  // Elsewhere, whoever asks the machine begins with it.
+  // If machines are asked elsewhere, the runner there makes the beginning.
   if (native_->elsewhere == nullptr) {
     HANGAR_CO_TRY(co_await machine->begin(beneficiaries.first(), std::move(stop)));
   }

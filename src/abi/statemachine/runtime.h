@@ -1,4 +1,4 @@
-// Makes a machine from the bytes of a module, whichever of the three shapes it has.
+// Makes a machine from the bytes of a module of any of the three shapes.
 #pragma once
 
 #include "abi/statemachine/machine.h"
@@ -22,9 +22,9 @@ namespace hangar::abi::statemachine {
 // a module.
 [[nodiscard]] bool is_bundle(std::string_view bytes);
 
-// The other module that a dynamically linked module needs, for messages and for looking it up: the
-// namespace that it imports from. std::nullopt for any other module, for a bundle, and for bytes
-// that are neither. Any thread.
+// The module that a dynamically linked module needs, for messages and for looking it up: the
+// namespace that it imports from. std::nullopt for any other module, for a bundle, and for other
+// bytes. Any thread.
 [[nodiscard]] std::optional<std::string> missing_plugin(std::string_view bytes);
 
 // Loop thread. Outlives its machines, and is destroyed before the code cache.
@@ -39,17 +39,17 @@ class Runtime {
   Runtime& operator=(const Runtime&) = delete;
   ~Runtime();
 
-  // Compiles a module, or evaluates a bundle once, after which the machine's calls start from that
+  // Compiles a module, or evaluates a bundle once, so that the machine's calls start from that
   // point. A dynamically linked module must carry its plugin (wasm::carry_plugin). Errors:
   // InvalidInput (neither a module nor text, another contract, a syntax error, no machine in it),
-  // GuestFault (the bundle threw or trapped), LimitExceeded, Unavailable, Cancelled. The
-  // compiler is waited for in the name of the beneficiaries. Machines that are asked elsewhere are
-  // not evaluated here: what is wrong with a bundle is found by Machine::try_out().
+  // GuestFault (the bundle threw or trapped), LimitExceeded, Unavailable, Cancelled. The task waits
+  // for the compiler on behalf of the beneficiaries. Machines that are asked elsewhere are not
+  // evaluated here: Machine::try_out() finds the faults of a bundle.
   [[nodiscard]] io::Task<Result<std::shared_ptr<Machine>>> load(
       std::shared_ptr<const std::string> bytes, MachineLimits limits, std::stop_token stop,
       budget::Beneficiaries beneficiaries = budget::unnamed_consumer());
 
-  // CodeCache::charge() for what that machine takes on disk.
+  // CodeCache::charge() for that machine's use of the disk.
   [[nodiscard]] io::Task<Result<std::shared_ptr<const void>>> charge(
       std::shared_ptr<const Machine> machine, budget::Consumer consumer);
 

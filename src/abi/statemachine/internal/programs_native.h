@@ -54,7 +54,7 @@ class CallTurn : public wasm::Turn {
   // Of the last call.
   [[nodiscard]] const std::string& text() const { return text_; }
   [[nodiscard]] std::uint64_t result() const { return result_; }
-  // The size of memory when the last call began, or ended.
+  // The size of memory at the start or the end of the last call.
   [[nodiscard]] std::uint64_t memory_bytes() const { return memory_bytes_; }
 
  protected:
@@ -66,7 +66,7 @@ class CallTurn : public wasm::Turn {
   const std::string allocator_;
   std::vector<Call> calls_;
   std::size_t at_ = 0;        // The call that is being prepared or made.
-  std::size_t texts_at_ = 0;  // Which of its texts memory is being allocated for.
+  std::size_t texts_at_ = 0;  // The text of the call for which memory is being allocated.
   std::vector<std::uint64_t> arguments_;
   enum class Phase : std::uint8_t { Preparing, Allocating, Calling } phase_ = Phase::Preparing;
   std::string text_;
@@ -74,7 +74,7 @@ class CallTurn : public wasm::Turn {
   std::uint64_t memory_bytes_ = 0;
 };
 
-// The answer of a turn that has ended, or why it failed.
+// The answer of a finished turn, or the reason why the turn failed.
 [[nodiscard]] Answer answer_of(const CallTurn& turn, CallState& state,
                                const wasm::TurnReport& report);
 
@@ -89,7 +89,8 @@ struct Programs::Native {
                                                std::shared_ptr<const wasm::Checkpoint> checkpoint,
                                                wasm::Turn& turn, CallState& state,
                                                const Terms& terms, std::stop_token stop);
-  // The state machine runtime after its prelude was evaluated: every bundle starts from there.
+  // The state machine runtime after its prelude was evaluated: every bundle starts from this
+  // checkpoint.
   [[nodiscard]] io::Task<Result<std::shared_ptr<const wasm::Checkpoint>>> script_beginning(
       std::shared_ptr<const wasm::SleepableModule> module, const Terms& terms,
       std::stop_token stop);
@@ -97,8 +98,9 @@ struct Programs::Native {
   wasm::Engine& engine;
   wasm::HostFunctions functions;
   wasm::WarmInstances instances;  // Shared by all programs.
-  // Slots for questions, so that a namespace that has used its rate asks none. There are twice as
-  // many as guests run at a time: a namespace that waits for memory takes half at most.
+  // Slots for questions, so that a namespace that has used up its rate asks none. There are twice
+  // as many slots as guests that run at a time: a namespace that waits for memory takes at most
+  // half.
   budget::FairSlots turns;
 
  private:
@@ -107,7 +109,7 @@ struct Programs::Native {
   std::shared_ptr<const wasm::Checkpoint> script_beginning_;
 };
 
-// A checkpoint for all questions: null when the program needs none, or can have none. References
+// A checkpoint for all questions: null when the program needs none, or cannot have one. References
 // outlive the task, here and below.
 using Begun = Result<std::shared_ptr<const wasm::Checkpoint>>;
 [[nodiscard]] io::Task<Begun> begin_bundle(Programs::Native& programs, const Program& program,
@@ -116,7 +118,7 @@ using Begun = Result<std::shared_ptr<const wasm::Checkpoint>>;
                                                  const Programs::Terms& terms,
                                                  std::stop_token stop);
 
-// One function per shape. The beginning has been made.
+// One function per shape. Requires that the beginning has been made.
 [[nodiscard]] io::Task<Answer> ask_bundle(Programs::Native& programs, const Program& program,
                                           const Beginning& beginning, Question question,
                                           const Programs::Terms& terms, std::stop_token stop);
@@ -127,7 +129,7 @@ using Begun = Result<std::shared_ptr<const wasm::Checkpoint>>;
                                            Question question, const Programs::Terms& terms,
                                            std::stop_token stop);
 
-// What a module of each shape exports: completes `program`. InvalidInput.
+// Completes `program` with the exports that a module of each shape needs. InvalidInput.
 [[nodiscard]] Result<> find_entries_of_handle_event(std::span<const wasm::Export> exports,
                                                     Program& program);
 [[nodiscard]] Result<> find_entry_of_command(const wasm::ModuleHeader& header, Program& program);
