@@ -41,8 +41,8 @@ namespace hangar::commands {
 
 namespace {
 
-// The server fetches and compiles a module before its first run. Argo CD ends this program earlier,
-// after 60 s by default; the server goes on, so that the next attempt finds the code.
+// The server fetches and compiles a module before its first run. Argo CD kills this program
+// earlier, after 60 s by default; the server continues, so that the next attempt finds the code.
 constexpr std::chrono::minutes kArgoAnswerMax{5};
 constexpr std::chrono::seconds kArgoConnectMax{10};
 // Stages are lists in a list: a little larger than the output itself.

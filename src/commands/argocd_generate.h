@@ -1,5 +1,5 @@
 // The command of the plugin for Argo CD: prints the resources of an Application. The flight itself
-// runs in the plugin server, which keeps its code.
+// runs in the plugin server, which caches its code.
 #pragma once
 
 #include "base/log.h"
@@ -18,8 +18,8 @@ struct ArgoGenerateOptions {
   std::span<const std::string> variables;  // The environment: "NAME=value".
 };
 
-// Returns one resource a line, as JSON. The working directory is that of the Application. Uses the
-// cluster only if the parameters refer to Secrets.
+// Returns one resource per line, as JSON. The working directory is that of the Application. Uses
+// the cluster only if the parameters refer to Secrets.
 [[nodiscard]] Result<std::string> generate_for_argocd(const host::Config& config,
                                                       const ArgoGenerateOptions& options,
                                                       const Log& log);

@@ -21,7 +21,7 @@ namespace {
 
 // A list is filled up to the index, so a short path must not create a large list.
 constexpr std::size_t kInputIndexMax = 10'000;
-// Below the depth that documents may have.
+// Less than the depth that documents may have.
 constexpr std::size_t kInputDepthMax = 64;
 
 struct InputStep {

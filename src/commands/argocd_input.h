@@ -1,5 +1,5 @@
-// The input of a flight, put together from files and from values at paths, as yoke's plugin for
-// Argo CD does. Pure.
+// The input of a flight, merged from files and from values at paths, as in yoke's plugin for Argo
+// CD. Pure.
 #pragma once
 
 #include "base/result.h"

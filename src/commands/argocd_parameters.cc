@@ -171,7 +171,7 @@ Result<std::uint32_t> parse_memory(const ArgoList& list) {
                     "\"{}\": invalid syntax",
                     text));
   }
-  // As the original: a number that no memory can have means the default.
+  // As in yoke's plugin: a number that no memory can have means the default.
   if (number < 0 || number > limits::kFlightMemoryMibMax) return 0;
   return static_cast<std::uint32_t>(number);
 }

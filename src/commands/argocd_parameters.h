@@ -1,5 +1,5 @@
-// What Argo CD gives a config management plugin: the parameters of an Application, in the variables
-// of its environment. Names and meaning are those of yoke's plugin.
+// The parameters of an Application, which Argo CD passes to a config management plugin in
+// environment variables. Names and meaning are those of yoke's plugin.
 #pragma once
 
 #include "airways/resource_ref.h"
@@ -47,7 +47,7 @@ using ReadArgoFile = std::function<Result<std::string>(const std::string& path)>
 // Everything that the plugin reads from its environment.
 struct ArgoEnvironment {
   std::string name;                           // Of the Application.
-  std::string namespace_;                     // Where its resources go.
+  std::string namespace_;                     // The namespace of its resources.
   std::string argo_namespace;                 // Of Argo CD.
   std::vector<std::string> flight_variables;  // "NAME=value", from ARGOCD_ENV_NAME.
   ArgoParameters parameters;
@@ -62,8 +62,8 @@ struct ArgoEnvironment {
 [[nodiscard]] Result<std::string> fill_in_url(std::string_view url,
                                               const std::map<std::string, std::string>& values);
 
-// Adds the marks of the release to all resources; if there are several stages, also the sync waves
-// in which Argo CD applies them one after the other.
+// Adds the labels and annotations of the release to all resources; if there are several stages,
+// also the sync waves in which Argo CD applies them one after the other.
 void mark_for_argo(airways::Stages& stages, std::string_view release, std::string_view namespace_);
 
 }  // namespace hangar::commands

@@ -1,4 +1,4 @@
-// A request to the plugin server: run this flight. In the JSON of yoke's server, so that each
+// A request to the plugin server to run a flight. Its JSON is that of yoke's server, so that each
 // program can talk to the other.
 #pragma once
 

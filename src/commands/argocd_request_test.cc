@@ -51,7 +51,7 @@ TEST(ArgocdRequest, IsReadAsItIsWritten) {
   EXPECT_EQ(read->resource_matchers, request.resource_matchers);
 }
 
-// As Go's encoder writes it, with null for what is empty.
+// As Go's encoder writes it, with null for empty members.
 TEST(ArgocdRequest, IsThatOfYokesPlugin) {
   constexpr std::string_view kText =
       R"({"Source":null,"ClusterAccess":{"Enabled":true,"ResourceMatchers":null},)"

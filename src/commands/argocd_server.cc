@@ -78,11 +78,11 @@ namespace {
 // A module of 82 MB, of a Helm chart, is sent as 20 MB: gzipped and in base64.
 constexpr std::uint64_t kArgoRequestBytesMax = 64 * limits::kMiB;
 constexpr std::uint64_t kArgoRequestsBytesMax = 128 * limits::kMiB;
-// More than Argo CD generates at a time for one repo server with its usual settings.
+// More than the flights that Argo CD generates concurrently for one repo server by default.
 constexpr std::size_t kArgoEvaluationsMax = 32;
-// Leaves room for probes while all evaluations are taken.
+// Leaves room for probes while all evaluations are in use.
 constexpr std::size_t kArgoConnectionsMax = 2 * kArgoEvaluationsMax;
-// Modules that were sent with a request and are known by the digest of what was sent.
+// Modules that were sent with a request, by the digest of the bytes that were sent.
 constexpr std::size_t kArgoUploadsMax = 1024;
 
 http::Response plain_answer(int status, std::string text) {
@@ -92,7 +92,7 @@ http::Response plain_answer(int status, std::string text) {
           .body = std::move(text)};
 }
 
-// A flight cannot ask for endless time here: Argo CD gives up after 60 s by default.
+// A flight cannot run without a time limit here: Argo CD times out after 60 s by default.
 Duration evaluation_time(Duration asked) {
   if (asked == Duration::zero()) return limits::kGuestCallMax;
   if (asked < Duration::zero()) return limits::kFlightTimeMax;
@@ -104,7 +104,7 @@ std::uint64_t evaluation_memory(std::uint32_t asked_mib) {
   return std::min(asked_mib, limits::kFlightMemoryMibMax) * limits::kMiB;
 }
 
-// What a flight printed, as JSON. A flight may print YAML; the answer has its resources then.
+// The output of a flight, as JSON. A flight may print YAML; the answer then has its resources.
 Result<std::string> answer_of(std::string printed) {
   if (json::parse(printed)) return printed;
   const airways::Output parsed = HANGAR_TRY(airways::parse_output(printed));
@@ -185,7 +185,7 @@ class ArgoServer {
   }
 
  private:
-  // Of modules that requests contain, until they have been read.
+  // Holds modules from requests until they have been read.
   [[nodiscard]] std::filesystem::path directory() const {
     return config_.module_cache_dir / "sent";
   }
@@ -196,7 +196,7 @@ class ArgoServer {
     if (has_keys() && config_.module_allow_list.empty()) sources.verifier = &verifier_;
     return sources;
   }
-  // For modules that a request contains. The allow list is about URLs.
+  // For modules that a request contains. The allow list applies to URLs only.
   [[nodiscard]] modules::Sources sources_of_files() {
     modules::Sources sources = supply_.sources;
     sources.allow_list = modules::AllowList();
@@ -212,8 +212,8 @@ class ArgoServer {
     }
     if (request.path != "/exec") co_return plain_answer(404, "404 page not found\n");
     if (request.method != "POST") co_return plain_answer(405, "Method Not Allowed\n");
-    // A flight runs with the server's rights. A page in a browser on this machine is no program of
-    // this machine.
+    // A flight runs with the server's rights. A page in a browser on this machine does not count as
+    // a program on this machine.
     if (!request.is_from_loopback || http::find_header(request.headers, "Origin")) {
       co_return plain_answer(403, "only programs of this machine may run flights\n");
     }
@@ -258,7 +258,7 @@ class ArgoServer {
         .status = 200, .headers = {{"Content-Type", "application/json"}}, .body = *printed + "\n"};
   }
 
-  // The files and ConfigMaps that this process may read are not for users of Argo CD.
+  // Users of Argo CD must not reach the files and ConfigMaps that this process may read.
   [[nodiscard]] Result<> check_reference(const modules::Reference& reference) const {
     if (!std::holds_alternative<modules::HttpSource>(reference.source()) &&
         !std::holds_alternative<modules::OciSource>(reference.source())) {
@@ -328,7 +328,7 @@ class ArgoServer {
       airways::FlightModule taken = HANGAR_CO_TRY(co_await take(bytes, std::move(module.sha256)));
       Result<std::shared_ptr<const wasm::Module>> loaded =
           co_await sent_.load(std::move(taken), unnamed_consumer(), stop);
-      // Its bytes have left the store: the next request brings them again.
+      // The store has dropped its bytes: the next request brings them again.
       if (!loaded && loaded.error().kind() == ErrorKind::NotFound) taken_.clear();
       co_return loaded;
     }
@@ -374,7 +374,7 @@ class ArgoServer {
   [[nodiscard]] io::Task<void> end_all() {
     log_.info("shuts down");
     co_await server_.stop(limits::kShutdownMax);
-    // What is still running is not waited for by anyone.
+    // No client waits for the requests that are still running.
     stop_.request_stop();
     while (running_ > 0)
       std::ignore = co_await ended_.wait(std::stop_token());
@@ -409,14 +409,14 @@ class ArgoServer {
   io::Workers workers_;
   http::Client http_;
   std::optional<ArgoCluster> cluster_;
-  std::string no_cluster_;  // Why there is none.
+  std::string no_cluster_;  // The reason if there is no cluster.
   host::ModuleSupply supply_;
   const std::unique_ptr<domains::GuestProcesses> guest_processes_;
   const abi::flight::Runtime runtime_;
   host::ModuleVerifier verifier_;
   airways::FlightModules fetched_;                      // From URLs.
   airways::FlightModules sent_;                         // With requests.
-  io::Turns<std::string> uploads_;                      // By the digest of what was sent.
+  io::Turns<std::string> uploads_;                      // By the digest of the sent bytes.
   std::map<std::string, airways::FlightModule> taken_;  // The same.
   io::Event ended_{loop_};                              // A request has been executed.
   std::size_t running_ = 0;
@@ -432,7 +432,8 @@ Result<> serve_argocd(const host::Config& config, const std::string& address, co
     return invalid("module-verification-keys-secret is for hangar host; give a file of keys");
   }
   const http::ListenAddress listen = HANGAR_TRY(http::parse_listen_address(address));
-  // The zygote must not have a credential in its memory, so the login is read after its start.
+  // The zygote must not have a credential in its memory, so the login is read after the zygote has
+  // started.
   std::optional<domains::ZygoteProcess> zygote = HANGAR_TRY(host::start_zygote(resolved));
   Result<kube::Login> login = host::find_login(resolved);
   host::ModuleFiles files = HANGAR_TRY(host::ModuleFiles::open(resolved, log.named("modules")));

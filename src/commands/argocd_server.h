@@ -1,12 +1,11 @@
 // The server of the plugin for Argo CD: it runs flights and keeps their modules and their code
-// between requests. yoke's server is the model, with its requests and its answers.
+// between requests. Requests and answers are those of yoke's server.
 //
 //   POST /exec    the flight of an ArgoRequest; answered with what it printed, as JSON
 //   GET  /health  200
 //
-// Guarantees: only programs of this machine can have a flight run, since it looks things up with
-// the server's rights. Flights at a time, their time, memory and output, and the size of requests
-// are limited.
+// Guarantees: only programs on this machine can run a flight, since its lookups use the server's
+// rights. Concurrent flights, their time, memory and output, and the size of requests are limited.
 #pragma once
 
 #include "base/log.h"
@@ -17,7 +16,7 @@
 
 namespace hangar::commands {
 
-// The address of the original, which its probes use.
+// The address of yoke's server, which its probes use.
 inline constexpr const char* kArgoServerAddress = ":3666";
 
 // Serves until SIGINT or SIGTERM. `address` as for http::parse_listen_address(). If `config` has

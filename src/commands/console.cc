@@ -52,7 +52,7 @@ constexpr std::chrono::seconds kStopMax{2};
 constexpr std::size_t kConsoleTurnsMax = 500;
 constexpr std::size_t kConsoleLogLinesMax = 500;
 constexpr std::uint64_t kConsoleLogBytesMax = 4 * limits::kMiB;
-// Workflows are drawn and logs are read by commands of their own, which block.
+// Other commands draw workflows and read logs, and they block.
 constexpr std::size_t kConsoleWorkers = 2;
 
 using console::Question;
@@ -76,7 +76,7 @@ Result<std::string> required_parameter(const Question& question, std::string_vie
   return text;
 }
 
-// Asks for records on a thread of its own: opening them may start kubectl and wait for it, and the
+// Asks for records on its own thread: opening them may start kubectl and wait for it, and the
 // search of `why` blocks. The connection is opened with the first question, and again after one
 // that did not reach the host.
 class ConsoleRecords {
@@ -97,12 +97,12 @@ class ConsoleRecords {
                                    });
   }
 
-  // Ends the question under way. Loop thread.
+  // Cancels the question under way. Loop thread.
   void give_up() {
     const std::lock_guard lock(mutex_);
     is_ending_ = true;
     if (!session_) return;
-    // Not shared: the session, which the records need, may end with this still in its queue.
+    // A weak pointer: the session, which the records need, may be destroyed with this still queued.
     session_->loop.post([weak = std::weak_ptr<Records>(records_)] {
       if (const auto records = weak.lock()) records->give_up();
     });
@@ -136,11 +136,11 @@ class ConsoleRecords {
   const host::Config& config_;
   const RecordsAccess access_;
   const Log log_;
-  std::mutex mutex_;  // For what give_up() reads.
+  std::mutex mutex_;  // Guards the members that give_up() reads.
   bool is_ending_ = false;
   std::optional<host::ClusterSession> session_;
   std::shared_ptr<Records> records_;
-  io::Workers thread_;  // Last: it ends before what it uses.
+  io::Workers thread_;  // Last: destroyed before the members that it uses.
 };
 
 class Console {
@@ -169,7 +169,7 @@ class Console {
   [[nodiscard]] std::uint16_t port() const { return server_.port(); }
   [[nodiscard]] bool is_busy() const { return server_.is_busy(); }
 
-  // Returns why it ended.
+  // Returns the reason for the exit.
   [[nodiscard]] std::string serve() { return session_.run(until_end()); }
 
  private:
@@ -343,7 +343,7 @@ class Console {
   console::Server server_;
 };
 
-// An error is the user's to read; the address was printed.
+// The address was printed, so a failure is only logged for the user.
 void open_browser(const std::string& address, const Log& log) {
   const Result<std::filesystem::path> opener = io::find_program("xdg-open");
   const Result<> started = !opener ? Result<>(std::unexpected(opener.error()))
@@ -360,7 +360,7 @@ Result<> console(const host::Config& config, const ConsoleOptions& options,
   const std::string opening_key = options.opens_browser ? console::new_key() : std::string();
   Console serving(config, options, std::move(login), key, opening_key, log);
   HANGAR_TRY(serving.start());
-  // The part behind '#' stays in the browser: it is in no request, no log and no Referer.
+  // The browser does not send the part after '#': it is in no request, no log and no Referer.
   const std::string address = fmt::format("http://127.0.0.1:{}/", serving.port());
   print(
       fmt::format("The console is at {}#key={}\nWhoever has this address sees the cluster as you "
@@ -370,8 +370,8 @@ Result<> console(const host::Config& config, const ConsoleOptions& options,
     open_browser(fmt::format("{}#open={}", address, opening_key), log);
   }
   print(serving.serve() + "\n");
-  // A thread that waits for the cluster, the host or kubectl would keep the user waiting, too. A
-  // port-forward ends with this process, however it ends.
+  // Exit at once: a thread that waits for the cluster, the host or kubectl would keep the user
+  // waiting, too. A port-forward ends with this process, however it exits.
   if (serving.is_busy()) std::_Exit(0);
   return {};
 }

@@ -28,11 +28,11 @@ using seeing::Cost;
 using seeing::CostRow;
 using seeing::FoundCost;
 
-// The first two are texts.
+// The first two are text columns.
 constexpr std::size_t kCostTexts = 2;
 using CostCells = std::array<std::string, 10>;
 
-// A byte that is held for a second, in MiB for an hour.
+// Converts byte-seconds to MiB-hours.
 std::string in_mib_hours(std::uint64_t byte_seconds) {
   constexpr double kMibHour = 1024.0 * 1024.0 * 3600.0;
   return fmt::format("{:.2f}", static_cast<double>(byte_seconds) / kMibHour);
@@ -68,7 +68,7 @@ void sort_costs(std::vector<CostRow>& rows) {
     sums[row.namespace_] += row.cost.cpu;
   const auto is_host = [](const CostRow& row) { return row.namespace_ == seeing::kHostRow; };
   std::ranges::sort(rows, [&](const CostRow& left, const CostRow& right) {
-    // Arguments of the second tuple are swapped where the larger one comes first.
+    // Where the larger value comes first, left and right are swapped.
     return std::make_tuple(is_host(left), sums[right.namespace_], left.namespace_, right.cost.cpu,
                            left.module) < std::make_tuple(is_host(right), sums[left.namespace_],
                                                           right.namespace_, left.cost.cpu,
@@ -76,7 +76,7 @@ void sort_costs(std::vector<CostRow>& rows) {
   });
 }
 
-// A name with a comma or a quote would be several fields.
+// Quoted, because a name with a comma or a quote would split into several fields.
 std::string csv_field(std::string_view text) {
   std::string field = printable(text);
   if (field.find_first_of(",\"") == std::string::npos) return field;

@@ -1,5 +1,5 @@
-// The output of `hangar top --cost`. Others choose the names, so everything but printable ASCII is
-// escaped.
+// The output of `hangar top --cost`. Other users choose the names, so everything but printable
+// ASCII is escaped.
 #pragma once
 
 #include "seeing/cost.h"
@@ -12,7 +12,7 @@ namespace hangar::commands {
 // last.
 [[nodiscard]] std::string cost_text(seeing::FoundCost found);
 
-// Whole numbers in the units that the first line names. The rows are all of it: there is no sum.
+// Whole numbers in the units that the header line names. Contains every row, but no sum.
 [[nodiscard]] std::string cost_csv(seeing::FoundCost found);
 
 [[nodiscard]] std::string cost_json(const seeing::FoundCost& found);

@@ -1,4 +1,4 @@
-// Reduces a live object to what a release has set. Pure.
+// Reduces a live object to the fields that a release has set. Pure.
 #pragma once
 
 #include "airways/resource_ref.h"

@@ -40,7 +40,7 @@ Result<> flight_from_chart(const FlightFromChartOptions& options) {
   arguments.emplace_back("--");
   arguments.push_back(fs::absolute(options.chart).string());
   // The generator must be built for this machine, whatever target the user's environment selects,
-  // and outside of the user's workspace.
+  // and outside the user's workspace.
   const int exit_code = HANGAR_TRY(io::run_program(
       {.path = *std::move(go),
        .arguments = std::move(arguments),

@@ -1,6 +1,6 @@
 // Generates the source of a flight from a Helm chart. The generator is a Go program, since Helm's
 // own packages read charts best. It is part of the SDK, whose source is linked into this program.
-// Authors of flights have the go tool, which runs it.
+// Authors of flights have the go tool, which runs the generator.
 #pragma once
 
 #include "base/result.h"

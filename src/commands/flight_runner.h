@@ -41,7 +41,8 @@ struct FlightToRun {
   // For schematics::load_public_keys: one of these keys must have signed the module. Empty: no
   // signature is required.
   std::filesystem::path keys = {};
-  // Gets what a person waits for until the module is there, and an empty text afterwards.
+  // Receives the step that a person is waiting for until the module is loaded, and an empty text
+  // afterwards.
   Say show = {};
 };
 
@@ -53,7 +54,7 @@ struct RanFlight {
 // Loop thread only.
 class FlightRunner {
  public:
-  // `config` is resolved. All references must outlive this.
+  // `config` is resolved. All references must outlive this object.
   struct Parts {
     const host::Config& config;
     io::Loop& loop;
@@ -71,8 +72,8 @@ class FlightRunner {
   [[nodiscard]] io::Task<Result<RanFlight>> run(FlightToRun flight, const airways::Release& release,
                                                 abi::flight::Lookups& lookups,
                                                 const kube::Client* client, std::stop_token stop);
-  // Runs a module offline with these arguments, for metadata that it prints about itself. Call it
-  // instead of run().
+  // Runs a module offline with these arguments, for the metadata that it prints about itself. Call
+  // it instead of run().
   [[nodiscard]] io::Task<Result<abi::flight::Output>> ask(modules::Source module,
                                                           std::vector<std::string> args,
                                                           std::stop_token stop);

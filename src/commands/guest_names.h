@@ -1,5 +1,5 @@
 // Names of guests in commands. Records name workflows and instances by their resources. In commands
-// a workflow is "workflow/NAME", or NAME beside its kind.
+// a workflow is "workflow/NAME", or just NAME if its kind is shown too.
 #pragma once
 
 #include "recorder/record.h"
@@ -11,7 +11,7 @@ namespace hangar::commands {
 
 // The name in records for a name in a command.
 [[nodiscard]] std::string recorded_name(std::string_view name);
-// The name to show beside the kind.
+// The name to show next to the kind.
 [[nodiscard]] std::string_view shown_name(recorder::Contract contract, std::string_view name);
 
 }  // namespace hangar::commands

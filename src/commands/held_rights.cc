@@ -39,7 +39,7 @@ io::Task<Result<std::vector<HeldBinding>>> list_bindings(const kube::Client& cli
     if (std::optional<HeldBinding> one = held_binding(object->to_value(), identity)) {
       held.push_back(*std::move(one));
     }
-    return kube::ObjectPtr();  // `held` has everything that is needed of it.
+    return kube::ObjectPtr();  // `held` already has everything that is needed.
   };
   (void)HANGAR_CO_TRY(co_await client.list(
       std::move(resource), {.namespace_ = std::move(namespace_), .holds = take}, {}));

@@ -1,4 +1,4 @@
-// The rights of a ServiceAccount by RBAC, as far as the kubeconfig's user may read them.
+// The rights that RBAC gives a ServiceAccount, as far as the kubeconfig's user may read them.
 #pragma once
 
 #include "base/result.h"
@@ -28,10 +28,10 @@ struct HeldBinding {
 
 struct HeldRights {
   std::vector<HeldBinding> bindings;
-  std::vector<std::string> unread;  // What could not be read, and why.
+  std::vector<std::string> unread;  // The objects that could not be read, and the reasons.
 };
 
-// The binding with the subject by which it applies to that user; nothing if none does. Ignores
+// The binding with the subject through which it applies to that user; nothing if none does. Ignores
 // system:authenticated, whose rights all users have.
 [[nodiscard]] std::optional<HeldBinding> held_binding(const json::Value& binding,
                                                       const kube::Identity& identity);

@@ -1,4 +1,4 @@
-// Bounds of what commands read, each with the reason for its number.
+// Bounds of the input of commands, each with the reason for its number.
 #pragma once
 
 #include "wasm/limits.h"

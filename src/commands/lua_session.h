@@ -1,5 +1,5 @@
-// Runs readiness rules in Lua for a command: with a supply of modules and guest processes of its
-// own, since a command has no host's.
+// Runs readiness rules in Lua for a command: with its own supply of modules and its own guest
+// processes, since a command cannot use those of a host.
 #pragma once
 
 #include "abi/flight/evaluation.h"
@@ -23,7 +23,7 @@ namespace hangar::commands {
 // Loop thread only.
 class LuaSession {
  public:
-  // What it needs before a credential is read.
+  // The parts to prepare before a credential is read.
   struct Start {
     host::Config config;  // Resolved.
     std::optional<domains::ZygoteProcess> zygote;

@@ -11,8 +11,8 @@ namespace hangar::commands {
 
 namespace {
 
-// How far an entry of managedFields follows a path: the number of members, and whether the entry
-// ends there.
+// How far an entry of managedFields follows a path: the number of members, and whether the entry is
+// a leaf there.
 struct Reach {
   std::size_t depth = 0;
   bool is_leaf = false;
@@ -102,7 +102,7 @@ Result<std::vector<std::string>> parse_field(std::string_view text) {
 std::vector<const FieldManager*> managers_of(const CurrentObject& object,
                                              const std::vector<std::string>& field) {
   // The manager of a leaf above the field owns the field as a whole, unless entries of other
-  // managers go deeper. Then the leaf is a parent whose parts have been taken over.
+  // managers go deeper. Then the leaf is a parent whose parts other managers have taken over.
   std::size_t parts_from = 0;
   for (const FieldManager& manager : object.managers) {
     const Reach reach = reach_of(manager.fields, field);

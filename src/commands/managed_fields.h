@@ -1,4 +1,4 @@
-// The last writers of an object and of its fields, by its managedFields.
+// The last writers of an object and of its fields, according to its managedFields.
 #pragma once
 
 #include "base/result.h"
@@ -27,8 +27,9 @@ struct CurrentObject {
 };
 [[nodiscard]] CurrentObject current_object(const json::Value& manifest);
 
-// The managers that wrote last, but not after `until`. There may be several, since times have whole
-// seconds. Like those of managers_of(), the pointers are valid as long as the object.
+// The managers that wrote last, but not after `until`. There may be several, since times have a
+// resolution of one second. Like those of managers_of(), the pointers are valid as long as the
+// object.
 [[nodiscard]] std::vector<const FieldManager*> last_managers(
     const CurrentObject& object, std::optional<WallTime> until = std::nullopt);
 

@@ -205,7 +205,7 @@ Result<Finished> get_schematic(const host::Config& config, const std::string& mo
                                std::string_view name, const Streams& streams, const Log& log) {
   constexpr std::string_view kDoing = "failed to get schematics";
   const host::Config resolved = HANGAR_TRY(host::resolve_for_guests(config));
-  // The zygote must start before anything is read, so that it has none of it.
+  // The zygote must start before anything is read, so that its memory contains none of it.
   std::optional<domains::ZygoteProcess> zygote = HANGAR_TRY(host::start_zygote(resolved));
   ModuleReader reader(resolved, log);
   const Result<modules::Fetched> fetched = reader.read(module);

@@ -50,7 +50,7 @@ struct VerifyOptions {
 [[nodiscard]] Result<Finished> verify(const VerifyOptions& options);
 
 // Whether a host with the module policy of `config` would let the module run. `module`: a file or a
-// URL. Denied, with what to do.
+// URL. Denied, with a remedy.
 [[nodiscard]] Result<Finished> verify_by_policy(const host::Config& config,
                                                 const std::string& module, const Log& log);
 

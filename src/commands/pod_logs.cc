@@ -33,7 +33,7 @@ namespace hangar::commands {
 
 namespace {
 
-// Its name in the chart.
+// The name in the chart.
 constexpr std::string_view kContainer = "hangar";
 // Pause after the end of a log, which ends with its container or pod.
 constexpr std::chrono::seconds kFollowPause{1};
@@ -45,7 +45,7 @@ struct HostLine {
   std::optional<std::string> output;  // The text to print; nothing for other lines.
 };
 
-// The guest whose lines are wanted.
+// The guest whose lines to print.
 struct Wanted {
   std::string resource;  // Empty: an Operator.
   kube::ObjectKey key;   // No name: all instances of the resource.
@@ -133,7 +133,7 @@ class PodLogs {
     is_telling_ = true;
     while (follow_ && !stop_.stop_requested()) {
       const Result<kube::ObjectKey> now = co_await find_pod();
-      // A host that ends takes its pod with it; the next host writes its pod into the status.
+      // A host that exits takes its pod with it; the next host writes its own pod into the status.
       if (now) {
         const Result<> ended = co_await read(*now, /*follow=*/true);
         if (!ended && ended.error().kind() == ErrorKind::Denied) co_return ended;
@@ -156,12 +156,12 @@ class PodLogs {
     co_return kube::ObjectKey{.namespace_ = pod.substr(0, slash), .name = pod.substr(slash + 1)};
   }
 
-  // Reads the whole log, or only what follows the last line that was read.
+  // Reads the whole log, or only the part after the last line that was read.
   io::Task<Result<>> read(kube::ObjectKey pod, bool follow) {
     kube::Query query;
     query.add("container", kContainer);
     if (follow) query.add("follow", "true");
-    // Whole seconds only: take() skips the lines that come again.
+    // The API has a resolution of one second: take() skips the lines that are repeated.
     if (last_) query.add("sinceTime", to_rfc3339(last_->time));
     std::string target = HANGAR_CO_TRY(kube::object_path(kube::pod_resource(), pod, "log"));
     target += query.text();
@@ -227,7 +227,7 @@ class PodLogs {
   bool is_telling_ = false;
   bool is_skipping_ = false;
   std::optional<HostLine> last_;  // The last line that was read, with or without output.
-  std::stop_source stop_;         // Requested when the output has no reader any more.
+  std::stop_source stop_;         // Requested when nobody reads the output any more.
 };
 
 }  // namespace

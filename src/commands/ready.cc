@@ -26,7 +26,7 @@ Result<> check_ready(const std::string& url) {
 
   io::Loop loop;
   http::Client client(loop);
-  // The host is inside of the cluster: no proxy, which might answer itself.
+  // The host is inside the cluster, so bypass any proxy: it might answer itself.
   auto transport = std::make_shared<http::Transport>();
   transport->direct = true;
   const http::Response response =

@@ -1,4 +1,5 @@
-// Asks a running host whether it is ready, for `helm test` in an image that has no other client.
+// Asks a running host whether it is ready, for `helm test` in an image that contains no other
+// client.
 #pragma once
 
 #include "base/result.h"

@@ -37,10 +37,10 @@ namespace hangar::commands {
 namespace {
 
 constexpr std::uint64_t kAnswerBytesMax = 64 * limits::kMiB;
-// Longer than a host takes.
+// Longer than a host needs.
 constexpr std::chrono::seconds kAnswerMax{60};
 constexpr std::chrono::seconds kForwardMax{30};
-// A Service may lead to hosts that do not lead, and a user may exceed the rate limit: try again.
+// A Service may reach hosts that are not the leader, and a user may exceed the rate limit: retry.
 constexpr int kTries = 8;
 constexpr std::chrono::seconds kAgain{1};
 

@@ -1,5 +1,5 @@
-// Sources of records for commands: files of this machine, or the cluster's host, which shows what
-// the kubeconfig's user may see.
+// Sources of records for commands: files on this machine, or the host in the cluster, which shows
+// what the kubeconfig's user may see.
 #pragma once
 
 #include "base/result.h"
@@ -31,17 +31,17 @@ class Records {
       seeing::WritesQuestion question) = 0;
   [[nodiscard]] virtual io::Task<Result<seeing::FoundTop>> top(seeing::TopQuestion question) = 0;
   [[nodiscard]] virtual io::Task<Result<seeing::FoundUses>> uses(seeing::UsesQuestion question) = 0;
-  // InvalidInput: files do not have it.
+  // InvalidInput: files do not contain costs.
   [[nodiscard]] virtual io::Task<Result<seeing::FoundCost>> cost(seeing::CostQuestion question) = 0;
   // Pending requests end with Cancelled.
   virtual void give_up() {}
 };
 
-// Reads files of this machine; blocks the loop.
+// Reads files on this machine; blocks the loop.
 [[nodiscard]] std::unique_ptr<Records> local_records(seeing::RecordsPlace place);
 
-// How to find the host: by its address, or by the ConfigMap in its namespace. That has a URL, or
-// the pod to which kubectl forwards a port.
+// How to find the host: by its address, or by the ConfigMap in its namespace. The ConfigMap has a
+// URL, or the pod to which kubectl forwards a port.
 struct HostPlace {
   std::string address;  // "https://host:port"; empty: by the ConfigMap.
   // File with the authority of the certificate. Empty: that of the ConfigMap, or the system's with

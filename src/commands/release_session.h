@@ -1,5 +1,5 @@
-// What commands for releases share: a connection to the cluster as the kubeconfig's user, until a
-// signal asks the command to end.
+// The connection that commands for releases share: to the cluster as the kubeconfig's user, until a
+// signal stops the command.
 #pragma once
 
 #include "airways/readiness.h"
@@ -35,7 +35,7 @@ namespace hangar::commands {
 
 class ReleaseSession {
  public:
-  // `log` outlives the session. `lua`: for load_custom_readiness(), which others do not call.
+  // `log` outlives the session. `lua`: for load_custom_readiness(), which not all commands call.
   ReleaseSession(const host::Config& config, kube::Login login, const Log& log,
                  std::optional<LuaSession::Start> lua = std::nullopt)
       : log_(log),
@@ -104,7 +104,7 @@ class ReleaseSession {
   const kube::Client client;
   airways::RequestView view;
   airways::CustomReadiness readiness;  // Empty: yoke's own rules.
-  std::unique_ptr<LuaSession> lua;     // Null: none of them is in Lua.
+  std::unique_ptr<LuaSession> lua;     // Null: no readiness rule is in Lua.
 };
 
 }  // namespace hangar::commands

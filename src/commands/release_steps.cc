@@ -37,7 +37,7 @@ using airways::Progress;
 
 constexpr std::chrono::seconds kPrunePoll{2};
 
-// A time limit for each step: it starts again when another step is waited for.
+// A time limit for each step: it starts again when the next step is waited for.
 class Patience {
  public:
   using Show = std::function<void(std::string_view what)>;
@@ -49,8 +49,8 @@ class Patience {
     if (began_) show_({});
   }
 
-  // Sleeps until the next check. `failure`: how the error begins, if not with `waiting_for`.
-  // Unavailable when the time is over, Cancelled.
+  // Sleeps until the next check. `failure`: the beginning of the error, if not with `waiting_for`.
+  // Unavailable after the time limit, Cancelled.
   [[nodiscard]] io::Task<Result<>> sleep(std::string_view waiting_for, std::string_view failure,
                                          std::size_t step) {
     const Instant now = io::Loop::now();
@@ -80,7 +80,7 @@ Error not_ready(Error error) {
       "release did not become ready within wait period: to rollback use `yoke descent`");
 }
 
-// With yoke's prefix, unless the error has it already.
+// With yoke's prefix, unless the error already has it.
 Error in_apply(Error error) {
   constexpr std::string_view kDoing = "failed to apply resources";
   if (error.message().starts_with(kDoing)) return error;
@@ -160,7 +160,7 @@ io::Task<Result<>> lock_release(ReleaseSession& session, std::string release,
 
 io::Task<Result<>> unlock_release(ReleaseSession& session, std::string release,
                                   std::string namespace_) {
-  // A signal does not cancel this: a command that ends must unlock.
+  // A signal does not cancel this: a command must unlock before it exits.
   const Result<json::Value> removed = co_await session.client.remove(
       kube::secret_resource(), {.namespace_ = std::move(namespace_), .name = lock_name(release)},
       {}, std::stop_token());

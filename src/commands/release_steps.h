@@ -1,4 +1,4 @@
-// Carries out a release to its end, for a command: it waits where a host would come back later.
+// Carries out a release to completion, for a command: it waits where a host would come back later.
 #pragma once
 
 #include "airways/release_work.h"
@@ -17,18 +17,18 @@
 
 namespace hangar::commands {
 
-// How long to wait until a release is ready, and how often to look.
+// How long to wait until a release is ready, and how often to check.
 struct Waiting {
   // Zero: does not wait for the last stage, and for others as long as a host.
   Duration time_max{0};
   Duration poll = std::chrono::seconds(5);
-  // Called with what is waited for before each pause, and with an empty text at the end.
+  // Receives the thing that is waited for before each pause, and an empty text at the end.
   std::function<void(std::string_view what)> show = [](std::string_view) {};
 };
 
 // Applies stage by stage, and waits for each stage that must be ready before the next one, and for
-// the last one if `waiting` has a time. Errors: those of ReleaseWork::apply, and Unavailable when
-// the time is over. References must outlive the task.
+// the last one if `waiting` has a time. Errors: those of ReleaseWork::apply, and Unavailable after
+// a timeout. References must outlive the task.
 [[nodiscard]] io::Task<Result<>> apply_release(ReleaseSession& session, airways::ReleaseWork& work,
                                                const airways::Stages& stages,
                                                std::optional<airways::Source> source,

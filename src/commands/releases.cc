@@ -174,7 +174,7 @@ io::Task<Result<Finished>> run_unlatch(ReleaseSession& session, ReleaseName rele
 
 Result<Finished> descent(const host::Config& config, const DescentOptions& options, const Say& say,
                          const Log& log) {
-  // Before the login: no process of guests begins with a credential.
+  // Before the login: no guest process may start with a credential in its memory.
   std::optional<LuaSession::Start> lua;
   if (options.load_custom_readiness) lua = HANGAR_TRY(LuaSession::prepare(config));
   ReleaseSession session(config, HANGAR_TRY(host::find_login(config)), log, std::move(lua));

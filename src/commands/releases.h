@@ -1,5 +1,5 @@
-// Yoke's commands for existing releases: go back to an older revision, delete, unlock. The release
-// may be a host's, or made by `takeoff` or by yoke's own program.
+// Yoke's commands for existing releases: roll back to an older revision, delete, unlock. The
+// release may belong to a host, or be made by `takeoff` or by yoke's own program.
 #pragma once
 
 #include "airways/terms.h"
@@ -24,7 +24,7 @@ struct DescentOptions {
   bool load_custom_readiness = false;  // Use the cluster's readiness rules.
   PruneOptions prune = {};
 };
-// Applies an older revision again, prunes what it does not have, and makes it the active one. If
+// Applies an older revision again, prunes resources that it does not have, and activates it. If
 // that is interrupted, the former revision is still active, and the command can be repeated.
 [[nodiscard]] Result<Finished> descent(const host::Config& config, const DescentOptions& options,
                                        const Say& say, const Log& log);

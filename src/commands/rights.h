@@ -1,5 +1,5 @@
-// `hangar rights`: the smallest roles that cover the rights that a guest has used, for its owner to
-// apply.
+// `hangar rights`: the smallest roles that cover the rights that a guest has used, for the guest's
+// owner to apply.
 #pragma once
 
 #include "base/log.h"

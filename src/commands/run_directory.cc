@@ -68,7 +68,7 @@ io::Task<Result<operators::GuestInputs>> read_inputs(kube::Client client,
 // Built in the order of the members, destroyed in reverse.
 class Session {
  public:
-  // All that is opened before any thread starts.
+  // Everything that is opened before any thread starts.
   struct Opened {
     std::optional<domains::ZygoteProcess> zygote;
     kube::Login login;
@@ -219,7 +219,7 @@ Result<> run_directory(const host::Config& config, RunDirectoryOptions options, 
   resolved.module_addresses = http::AddressPolicy();
   std::vector<operators::Operator> specs = HANGAR_TRY(read_specs(options));
   Session::Opened opened;
-  // Before the credential is read, so that no process that is forked from it has one.
+  // Before the credential is read, so that no process forked from the zygote has one.
   opened.zygote = HANGAR_TRY(host::start_zygote(resolved));
   opened.login = HANGAR_TRY(host::find_login(resolved));
   opened.modules = HANGAR_TRY(host::ModuleFiles::open(resolved, log.named("modules")));

@@ -1,5 +1,5 @@
-// Runs a flight once, like the reconcile of an instance, and prints what it would apply. For
-// authors of flights, and for CI.
+// Runs a flight once, like the reconcile of an instance, and prints the resources that it would
+// apply. For authors of flights, and for CI.
 #pragma once
 
 #include "base/log.h"

@@ -65,14 +65,14 @@ std::map<std::string, std::string> texts_at(const json::Value& object, std::stri
   return texts;
 }
 
-// The parts of a machine that are already here; the fetcher gets the others.
+// The parts of a machine that are already here; the fetcher fetches the others.
 struct Found {
   std::optional<std::string> module;
   std::optional<std::string> plugin;
 };
 
 // The machine of a project's directory or of a file with a ConfigMap; empty for everything else,
-// which the fetcher understands.
+// which is left to the fetcher.
 Result<Found> bytes_of(const std::string& module) {
   std::error_code ignored;
   if (std::filesystem::is_directory(module, ignored)) {
@@ -257,7 +257,7 @@ class MachineSession {
       fetched.wasm = HANGAR_CO_TRY(wasm::carry_plugin(std::as_bytes(std::span(fetched.wasm)),
                                                       std::as_bytes(std::span(its_plugin.wasm))));
     }
-    // With the first machine in JavaScript, its engine, too.
+    // For the first JavaScript machine this compiles the engine, too.
     shown->is("compiling");
     Result<std::shared_ptr<Machine>> loaded = co_await runtime_->load(
         std::make_shared<const std::string>(std::move(fetched.wasm)), {}, stop_);

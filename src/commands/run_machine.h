@@ -1,5 +1,5 @@
 // Steps a state machine by hand, as a workflow would, and prints its decisions. For authors of
-// machines, and for CI. Needs no cluster and carries out nothing.
+// machines, and for CI. Needs no cluster and carries out no action.
 #pragma once
 
 #include "base/log.h"
@@ -28,7 +28,8 @@ struct RunMachineOptions {
   // Mermaid and Tree read no events.
   MachineOutput output = MachineOutput::Text;
   std::size_t repeat = 0;  // Further runs with the same events, to measure the time.
-  // Gets what a person waits for until the machine is loaded, and an empty text afterwards.
+  // Receives the step that a person is waiting for until the machine is loaded, and an empty text
+  // afterwards.
   Say show = {};
 };
 
@@ -39,8 +40,8 @@ using NextEvent = std::function<std::optional<std::string>()>;
 // Receives the output piece by piece.
 using PrintMachine = std::function<void(std::string_view)>;
 
-// A failed event is printed, and the next one continues from the state before; the result is then
-// InvalidInput. Other errors: those in the status of a workflow.
+// A failed event is printed, and the next one continues from the state before it; the result is
+// then InvalidInput. Other errors: those in the status of a workflow.
 [[nodiscard]] Result<> run_machine(const host::Config& config, const RunMachineOptions& options,
                                    const NextEvent& next, const PrintMachine& print,
                                    const Log& log);

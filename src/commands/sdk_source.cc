@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kBefore = "-- ";
 constexpr std::string_view kBehind = " --";
 
-// The name, if it is such a line.
+// The name, if the line is a file header.
 std::optional<std::string_view> name_in(std::string_view line) {
   if (!line.starts_with(kBefore) || !line.ends_with(kBehind)) return std::nullopt;
   if (line.size() <= kBefore.size() + kBehind.size()) return std::nullopt;

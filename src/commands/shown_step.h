@@ -1,5 +1,5 @@
-// Tells a person what a command that takes long is doing: "compiling (12 s)". What is done within
-// half a second is not told, so that a command that finds everything in its cache prints nothing.
+// Shows a person the present step of a slow command: "compiling (12 s)". A step of less than half a
+// second is not shown, so that a command that finds everything in its cache prints nothing.
 #pragma once
 
 #include "base/time.h"
@@ -12,7 +12,7 @@
 
 namespace hangar::commands {
 
-// The step with its time, from two seconds on.
+// The step with its duration, from two seconds on.
 [[nodiscard]] std::string step_text(std::string_view step, Duration since);
 
 // Loop thread only, for steps that let the loop run.
@@ -21,14 +21,15 @@ class ShownStep {
   static constexpr std::chrono::milliseconds kQuiet{500};
   static constexpr std::chrono::seconds kEvery{1};
 
-  // `show`: gets the text to show, and an empty one at the end if there was any; null: nobody
-  // looks. `loop` outlives this object.
+  // `show`: receives the text to show, and an empty one at the end if there was any; null: shows
+  // nothing. `loop` outlives this object.
   ShownStep(io::Loop& loop, Say show, Duration quiet = kQuiet, Duration every = kEvery);
   ShownStep(const ShownStep&) = delete;
   ShownStep& operator=(const ShownStep&) = delete;
   ~ShownStep();
 
-  // The present step. What follows a comma is its progress: the time is that of the words before.
+  // Sets the present step. The text after a comma is its progress: the duration is that of the text
+  // before.
   void is(std::string step);
 
  private:

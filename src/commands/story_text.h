@@ -26,7 +26,7 @@ namespace hangar::commands {
 // "Those of namespace shop are complete only since 2026-04-07T12:03:11Z: 5 older ones made room."
 [[nodiscard]] std::string in_words(const recorder::Shortened& shortened);
 
-// How far the records go back, the number of lost ones, and problems; complete lines.
+// The earliest time of the records, the number of lost ones, and problems; complete lines.
 [[nodiscard]] std::string notes_of(const recorder::ReadDirectory& read);
 
 }  // namespace hangar::commands

@@ -68,7 +68,7 @@ class Stow {
   [[nodiscard]] Result<std::string> run() {
     modules::OciSource target = HANGAR_TRY(modules::read_push_target(options_.target));
     const std::unique_ptr<TemporaryDirectory> work = HANGAR_TRY(TemporaryDirectory::make());
-    // Whatever happens, the line of the progress is free again.
+    // Clears the line of the progress, whatever happens.
     const std::shared_ptr<void> shown(nullptr, [this](void*) { show({}); });
     show("compiling the module");
     const Module module = HANGAR_TRY(io::run_to_end(loop_, read_module(work->path())));

@@ -164,7 +164,7 @@ class Takeoff {
     co_return std::move(ran->output.stdout_bytes);
   }
 
-  // As yoke says it: a module that is not the expected one is not evaluated.
+  // In yoke's words: a module that is not the expected one is not evaluated.
   [[nodiscard]] Error not_run(Error error) const {
     const auto reference = modules::Reference::parse(options_.flight->module.reference);
     if (reference) {
@@ -199,7 +199,7 @@ class Takeoff {
                        {"metadata", json::Object{{"name", release_.namespace_}}}},
           {.field_manager = std::string(airways::kFieldManager)}, session_.stop());
     }
-    // Another client has created it meanwhile.
+    // Another client has created it in the meantime.
     if (!found && kube::reason_of(found.error()) == "AlreadyExists") co_return Result<>();
     if (!found) {
       co_return std::unexpected(std::move(found).error().in("failed to ensure namespace"));
@@ -291,7 +291,7 @@ class Takeoff {
     const bool is_newest = HANGAR_CO_TRY(co_await meet_others(work, stages));
     Result<> active =
         co_await history.activate(io::Loop::wall_now(), options_.history_max, session_.stop());
-    // A takeoff of the same resources has activated its revision, and removed this one.
+    // A takeoff of the same resources has activated its own revision, and removed this one.
     if (!active && active.error().kind() == ErrorKind::NotFound) {
       const bool is_done = HANGAR_CO_TRY(co_await is_active(stages));
       if (is_done) co_return nothing_new();
@@ -317,8 +317,8 @@ class Takeoff {
         airways::same_resources(history.active(), stages);
   }
 
-  // The history is stored in the release's namespace. If the release itself creates that, nothing
-  // can be recorded before.
+  // The history is stored in the release's namespace. If the release itself creates that namespace,
+  // nothing can be recorded before.
   [[nodiscard]] io::Task<Result<>> make_own_namespace(airways::ReleaseWork& work,
                                                       const Stages& stages) {
     const airways::ResourceRef own{
@@ -345,9 +345,9 @@ class Takeoff {
     co_return pruned;
   }
 
-  // Another takeoff of this release may have begun meanwhile. The later one wins: resources that
-  // only the earlier one has are pruned. Whether the newest revision is this takeoff's; if it is
-  // not, it has the same resources.
+  // Another takeoff of this release may have started meanwhile. The later one wins: resources that
+  // only the earlier one has are pruned. Returns whether the newest revision is this takeoff's; if
+  // it is not, it has the same resources.
   [[nodiscard]] io::Task<Result<bool>> meet_others(airways::ReleaseWork& work,
                                                    const Stages& stages) {
     airways::ReleaseHistory& history = *memory_.history;
@@ -382,7 +382,8 @@ Result<Finished> takeoff(const host::Config& config, const TakeoffOptions& optio
   // Resources from stdin need no guest.
   const host::Config resolved =
       HANGAR_TRY(options.flight ? host::resolve_for_guests(config) : host::resolve(config));
-  // The zygotes must not have a credential in their memory, so the login is read after their start.
+  // The zygotes must not have a credential in their memory, so the login is read after they have
+  // started.
   std::optional<domains::ZygoteProcess> zygote;
   if (options.flight) zygote = HANGAR_TRY(host::start_zygote(resolved));
   std::optional<LuaSession::Start> lua;

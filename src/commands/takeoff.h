@@ -55,7 +55,7 @@ struct TakeoffOptions {
 };
 
 // Records the revision before anything is applied. The revision becomes active when everything is
-// applied and the rest is pruned, so the next takeoff continues an interrupted one.
+// applied and the rest is pruned, so that the next takeoff continues an interrupted one.
 [[nodiscard]] Result<Finished> takeoff(const host::Config& config, const TakeoffOptions& options,
                                        const Streams& streams, const Log& log);
 

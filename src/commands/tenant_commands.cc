@@ -132,7 +132,7 @@ io::Task<Result<std::string>> remove(const kube::Client& client, RemoveTenantOpt
   if (binding) text += done("rolebinding", name, "deleted", options.dry_run);
   if (role) text += done("role", name, "deleted", options.dry_run);
   if (!text.empty()) co_return text;
-  // Users who may not list them get the plain answer.
+  // Users who may not list them get the generic answer.
   const Result<std::vector<TenantRow>> rows = co_await read_rows(client);
   for (const TenantRow& row : rows ? *rows : std::vector<TenantRow>()) {
     if (row.namespace_ != options.namespace_ || row.host != options.host) continue;

@@ -30,8 +30,8 @@ struct TenantOutput {
 };
 
 // Writes the Role and the RoleBinding by server-side apply, and so revokes earlier rights there
-// that are not named any more. DryRun::Client sends no request, and assumes that the API server
-// knows constrained impersonation.
+// that are no longer named. DryRun::Client sends no request, and assumes that the API server
+// supports constrained impersonation.
 [[nodiscard]] Result<TenantOutput> allow_tenant(const host::Config& config,
                                                 const AllowTenantOptions& options, const Log& log);
 
@@ -45,8 +45,8 @@ struct RemoveTenantOptions {
   DryRun dry_run = DryRun::None;
 };
 
-// Deletes what allow_tenant() wrote. NotFound if there is none; if something else lets the host act
-// there (the chart), the message names it.
+// Deletes what allow_tenant() wrote. NotFound if there is none; if other objects (the chart's) let
+// the host act there, the message names them.
 [[nodiscard]] Result<std::string> remove_tenant(const host::Config& config,
                                                 const RemoveTenantOptions& options, const Log& log);
 

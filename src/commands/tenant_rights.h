@@ -15,7 +15,7 @@
 
 namespace hangar::commands {
 
-// Marks all Roles and RoleBindings that let a hangar act.
+// Marks all Roles and RoleBindings that let a hangar host act.
 inline constexpr std::string_view kTenantLabel = "hangar.dev/tenant";
 
 enum class Impersonation : std::uint8_t {
@@ -53,7 +53,7 @@ struct TenantRights {
 // named: an Operator there could name the host's account, and act with all of its rights.
 [[nodiscard]] Result<> check_tenant(const TenantRights& rights);
 
-// Whether a server with this answer of /version knows constrained impersonation.
+// Whether a server with this answer of /version supports constrained impersonation.
 [[nodiscard]] bool knows_constrained_impersonation(const json::Value& version);
 
 // The rights by a Role and a RoleBinding in the cluster.

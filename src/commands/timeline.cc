@@ -43,7 +43,7 @@ std::string line_of(const Story& story, const recorder::Cause& cause,
     case Waking::Cause::Event:
       return std::string(name_of(cause.what));
     case Waking::Cause::Answer:
-      // The event of a machine has no size of its own.
+      // The event of a machine has no size itself.
       if (!cause.event.empty()) return fmt::format("answer to {}", request);
       return fmt::format("answer ({} bytes) to {}", cause.bytes, request);
     case Waking::Cause::Line:
@@ -79,7 +79,7 @@ std::string timeline_text(const std::vector<Story>& stories, const recorder::Rea
   std::string text;
   std::string_view module;
   for (const Story& story : stories) {
-    // A turn without a run of the guest may have none.
+    // A turn in which the guest did not run may have no module.
     if (!story.module.empty() && story.module != module) {
       module = story.module;
       text += fmt::format("Module sha256:{}\n", printable(module));

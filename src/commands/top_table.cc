@@ -99,7 +99,7 @@ Cells cells_of(const TopRow& row, Duration window) {
           std::to_string(row.restarts)};
 }
 
-// Names may have 253 letters; longer cells are cut, so that one name does not take the room of the
+// Names may have 253 letters; longer cells are cut, so that one name does not take the space of the
 // others.
 constexpr std::size_t kWidthMax = 40;
 
@@ -264,7 +264,7 @@ void TopScreen::show_text(std::string_view title, std::string_view text) {
     shown.lines.push_back(printable(text.substr(0, end)));
     text.remove_prefix(std::min(end + 1, text.size()));
   }
-  // Starts at the end: the last turns matter most.
+  // Starts at the end, because the last turns matter most.
   shown.first = first_max(shown.lines.size());
   text_ = std::move(shown);
 }

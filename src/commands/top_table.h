@@ -1,5 +1,5 @@
 // The table of `hangar top`: its content, and the effect of keys. No I/O: takes keys and rows,
-// returns lines. Others choose the names, so everything but printable ASCII is escaped.
+// returns lines. Other users choose the names, so everything but printable ASCII is escaped.
 #pragma once
 
 #include "seeing/top.h"
@@ -56,8 +56,8 @@ struct Key {
 
   friend bool operator==(const Key&, const Key&) = default;
 };
-// Takes the first key out of the bytes that were read. Nothing: the sequence is incomplete, and
-// stays in `input`. Unknown keys are dropped. `is_all`: no more bytes follow at once, so a single
+// Takes the first key from the bytes that were read. Nothing: the sequence is incomplete, and stays
+// in `input`. Unknown keys are dropped. `is_all`: no more bytes follow immediately, so a single
 // escape byte is the Escape key.
 [[nodiscard]] std::optional<Key> take_key(std::string& input, bool is_all);
 

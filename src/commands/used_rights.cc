@@ -199,7 +199,7 @@ class Gatherer {
     }
     if (right.verb != Verb::Patch || !right.subresource.empty()) return;
     // For workflows and flights hangar applies objects, which may create them. For flights it also
-    // reads the objects before, and deletes them when they are not printed any more.
+    // reads the objects before, and deletes them when the flight no longer prints them.
     if (found_.contract != Contract::Operator) add(right, "create", {});
     if (found_.contract == Contract::Airway) {
       add(right, "get", touched(use));

@@ -1,5 +1,5 @@
 // The smallest roles that cover the rights that a guest has used, and remarks about the rights that
-// it has. Pure.
+// it holds. Pure.
 //
 // A guest chooses its requests, so only plain names get into a role, never a wildcard.
 #pragma once

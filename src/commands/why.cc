@@ -90,7 +90,7 @@ std::string outside_text(const WhyAnswer& answer, const Story& story, const Caus
                      answer.read.since ? to_rfc3339(*answer.read.since) : "nothing");
 }
 
-// Prints the way from a guest's turn back to its causes.
+// Prints the path from a guest's turn back to its causes.
 class Telling {
  public:
   explicit Telling(const WhyAnswer& answer) : answer_(answer) {}
@@ -341,7 +341,7 @@ class ObjectReader {
   kube::Discovery discovery_;
 };
 
-// Says what is wrong with the question before anything is asked of the cluster.
+// Reports faults in the question before any request to the cluster.
 Result<Named> check_question(const WhyOptions& options) {
   Named named = HANGAR_TRY(parse_named(options.object));
   if (!options.field.empty()) (void)HANGAR_TRY(parse_field(options.field));
@@ -374,7 +374,7 @@ io::Task<Result<WhyAnswer>> complete(ObjectReader& reader, kube::Resource resour
       const recorder::ObjectVersion object = without_version(cause.object);
       if (!is_event(cause) || step.links[i].step || answer.others.contains(object)) continue;
       if (++look_ups > kLookUpsMax) break;
-      // A user who may not read the object does not learn who wrote it.
+      // A user who may not read the object does not learn its writers.
       const auto found = co_await reader.read(object);
       if (found && *found) answer.others.emplace(object, **found);
     }
@@ -431,8 +431,8 @@ class Follower {
   }
 
  private:
-  // Reads back to some time before the last check, or to the beginning. A clock that was set back
-  // costs one long read.
+  // Reads back to some time before the last check, or to the start of the records. A clock that was
+  // set back costs one long read.
   [[nodiscard]] Result<WhyFindings> look_back() {
     seeing::FoundWrites found = HANGAR_TRY(session_.run(records_.writes(
         {.target = target_,

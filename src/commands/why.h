@@ -47,7 +47,7 @@ struct WhyOptions {
 [[nodiscard]] Result<> why(const host::Config& config, const WhyOptions& options,
                            const std::function<bool(std::string_view)>& print, const Log& log);
 
-// One answer, without `follow`, over a connection that exists already. Blocks.
+// One answer, without `follow`, over an existing connection. Blocks.
 [[nodiscard]] Result<std::string> why_once(const WhyOptions& options, host::ClusterSession& session,
                                            Records& records);
 

@@ -46,7 +46,7 @@ kube::ObjectKey key_of(const host::ClusterSession& session, WorkflowName workflo
   return {.namespace_ = std::move(workflow.namespace_), .name = std::move(workflow.name)};
 }
 
-// Machine and actors, for whoever draws them himself.
+// Machine and actors, for a caller that draws them itself.
 Result<std::string> definitions_of(std::string_view definition, std::string_view value,
                                    const std::vector<abi::statemachine::Actor>& actors) {
   json::Array listed;
@@ -103,7 +103,7 @@ io::Task<Result<ShownWorkflow>> to_its_end(io::Task<Result<ShownWorkflow>> showi
   co_return shown;
 }
 
-// Problems of a workflow are in Events, too; the reason for a failed action only there.
+// Events also report problems of a workflow; the reason for a failed action is only there.
 io::Task<Result<std::vector<json::Value>>> warnings_about(const kube::Client& client,
                                                           const json::Value& manifest) {
   kube::ListOptions options{
@@ -168,7 +168,7 @@ Result<json::Value> event_of(const WorkflowSignal& signal) {
   return event;
 }
 
-// Conflict when the workflow has ended: the host would take the event and ignore it.
+// Conflict when the workflow has finished: the host would accept the event and ignore it.
 io::Task<Result<>> check_not_ended(const kube::Client& client, kube::ObjectKey key) {
   const Result<json::Value> manifest =
       co_await client.get(workflows::workflow_resource(), key, std::stop_token());
@@ -201,7 +201,7 @@ io::Task<Result<std::string>> signal(const kube::Client& client, kube::ObjectKey
 Result<ShownWorkflow> show_workflow(const host::Config& config, WorkflowName workflow,
                                     Drawing drawing, const Log& log) {
   const host::Config resolved = HANGAR_TRY(host::resolve_for_guests(config));
-  // Before the login: no process of guests begins with a credential.
+  // Before the login: no guest process may start with a credential in its memory.
   std::optional<domains::ZygoteProcess> zygote = HANGAR_TRY(host::start_zygote(resolved));
   kube::Login login = HANGAR_TRY(host::find_login(resolved));
   host::ModuleFiles files = HANGAR_TRY(host::ModuleFiles::open(resolved, log));
@@ -209,8 +209,8 @@ Result<ShownWorkflow> show_workflow(const host::Config& config, WorkflowName wor
   host::ClusterSession session(std::move(login), log);
   io::Workers workers(session.loop, 1);
   host::ConfigMaps config_maps(session.client);
-  // The console's page asks for a drawing by itself: no workflow of somebody else may name a file
-  // of this machine to it.
+  // The console's page requests a drawing without the user: another user's workflow must not make
+  // it read a file on this machine.
   const host::FileModules file_modules =
       drawing == Drawing::Definition ? host::FileModules::Refused : host::FileModules::Allowed;
   host::ModuleSupply supply(std::move(files), resolved, session.loop, workers, session.http,

@@ -28,10 +28,10 @@ struct ShownWorkflow {
 };
 
 // The workflow's machine with its current state, its conditions, its last transitions, its pending
-// actions and timers, and the latest warnings about it. Loads the machine as a host would. If that
-// fails or it cannot be drawn, a line has the reason; so does one for Events that may not be read.
-// InvalidInput for a drawing as Mermaid or a definition if the workflow cannot be read; a tree has
-// `trouble` then.
+// actions and timers, and the latest warnings about it. Loads the machine as a host would. If the
+// machine cannot be loaded or drawn, a line has the reason; so does one for Events that may not be
+// read. If the workflow cannot be read, Mermaid and Definition return InvalidInput; a tree has
+// `trouble`.
 [[nodiscard]] Result<ShownWorkflow> show_workflow(const host::Config& config, WorkflowName workflow,
                                                   Drawing drawing, const Log& log);
 
@@ -42,11 +42,11 @@ struct WorkflowSignal {
 };
 
 // Returns the id. InvalidInput for an invalid event, NotFound when there is no such workflow,
-// Conflict when it has ended; nothing is written then. A workflow that ends meanwhile drops the
-// event.
+// Conflict when it has finished; nothing is written then. A workflow that finishes meanwhile drops
+// the event.
 [[nodiscard]] Result<std::string> signal_workflow(const host::Config& config, WorkflowName workflow,
                                                   WorkflowSignal signal, const Log& log);
-// The same over a connection that exists already; `client` must outlive the task.
+// The same over an existing connection; `client` must outlive the task.
 [[nodiscard]] io::Task<Result<std::string>> send_signal(const kube::Client& client,
                                                         kube::ObjectKey key, WorkflowSignal signal);
 

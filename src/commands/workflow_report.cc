@@ -97,7 +97,7 @@ std::string under_way_of(const workflows::Ledger& ledger) {
   return text.empty() ? text : "\nUnder way:\n" + text;
 }
 
-// The time of its last occurrence.
+// The time of the Event's last occurrence.
 WallTime time_of(const json::Value& event) {
   for (const std::string_view member : {"lastTimestamp", "eventTime", "firstTimestamp"}) {
     if (const Result<WallTime> time = parse_rfc3339(json::string_at(event, {member}))) return *time;

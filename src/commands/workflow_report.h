@@ -1,4 +1,4 @@
-// The text of `hangar workflow show`, from what was read.
+// The text of `hangar workflow show`, from the objects that were read.
 #pragma once
 
 #include "base/result.h"

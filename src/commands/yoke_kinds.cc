@@ -38,8 +38,9 @@ namespace {
 constexpr std::chrono::seconds kEstablishedMax{60};
 constexpr std::chrono::milliseconds kLook{250};
 
-// Webhook configurations of yoke's controller, which deletes them when it ends unless it is killed.
-// The API server calls the last two for writes of other resources, and no server answers any more.
+// Webhook configurations of yoke's controller, which deletes them when it exits unless it is
+// killed. The API server calls the last two for writes of other resources, and no server answers
+// any more.
 constexpr std::array<std::string_view, 4> kLeftBehind = {"atc-airway", "atc-flight",
                                                          "atc-resources", "atc-external-resources"};
 
