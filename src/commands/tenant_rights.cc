@@ -148,7 +148,7 @@ json::Value tenant_role(const TenantRights& rights) {
     rules.emplace_back(rule("apps", {"controllerrevisions"}, {"get", "list", "create", "delete"}));
   }
   if (has(host::Feature::Airways) || has(host::Feature::Flights)) {
-    // The history of releases, beside their instances.
+    // The history of releases, stored next to their instances.
     rules.emplace_back(rule("", {"secrets"}, {"list", "create", "patch", "delete"}));
     // The readiness of Services.
     rules.emplace_back(rule("discovery.k8s.io", {"endpointslices"}, {"list"}));

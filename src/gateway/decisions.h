@@ -1,4 +1,4 @@
-// The answers of the API server's authorisation, for as long as they are valid.
+// The answers of the API server's authorisation, as long as they are valid.
 //
 // Guests choose the texts of the questions. So each tenant has its own quota: a tenant with very
 // many questions makes the API server repeat only that tenant's answers.

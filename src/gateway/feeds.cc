@@ -188,8 +188,8 @@ std::size_t Feeds::count(const std::string& tenant) const {
 
 bool Feeds::has_room(const std::string& tenant) const {
   if (tenant.empty()) return true;  // The host itself.
-  // Failed feeds have a tighter bound of their own: each has cost requests at the API server and
-  // serves no watch.
+  // Failed feeds have their own, tighter bound: each has cost requests at the API server and serves
+  // no watch.
   std::size_t count = 0;
   std::size_t failed = 0;
   for (const auto& [scope, entry] : feeds_) {

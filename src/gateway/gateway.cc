@@ -72,7 +72,7 @@ std::string header_of(const http::Headers& headers, std::string_view name) {
   return std::string(http::find_header(headers, name).value_or(""));
 }
 
-// One request until its answer has begun.
+// One request until its answer starts.
 struct Work {
   kube::Identity identity;
   Request request;
@@ -453,7 +453,7 @@ io::Task<void> Gateway::State::watch(std::shared_ptr<State> self, WorkPtr work) 
   const std::uint64_t own_version =
       self->own_writes.oldest_for(work->identity.user, work->target, io::Loop::now());
   auto beginning = beginning_of(work->target.options);
-  // The guest has written there since the version that it asks for: begin from the API server's
+  // The guest has written there since the version that it requests: start from the API server's
   // newest state, which includes that write.
   if (beginning && beginning->not_older_than.value_or(own_version) < own_version)
     beginning->not_older_than.reset();
@@ -574,7 +574,7 @@ void Gateway::State::on_care() {
   own_writes.sweep(io::Loop::now());
   std::erase_if(watchings, [](const auto& watching) { return watching.expired(); });
   // Reviews follow each other with a pause, so a pass over many watches can outlast the care
-  // period. The next pass begins only when this one has ended.
+  // period. The next pass starts only when this one has finished.
   if (!std::exchange(is_rechecking, true)) parts.loop.spawn(recheck(shared_from_this()));
   if (!feeds.empty()) look_after();
 }

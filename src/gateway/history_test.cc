@@ -310,7 +310,7 @@ TEST(History, LosesNothingToAWatcherThatIsCutAnywhere) {
         objects.push_back(one);
       return objects;
     };
-    // One connection, until it is cut or has been told everything.
+    // One connection, until it is cut or has received everything.
     const auto watch_once = [&] {
       std::vector<Change> changes;
       if (history.covers(place)) {

@@ -1,4 +1,4 @@
-// The answer to one request, for as long as its guest waits for it.
+// The answer to one request, as long as its guest waits for it.
 #pragma once
 
 #include "base/metrics.h"

@@ -70,6 +70,8 @@ io::Task<Result<>> Slices::wait(std::shared_ptr<State> state, budget::Consumer c
   if (stop.stop_requested()) co_return fail(ErrorKind::Cancelled, "stopping");
   if (state->waiting.is_empty() && state->used_bytes < kSliceBytes) co_return Result<>();
 
+  // A job that has begun ranks before the tenant's other jobs, so that few jobs hold collected
+  // objects.
   const io::OneShot<bool> waiter(state->loop);
   const auto ticket =
       state->waiting.push(consumer, waiter, {.cost = kSliceBytes, .rank = has_begun ? 0U : 1U});

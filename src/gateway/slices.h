@@ -30,7 +30,7 @@ namespace hangar::gateway {
 
 // A slice takes about half a millisecond: a processor copies a few GB/s.
 inline constexpr std::size_t kSliceBytes = std::size_t{1} << 20U;
-// The cost of an object besides its bytes: it lies elsewhere in memory.
+// The cost of an object in addition to its bytes: it lies elsewhere in memory.
 inline constexpr std::size_t kSliceObjectBytes = 256;
 
 // Loop thread.

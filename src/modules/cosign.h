@@ -94,8 +94,8 @@ struct ListedSignature {
 // InvalidInput when it is not an index.
 [[nodiscard]] Result<std::vector<Descriptor>> read_referrers(std::string_view index);
 
-// The signatures in a manifest; at most kSignaturesMax. Layers of other types, without a signature,
-// or too large, are left out. InvalidInput when it is not a manifest.
+// The signatures in a manifest; at most kSignaturesMax. Ignores layers of other types, without a
+// signature, or too large. InvalidInput when it is not a manifest.
 [[nodiscard]] Result<std::vector<ListedSignature>> read_signatures(std::string_view manifest);
 
 // Everything that is needed to verify, without a registry, that a module was signed.

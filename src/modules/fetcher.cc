@@ -353,7 +353,7 @@ io::Task<Result<Fetched>> Fetcher::fetch(Requester requester, Reference referenc
   co_return fetched;
 }
 
-// The requester that has the turn may wait for long for threads or memory of its own namespace. The
+// The requester whose turn it is may wait long for threads or memory of its own namespace. The
 // others must not wait with it.
 io::Task<Result<std::optional<io::Turns<std::string>::Turn>>> Fetcher::turn_of(
     std::string name, std::stop_token stop) {

@@ -206,7 +206,7 @@ class Fetcher {
     std::optional<Resolution> own;     // For this requester: the proof that it may have the module.
     std::optional<Resolution> latest;  // For any requester: what the source may call unchanged.
   };
-  // Nothing after the patience.
+  // Nothing if the turn does not come within the patience.
   [[nodiscard]] io::Task<Result<std::optional<io::Turns<std::string>::Turn>>> turn_of(
       std::string name, std::stop_token stop);
   io::Task<Result<Fetched>> fetch_in_turn(Requester requester, Reference reference,

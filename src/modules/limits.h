@@ -31,7 +31,8 @@ inline constexpr std::uint64_t kModuleStoreBytesMax = 1024 * kMiB;
 // hours without an account), and mutable references are requested more often anyway.
 inline constexpr std::chrono::hours kProofKept{1};
 
-// Most downloads take less. One that waits for threads of its namespace may take much more.
+// How long one requester waits for another's download of the same reference. Most downloads take
+// less; one that waits for threads of its namespace may take much more.
 inline constexpr std::chrono::seconds kFetchPatience{30};
 
 // The number of references whose last known digest is remembered; an entry has some 400 bytes.

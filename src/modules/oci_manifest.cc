@@ -84,7 +84,7 @@ bool is_wasm_platform(const json::Value& entry) {
          os == "wasip1";
 }
 
-// True for signatures and provenance that build tools add beside the images.
+// True for signatures and provenance that build tools add next to the images.
 bool is_attestation(const json::Value& entry) {
   return json::string_at(entry, {"platform", "architecture"}) == "unknown";
 }

@@ -53,8 +53,8 @@ class Requester {
   // given. A namespace, or "*", which cannot be the name of a namespace.
   [[nodiscard]] std::string id() const { return namespace_.value_or("*"); }
 
-  // The namespace of a requester that is in one, whose author is a stranger to the administrator;
-  // empty for a cluster-wide requester.
+  // The namespace of a requester that is in one: its author is not trusted by the administrator.
+  // Empty for a cluster-wide requester.
   [[nodiscard]] std::string tenant() const { return namespace_.value_or(std::string()); }
 
   // For fair shares: the namespace, or the cluster. `name` tells its consumers apart.

@@ -357,7 +357,7 @@ void Supply::begin(const std::shared_ptr<Entry>& entry) {
   entry->looked = entry->told = io::Loop::now();
   entry->stop = std::stop_source();
   if (sources_.verifier != nullptr) entry->keys = sources_.verifier->generation();
-  // An unverified result is no answer, even while the source keeps us waiting.
+  // An unverified result does not count, even while the source does not answer.
   if (entry->supplied && !entry->wish.is_look && !is_verified(entry->supplied->sha256)) {
     entry->supplied.reset();
   }
@@ -434,7 +434,8 @@ void Supply::settle(Entry& entry, Result<Supplied> result) {
     entry.error.reset();
     entry.failures = 0;
   } else if (result.error().kind() == ErrorKind::Cancelled) {
-    entry.looked.reset();  // As if it had never begun: the next consumer that asks starts it again.
+    // As if it had never started: the next consumer that asks starts it again.
+    entry.looked.reset();
   } else {
     entry.supplied.reset();
     entry.retry_at = io::Loop::now() + kRetry.delay(entry.failures++);

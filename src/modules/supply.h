@@ -67,7 +67,7 @@ struct Source {
   bool operator==(const Source&) const = default;
 };
 
-// What a consumer asks for.
+// A consumer's request.
 struct Wish {
   Requester requester;
   Source module;
@@ -122,8 +122,8 @@ class Maker {
   [[nodiscard]] virtual std::optional<std::string> missing_plugin(const std::string& bytes) const;
   [[nodiscard]] virtual Result<std::string> join(const std::string& bytes,
                                                  const std::string& plugin) const;
-  // Whether definitions ask for a digest again (Wish::pinned_sha256) after their reference has come
-  // to mean another one.
+  // Whether definitions go on requesting a digest (Wish::pinned_sha256) after their reference leads
+  // to another one.
   [[nodiscard]] virtual bool is_asked_by_digest() const { return false; }
   // The bytes of a pinned digest from the requester's own copy, gzipped or not; the supply checks
   // their digest. NotFound.
@@ -164,7 +164,7 @@ class Supply {
   struct Answer {
     // The module to run. std::nullopt: none yet, or no longer.
     std::optional<Supplied> supplied;
-    // The current activity, for people: "fetching, 3.1 of 16.0 MiB". Empty: nothing is going on,
+    // The current activity, for people: "fetching, 3.1 of 16.0 MiB". Empty: no work is in progress,
     // and the answer stands. Otherwise `changed` will be called.
     std::string waits_for;
     // Why the last attempt failed; `retry_in` is how long to leave the source alone.

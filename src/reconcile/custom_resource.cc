@@ -157,7 +157,7 @@ io::Task<Result<json::Value>> CustomResource::patch(kube::ObjectKey key, kube::P
                                       {.field_manager = options_.field_manager}, std::move(stop));
   const std::vector<kube::Delta> held = std::move(held_.extract(key).mapped());
   if (answer) remember(*answer);
-  // Changes up to the answer are part of the answer, and the run goes on with it.
+  // Changes up to the answer are part of the answer, with which the run continues.
   const std::string_view told =
       answer ? json::string_at(*answer, {"metadata", "resourceVersion"}) : std::string_view();
   for (const kube::Delta& delta : held) {

@@ -3,7 +3,7 @@
 // from.
 //
 // Two kinds of scopes, both shared by all holders:
-//   - a single object, for as long as a holder depends on it; its creation is seen too.
+//   - a single object, as long as a holder depends on it; its creation is seen too.
 //   - the children of a kind, by the label that names their owner. This scope stays.
 //
 // The cache plans how many watches that takes, so that other owners' Secrets do not end up in

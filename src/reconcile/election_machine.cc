@@ -65,6 +65,8 @@ ElectionMachine::Next ElectionMachine::on_written(Result<LeaseRecord> written, I
       return Read{};
     }
     if (written.error().kind() != ErrorKind::Conflict) return wait_for_turn();
+    // Another client wrote first: read again soon, at a random time, so that the losers do not read
+    // in step.
     const double share = std::uniform_real_distribution<double>(0.05, 0.2)(random_);
     return Wait{std::chrono::duration_cast<Duration>(options_.retry_period * share)};
   }

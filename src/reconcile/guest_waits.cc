@@ -174,6 +174,7 @@ void GuestWaits::look() {
     for (const Listener& listener : listeners_) {
       if (consumer.name.starts_with(listener.prefix)) listener.on_change(consumer);
     }
+    // A copy, because a Telling may come or go while look() runs.
     std::vector<std::shared_ptr<Telling>> tellings;
     const auto [first, last] = tellings_.equal_range(consumer);
     for (auto at = first; at != last; ++at)

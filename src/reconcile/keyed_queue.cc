@@ -21,6 +21,7 @@ bool KeyedQueue::add(Key key, Instant now) {
   const auto [position, is_new] = queued_.try_emplace(std::move(key), Queued{.since = now});
   auto& [queued_key, queued] = *position;
   if (running_.contains(queued_key)) return is_new;  // done() makes it ready.
+  // A waiting key whose object is now being deleted moves to the queue of deletions.
   if (queued.ready && !queued.is_deletion && is_deletion_ && is_deletion_(queued_key)) {
     ordinary_.remove(consumer_of(queued_key), *queued.ready);
     queued.ready.reset();

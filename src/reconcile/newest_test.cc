@@ -87,7 +87,7 @@ TEST(Newest, TakesNoChangeOfTheSpecForAnEcho) {
 TEST(Newest, TakesNothingThatWasReadForAnEcho) {
   Newest newest;
   newest.remember(object(6), object(5), Origin::Read);
-  // A write of ours on top of it hides nothing of what others changed.
+  // Our own later write does not hide the changes of others.
   newest.remember(object(7), object(5), Origin::OwnWrite);
 
   EXPECT_EQ(newest.of(object(5))->resource_version(), "7");

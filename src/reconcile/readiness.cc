@@ -55,7 +55,7 @@ Readiness workload_readiness(std::string_view kind, const json::Value& live) {
   }
   if (kind != "Deployment" && kind != "ReplicaSet" && kind != "StatefulSet") return ready();
   // The status of a ReplicaSet has no updatedReplicas: yoke compares with 0, which no ReplicaSet
-  // with pods ever meets. Here the counter is left out.
+  // with pods ever meets. Here that counter is ignored.
   Readiness counters =
       kind == "ReplicaSet"
           ? counters_agree(live, {"replicas", "availableReplicas", "readyReplicas"})

@@ -68,6 +68,8 @@ void WaitPlan<Cause>::update(const budget::Consumer& consumer, const Cause* caus
   if (cause == nullptr && known == waits_.end()) return;
   const auto found = known == waits_.end() ? waits_.try_emplace(consumer).first : known;
   Wait& wait = found->second;
+  // A turn is the start or the end of a wait. A wait that starts again within `joined` keeps its
+  // old due time, so that many short waits are reported like one long wait.
   const bool is_turn = wait.cause.has_value() != (cause != nullptr);
   wait.cause = cause == nullptr ? std::nullopt : std::optional(*cause);
   const bool is_joined = is_turn && wait.cause && !wait.told && now < wait.kept_to;

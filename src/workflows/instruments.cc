@@ -11,7 +11,7 @@ namespace hangar::workflows {
 
 namespace {
 
-// Seconds to a month: states last for as long as people need.
+// Seconds to a month: states last as long as people need.
 std::vector<double> long_buckets() {
   return {0.1, 1, 10, 60, 600, 3600, 21600, 86400, 604800, 2592000};
 }

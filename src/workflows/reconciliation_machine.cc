@@ -219,7 +219,7 @@ io::Task<Result<>> Reconciliation::begin() {
                               : Result<>(std::unexpected(step.error()));
   record_step(woken, began, cost, taken ? &*step : nullptr, 1);
   if (!taken) {
-    // A new ConfigMap may repair it: the workflow has not begun.
+    // A new ConfigMap may repair it, because the workflow has not started.
     watch_config_maps();
     co_return on_machine_error(taken.error(), "the machine, asked for its first state");
   }

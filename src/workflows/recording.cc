@@ -16,7 +16,7 @@ namespace {
 
 using recorder::Waking;
 
-// The start of a workflow is an event of its own, the one that set this timer.
+// The event of a workflow's start. Records show it as a timer that the start has set.
 constexpr std::string_view kBeginning = "PROVISION";
 
 // "signal APPROVED", "action FAILURE of APPLY#3".

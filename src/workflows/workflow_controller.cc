@@ -17,7 +17,7 @@ namespace hangar::workflows {
 
 namespace {
 
-// The digest of the module that the workflow is pinned to; empty before it has begun.
+// The digest of the module that the workflow is pinned to; empty before it has started.
 std::string digest_of(const kube::Object& workflow) {
   return std::string(json::string_at(workflow.to_value(), {"status", "revision", "sha256"}));
 }
@@ -140,7 +140,7 @@ void WorkflowController::on_change(const kube::Delta& delta) {
 
 io::Task<Result<reconcile::Outcome>> WorkflowController::reconcile(kube::ObjectPtr workflow,
                                                                    std::stop_token stop) {
-  // All workflows are looked at again once the policies are known.
+  // All workflows are reconciled again once the policies are known.
   if (!parts_.policies.is_settled()) co_return Outcome{};
   const kube::ObjectKey key = workflow->key();
   watches_.begin(key);

@@ -78,7 +78,8 @@ bool is_state4(const json::Object& state) {
   return state.contains("value") && state.contains("_event");
 }
 
-// An answer with child machines is refused: whoever steps the machine would have to run its actors.
+// An answer with child machines is refused: the caller that steps the machine would have to run its
+// actors.
 constexpr std::string_view kNoActors =
     "child machines run in a bundle that exports its machine, and no handle_event";
 

@@ -36,7 +36,7 @@ TEST(ReadAnswer, TakesSoManyTimersInAStepAndNoMore) {
   EXPECT_THAT(more.error().message(), HasSubstr("more than 1024 timers in one step"));
 }
 
-// A State of XState 4 with one state node that was active before and has an action of its own.
+// A State of XState 4 with one state node that was active before and has its own action.
 std::string answer_of_state4(const std::string& executed) {
   return fmt::format(
       R"({{"newState":{{"value":"on","_event":{{}},"changed":true,"meta":{{"m.on":{{"actions":["GREET"]}}}},"actions":[{}]}},"actions":["GREET"]}})",

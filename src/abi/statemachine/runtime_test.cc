@@ -357,7 +357,7 @@ class FamilyTest : public MachineTest, public testing::WithParamInterface<const 
   }
   static std::shared_ptr<Machine> load_it() { return load(built(GetParam())); }
 
-  // The state in which its worker has asked for a ConfigMap.
+  // The state in which its worker has requested a ConfigMap.
   static Step making(Machine& machine) {
     return send(machine, start(machine, R"({"name":"n1","rest":3000})"), "PROVISION");
   }
