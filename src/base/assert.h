@@ -1,6 +1,6 @@
-// A check on our own reasoning. It stays on in release builds: a host that continues with a broken
-// invariant would act on the cluster with it. Bytes from a guest or a server never reach an
-// assertion; what they can cause is an Error.
+// Checks an invariant. It stays on in release builds: a host that continued with a broken invariant
+// would act on the cluster with it. Bytes from a guest or a server never reach an assertion; they
+// can cause only an Error.
 #pragma once
 
 #include <cstdio>

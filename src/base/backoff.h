@@ -18,7 +18,7 @@ struct ExponentialBackoff {
   Duration min;
   Duration max;       // Jitter included. Less than `min`: the delay is always `max`.
   double factor = 2;  // From one failure to the next.
-  double jitter = 0;  // Up to this share is added, so that what failed together retries apart.
+  double jitter = 0;  // Up to this share is added, to spread joint retries.
 
   // The delay after a failure that follows `failures` others. Jitter varies the delay even at
   // the maximum.

@@ -1,4 +1,4 @@
-// Identity of the tenant and consumer for whom work is done and memory is held.
+// Identifies the tenant and the consumer for whom work is done and memory is held.
 #pragma once
 
 #include <compare>
@@ -14,7 +14,7 @@ namespace hangar {
 // The three are different values, not different names: no spelling of a namespace equals the host.
 class Tenant {
  public:
-  // The host's own work: the Lease, watches, discovery. It is served before the tenants'.
+  // The host's own work: the Lease, watches, discovery. It is served before the work of tenants.
   [[nodiscard]] static Tenant host() { return Tenant(Kind::Host, {}); }
   // The tenant of an object in the namespace `name`; empty for a cluster-scoped one (an Airway,
   // a Node).
@@ -48,7 +48,7 @@ struct Consumer {
   Tenant tenant;
   // Unique among those that share a queue or an account: "operator/mirror".
   std::string name;
-  // For work that others wait for and that soon ends: see budget::Accounts::Limits::kept_bytes.
+  // For short work that others wait for: see budget::Accounts::Limits::kept_bytes.
   bool may_use_kept = false;
 
   // One of the host itself: "keys".
@@ -59,7 +59,7 @@ struct Consumer {
   auto operator<=>(const Consumer&) const = default;
 };
 
-// For work that belongs to no object: a command, a test. It shares as one tenant does.
+// For work that belongs to no object: a command, a test. All such work counts as one tenant.
 [[nodiscard]] inline Consumer unnamed_consumer() {
   return {.tenant = Tenant::of_namespace({}), .name = "unnamed"};
 }

@@ -1,11 +1,11 @@
 // The order in which waiting work is served: fair between tenants, then between the consumers of
-// each. A machine without I/O, and the only one of its kind: budget::FairSlots queues coroutines in
-// it, budget::ReservationQueue those that wait for memory, io::Workers the jobs of its threads.
+// each. No I/O. It is the only fair queue in hangar: budget::FairSlots queues coroutines in it,
+// budget::ReservationQueue the waiters for memory, io::Workers the jobs of its threads.
 //
 // The discipline is start-time fair queueing on two levels, which is deficit round robin with
 // virtual time for rounds. Each tenant, and each consumer within its tenant, has a tag that
-// advances by the cost of what was served; the lowest tag is served next. It was chosen for
-// two properties:
+// advances by the cost of the work that was served; the lowest tag is served next. It was chosen
+// for two properties:
 //   - A cost may become known after the service, like the processor time of a guest's turn.
 //   - A tenant that starts to wait is served next, and not after a round of all others.
 #pragma once
@@ -34,7 +34,7 @@ struct Demand {
 };
 
 // Guarantees:
-//   - Tenants that always have waiting items receive the same cost, up to one item each.
+//   - Tenants that always have waiting items are served the same cost, up to one item each.
 //   - So are the consumers of one tenant, among items of the same rank.
 //   - The host's own items come before all others.
 //   - Nothing is remembered about any tenant while no item waits and none is being done.
@@ -46,7 +46,7 @@ class FairQueue {
     std::size_t waiting_per_consumer_max = std::numeric_limits<std::size_t>::max();
     std::size_t waiting_per_tenant_max = std::numeric_limits<std::size_t>::max();
   };
-  // Names an item while it waits.
+  // Identifies an item while it waits.
   struct Ticket {
     std::uint32_t rank = 0;
     std::uint64_t number = 0;  // Ascending.
@@ -84,9 +84,9 @@ class FairQueue {
     return ticket;
   }
 
-  // Takes the next item: of the tenants for which `may_tenant(tenant)`, the first for which
-  // `may_item(consumer, item)`. Looks at the first item of each consumer only. done() has
-  // to follow.
+  // Takes the next item: of the tenants for which `may_tenant(tenant)` is true, the first item for
+  // which `may_item(consumer, item)` is. Looks at the first item of each consumer only. Call done()
+  // for it afterwards.
   template <class MayTenant, class MayItem>
   [[nodiscard]] std::optional<Taken> pop(MayTenant may_tenant, MayItem may_item) {
     return take(tenants_.template find_next<Consumer>(
@@ -116,21 +116,21 @@ class FairQueue {
     --under_way_;
     forget_all_if_idle();
   }
-  // Adds cost of work that is still going on.
+  // Adds cost of work that is still running.
   void charge(const Consumer& consumer, std::uint64_t cost) {
     if (cost == 0) return;
     tenants_.charge(consumer.tenant, cost);
     tenants_[consumer.tenant].consumers.charge(consumer.name, cost);
   }
 
-  // True when another tenant waits that has received less cost than this one, and for which
-  // `may_tenant(tenant)`: where work can be interrupted, it is that tenant's turn.
+  // True when another tenant waits that was served less cost than this one, and for which
+  // `may_tenant(tenant)` is true: where work can be interrupted, it is that tenant's turn.
   template <class MayTenant>
   [[nodiscard]] bool is_ahead(const Tenant& tenant, MayTenant may_tenant) const {
     return tenants_.is_ahead(tenant, may_tenant);
   }
 
-  // None when the item does not wait any more.
+  // std::nullopt when the item no longer waits.
   std::optional<Item> remove(const Consumer& consumer, Ticket ticket) {
     const Items* const items = items_of(consumer);
     if (items == nullptr || !items->contains(ticket)) return std::nullopt;

@@ -94,7 +94,8 @@ TEST(FairQueue, CountsCostThatBecomesKnownAfterTheService) {
   EXPECT_EQ(order, "btttbtttbbbb");
 }
 
-// One item each at a time, as operators do it: the queue is empty whenever one of them is served.
+// Each tenant has one item at a time, as operators do: the queue is empty whenever one of them
+// is served.
 TEST(FairQueue, RemembersWhatWasUsedWhileNothingWaits) {
   Queue queue;
   std::map<std::string, int> served;
@@ -103,7 +104,7 @@ TEST(FairQueue, RemembersWhatWasUsedWhileNothingWaits) {
   std::optional<Queue::Taken> under_way = queue.pop();
   for (int round = 0; round < 100; ++round) {
     ++served[under_way->item];
-    const std::optional<Queue::Taken> next = queue.pop();  // The other one, and nothing waits.
+    const std::optional<Queue::Taken> next = queue.pop();  // The other tenant's; none waits.
     ASSERT_TRUE(next);
     ASSERT_TRUE(queue.is_empty());
     queue.done(under_way->consumer, under_way->item == "b" ? 9 : 0);

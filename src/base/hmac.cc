@@ -1,4 +1,4 @@
-// HMAC needs EVP, so it has a file of its own: hangar-node is linked without it.
+// HMAC needs EVP, so it has its own file: hangar-node is linked without it.
 #include "base/assert.h"
 #include "base/digest.h"
 

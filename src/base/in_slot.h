@@ -1,4 +1,4 @@
-// For classes with thousands of long-lived objects: `new` allocates them in slots.
+// Makes `new` allocate in slots (base/slots.h), for classes with thousands of long-lived objects.
 #pragma once
 
 #include "base/slots.h"

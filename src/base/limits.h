@@ -1,7 +1,7 @@
 // Units, and the bounds of the cluster and of the whole process, each with the reason for its
-// number. All others are in the limits.h of the folder that keeps them, in the same namespace, and
-// each is named after what it bounds. A folder that hands data to another one asserts that their
-// bounds agree (static_assert), where both are known.
+// number. All other bounds are in the limits.h of the folder that enforces them, in the same
+// namespace, and each has the name of the thing that it bounds. A folder that hands data to another
+// one asserts that their bounds agree (static_assert), where both are known.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@ inline constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 // etcd refuses requests over 1.5 MiB, so a larger object can never have been stored.
 inline constexpr std::uint64_t kObjectBytesMax = 3 * kMiB / 2;
 
-// Graceful shutdown: work that has not finished by then is abandoned, and the next leader
+// Graceful shutdown: work that has not finished after this time is abandoned, and the next leader
 // repeats it.
 inline constexpr std::chrono::seconds kShutdownMax{10};
 

@@ -1,6 +1,6 @@
 // Structured logs: a constant message, variables as keys, the same key for the same thing
-// everywhere ("airway", "namespace", "name", "took_ms", "error"). This only records; ops/ decides
-// where lines go and how they look.
+// everywhere ("airway", "namespace", "name", "took_ms", "error"). This header only records lines;
+// ops/ formats and writes them.
 #pragma once
 
 #include <concepts>

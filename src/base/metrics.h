@@ -1,8 +1,9 @@
-// Numbers about the running process, recorded here and exposed by ops/ in Prometheus' format.
+// Metrics of the running process, recorded here and exposed by ops/ in Prometheus' format.
 //
-// Names follow controller-runtime and client-go where they have one, so that existing dashboards
-// work. Label values come from small closed sets (a controller, a verb, a code), never from object
-// names: each new combination is kept for ever. Series that come and go are collected instead.
+// Names follow controller-runtime and client-go where these have the same metric, so that existing
+// dashboards work. Label values come from small closed sets (a controller, a verb, a code), never
+// from object names: each new combination is kept for ever. For series that come and go,
+// use collect_from().
 #pragma once
 
 #include <atomic>
@@ -61,8 +62,8 @@ class Histogram {
   std::atomic<double> sum_ = 0;
 };
 
-// The metric families of one process. A reference that it returns is valid as long as it lives; the
-// same name and labels give the same object again. Any thread.
+// The metric families of one process. A returned reference is valid as long as this object; the
+// same name and labels return the same metric again. Any thread.
 class Metrics {
  public:
   Metrics();
@@ -125,8 +126,8 @@ class Metrics {
 
   // For series that come and go with the objects they describe. At each scrape `collect` adds the
   // series that exist at that moment, on the scraping thread, and must not call this object. It is
-  // called until the result is destroyed, which also happens on the scraping thread. `collect`
-  // bounds how many series it adds.
+  // called until the returned Collection is destroyed, which also happens on the scraping thread.
+  // `collect` itself bounds how many series it adds.
   [[nodiscard]] std::unique_ptr<Collection> collect_from(std::function<void(Families&)> collect);
 
   // Every family, by name.

@@ -13,7 +13,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// "name{value of the first label}=value" for everything that a scrape finds.
+// "name{value of the first label}=value" for every series of a scrape.
 std::vector<std::string> scrape(const Metrics& metrics) {
   std::vector<std::string> out;
   for (const Metrics::Family& family : metrics.collect()) {

@@ -1,5 +1,6 @@
-// Values packed into few bytes, for records that are kept by the thousand and seldom read. Only who
-// has packed them may unpack them, or a process of the same program that has checked a digest.
+// Packs values into few bytes, for records that are kept by the thousand and seldom read. Only the
+// process that packed them may unpack them, or a process of the same program that has checked
+// a digest.
 //
 // The fields and their order are written once for both directions: one function passes the members
 // of a struct to a Packer or to an Unpacker.

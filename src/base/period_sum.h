@@ -1,4 +1,4 @@
-// What happened in the last whole period.
+// Counts events in the last complete period.
 #pragma once
 
 #include "base/time.h"
@@ -7,7 +7,8 @@
 
 namespace hangar {
 
-// Counts in consecutive periods, with time as a parameter. The first begins with the first count.
+// Counts in consecutive periods, with time as a parameter. The first period starts with the
+// first count.
 class PeriodSum {
  public:
   explicit PeriodSum(Duration period) : period_(period) {}
@@ -16,13 +17,13 @@ class PeriodSum {
     roll(now);
     current_ += count;
   }
-  // The sum of the last whole period; zero while the first is not over.
+  // The sum of the last complete period; zero during the first one.
   [[nodiscard]] std::uint64_t last(Instant now) const {
     PeriodSum rolled = *this;
     rolled.roll(now);
     return rolled.last_;
   }
-  // Nothing was counted in the last whole period, nor since.
+  // True when nothing was counted in the last complete period, nor since.
   [[nodiscard]] bool is_zero(Instant now) const {
     PeriodSum rolled = *this;
     rolled.roll(now);

@@ -1,8 +1,8 @@
 // Random bytes that nobody can predict, from the kernel: for keys and tokens, and for seeds that
 // must not be guessed. Jitter and tests use <random>, whose sequences can be repeated.
 //
-// Any thread. These functions do not fail: on the kernels that hangar runs on, getrandom() is there
-// and waits only while the machine boots.
+// Any thread. These functions do not fail: on the kernels that hangar runs on, getrandom() exists
+// and blocks only while the machine boots.
 #pragma once
 
 #include <array>

@@ -56,7 +56,7 @@ TEST(Random, FillsExactlyWhatItIsGiven) {
   fill_random({});
 }
 
-// The kernel may give fewer than asked for.
+// The kernel may return fewer bytes than requested.
 TEST(Random, FillsMegabytesToTheirEnd) {
   std::vector<std::byte> bytes(std::size_t{8} << 20U);
 

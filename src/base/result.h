@@ -9,8 +9,8 @@
 
 namespace hangar {
 
-// Named after what the caller may do, not after where it happened. Add a kind only when some caller
-// would branch on it; everything else is text in the message.
+// Named after the caller's possible reaction, not after the place of the failure. Add a kind only
+// when some caller branches on it; put everything else into the message.
 enum class ErrorKind : std::uint8_t {
   InvalidInput,   // The object is wrong. Do not retry until its spec changes.
   NotFound,       // Absent. Often the desired state.
@@ -30,14 +30,15 @@ class Error {
 
   [[nodiscard]] ErrorKind kind() const { return kind_; }
   [[nodiscard]] const std::string& message() const { return message_; }
-  // The other system's word for the error, where code branches on it: "AlreadyExists". Often empty.
+  // The remote system's name for the error, where code branches on it: "AlreadyExists".
+  // Often empty.
   [[nodiscard]] const std::string& reason() const { return reason_; }
   [[nodiscard]] Error with_reason(std::string reason) && {
     reason_ = std::move(reason);
     return std::move(*this);
   }
 
-  // Prefixes what this layer was doing: "airway backends.example.com: compile: bad magic".
+  // Prefixes the operation of this layer: "airway backends.example.com: compile: bad magic".
   [[nodiscard]] Error in(std::string_view doing) && {
     message_.insert(0, std::string(doing) + ": ");
     return std::move(*this);

@@ -10,7 +10,7 @@
 #include <new>
 #include <utility>
 
-// A sanitizer sees a use after free only when every slot is an allocation of its own.
+// A sanitizer sees a use after free only when every slot is a separate allocation.
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define HANGAR_SLOTS_ARE_ALLOCATIONS 1
 #else
@@ -24,7 +24,7 @@ namespace {
 // Small enough that a few slots of each size cost little, large enough that system calls are rare.
 constexpr std::size_t kSlabBytes = std::size_t{64} << 10U;
 
-// The steps between slot sizes, so that from some size on a slot wastes a sixteenth at most. Larger
+// The steps between slot sizes: from some size on a slot wastes a sixteenth at most. Larger
 // requests go to the heap.
 struct Steps {
   std::size_t up_to;
@@ -71,7 +71,7 @@ struct alignas(16) Slab {
   Slab* previous = nullptr;
   FreeSlot* freed = nullptr;
   std::uint32_t used = 0;
-  std::uint32_t untouched = sizeof(Slab);  // Where the slots begin that were never taken.
+  std::uint32_t untouched = sizeof(Slab);  // The offset of the first slot that was never taken.
 
   static Slab* of(void* slot) {
     return reinterpret_cast<Slab*>(reinterpret_cast<std::uintptr_t>(slot) & ~(kSlabBytes - 1));
@@ -134,7 +134,7 @@ class Shelf {
     Slab* const slab = Slab::of(slot);
     const bool had_room = slab->has_room(size);
     slab->give_back(slot);
-    // Behind the first slab, which is filled up before another one is started.
+    // Behind the first slab, which is filled up first.
     if (!had_room) put_second(slab);
     // The last slab with room stays mapped: the next object would only map it again.
     const bool is_only_one = with_room_ == slab && slab->next == nullptr;

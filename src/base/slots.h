@@ -1,9 +1,9 @@
-// An allocator for objects that live long and exist by the thousand: those of caches.
+// An allocator for long-lived objects that exist by the thousand, such as those of caches.
 //
 // The heap would place them wherever there is room, between the short-lived allocations of a burst
-// of work; when those are freed, the long-lived objects keep the pages in use. Here they share
-// pages only with their like: slots of about the same size lie in slabs, and a slab is unmapped
-// when its last slot is freed.
+// of work; when those are freed, the long-lived objects keep the pages in use. Slots share pages
+// only with other slots of about the same size: they lie in slabs, and a slab is unmapped when its
+// last slot is freed.
 #pragma once
 
 #include <cstddef>

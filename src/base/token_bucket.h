@@ -1,4 +1,4 @@
-// How often something may happen over time.
+// Limits how often something happens over time.
 #pragma once
 
 #include "base/time.h"
@@ -14,14 +14,14 @@ class TokenBucket {
   };
   explicit TokenBucket(Options options) : options_(options), tokens_(options.burst) {}
 
-  // Takes `count` tokens if there is at least one; the shortfall is owed, so that no count is too
-  // large for the bucket.
+  // Takes `count` tokens if there is at least one; the bucket then owes the shortfall, so that no
+  // count is too large for it.
   [[nodiscard]] bool try_take(Instant now, double count = 1);
-  // Takes one in any case, and returns how long the caller must wait until it exists.
+  // Takes one token in any case, and returns how long the caller must wait until the token exists.
   [[nodiscard]] Duration reserve(Instant now);
-  // Takes `count` in any case; the shortfall is owed.
+  // Takes `count` tokens in any case; the bucket then owes the shortfall.
   void take(Instant now, double count);
-  // How long until there is one; zero if there is.
+  // How long until there is a token; zero if there is one.
   [[nodiscard]] Duration until_one(Instant now);
   // True when the bucket is as if no token had ever been taken.
   [[nodiscard]] bool is_full(Instant now);

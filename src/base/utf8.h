@@ -1,4 +1,4 @@
-// Checks whether bytes from elsewhere are text, and shortens texts between characters.
+// Checks whether foreign bytes are UTF-8 text, and cuts texts between characters.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace hangar {
 [[nodiscard]] std::size_t valid_utf8_prefix(std::string_view bytes);
 
 // The beginning, or the end, of `text`: at most `bytes_max` bytes, not cut within a character. Both
-// take text of any bytes, and return valid UTF-8 when it is.
+// accept any bytes; for valid UTF-8 they return valid UTF-8.
 [[nodiscard]] std::string_view utf8_beginning(std::string_view text, std::size_t bytes_max);
 [[nodiscard]] std::string_view utf8_end(std::string_view text, std::size_t bytes_max);
 

@@ -11,8 +11,9 @@ namespace hangar {
 
 void append_varint(std::string& bytes, std::uint64_t value);
 
-// Takes one from the front. Returns std::nullopt, and leaves the bytes alone, when they do not
-// begin with a complete number, when it is longer than necessary, or has more than 64 bits.
+// Takes one number from the front. Returns std::nullopt, and leaves the bytes unchanged, when they
+// do not begin with a complete number, or when the number is longer than necessary or has more than
+// 64 bits.
 [[nodiscard]] std::optional<std::uint64_t> take_varint(std::string_view& bytes);
 
 }  // namespace hangar

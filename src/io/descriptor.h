@@ -39,8 +39,8 @@ class Descriptor {
   int value_ = -1;
 };
 
-// Opens the same file once more, for reading only; whoever gets the descriptor cannot write to the
-// file, even if `descriptor` can. Not open when that fails; errno has the reason.
+// Opens the same file once more, for reading only: the holder of the new descriptor cannot write to
+// the file, even if `descriptor` can. The result is not open if that fails; errno has the reason.
 [[nodiscard]] Descriptor open_again_for_reading(int descriptor);
 
 // Writes all bytes, in as many calls as the system needs. Returns zero, or the errno of the write

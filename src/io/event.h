@@ -17,8 +17,8 @@
 namespace hangar::io {
 
 // One value, set once, awaited once, in either order. Copies share it, so that the setter needs no
-// reference to the task that waits. A setter must set it on every path (with an error if need be):
-// otherwise the waiting task never ends.
+// reference to the task that waits. The setter must set it on every path (with an error if need
+// be): otherwise the waiting task never resumes.
 template <class T>
 class OneShot {
  public:
@@ -67,8 +67,8 @@ class OneShot {
   std::shared_ptr<State> state_;
 };
 
-// "Something changed": notify_all() resumes every task that waits at that moment. It has no memory:
-// check the condition, then wait, without a co_await in between.
+// "Something changed": notify_all() resumes every task that waits at that moment. A notification is
+// not remembered: check the condition, then wait, without a co_await in between.
 class Event {
  public:
   explicit Event(Loop& loop) : loop_(loop) {}

@@ -1,4 +1,4 @@
-// What becomes of an unexpected exception.
+// How an unexpected exception is handled.
 //
 // The code of this project does not throw, but code that it calls may: an allocation that is too
 // large, a library's bug. Such an exception ends the task, the turn of the loop or the worker's job
@@ -8,8 +8,8 @@
 // - A spawned task, a posted function, a timer: the loop reports it (Loop::Observer) and continues.
 // - Workers::run() rethrows it in the task that awaits the job.
 // - Callbacks of C libraries turn it into an error before they return (error_of_exception).
-// State that the failed code had half changed stays half changed, so callers treat the error as
-// they treat a lost connection: they try again, later.
+// State that the failed code had half changed stays half changed, so callers treat the error like a
+// lost connection: they retry later.
 #pragma once
 
 #include "base/result.h"

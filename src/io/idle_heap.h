@@ -2,7 +2,7 @@
 //
 // The allocations of a piece of work (answers, documents, buffers) are freed in small pieces all
 // over the heap, and the allocator keeps the pages that become empty. Without this, ten thousand
-// objects that sleep after a busy minute would hold twice the memory that they need.
+// suspended objects would hold twice the memory that they need after a busy minute.
 #pragma once
 
 #include "base/time.h"
@@ -19,7 +19,7 @@ class IdleHeap {
   IdleHeap(const IdleHeap&) = delete;
   IdleHeap& operator=(const IdleHeap&) = delete;
 
-  // To be called when some work has ended.
+  // Call it after each piece of work.
   void used();
 
  private:

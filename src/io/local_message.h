@@ -13,7 +13,7 @@ namespace hangar::io {
 // raises a signal. The descriptors, four at most, go with the first byte.
 [[nodiscard]] ssize_t send_local(int socket, std::string_view bytes,
                                  std::span<const int> descriptors);
-// With one descriptor; negative: none.
+// The same with one descriptor; negative: none.
 [[nodiscard]] ssize_t send_local(int socket, std::string_view bytes, int descriptor = -1);
 
 enum class Waiting : bool { No, Yes };

@@ -51,10 +51,10 @@ struct internal::Detached {
 // The state of the loop's turns.
 struct Loop::Turns {
   Observer observer;
-  // When the present turn began; zero while the loop waits.
+  // When the current turn began; zero while the loop waits.
   std::atomic<Instant::rep> began = 0;
   ActivityName activity;
-  // The last activity of the present turn: still set when its task has finished or thrown. Only the
+  // The last activity of the current turn: still set when its task has finished or thrown. Only the
   // loop thread changes it, so that thread reads it without the lock.
   ActivityName latest;
   std::mutex latest_mutex;
@@ -276,7 +276,7 @@ void Loop::report_exception() const {
   try {
     turns_->observer.on_exception(error_of_exception(), turns_->latest_text());
   } catch (...) {
-    // No memory to report it: what threw is over, and the loop continues.
+    // No memory to report it: the work that threw has ended, and the loop continues.
   }
 }
 
@@ -359,7 +359,7 @@ std::optional<Loop::RunningTurn> Loop::running_turn() const {
 }
 
 Loop::Timer Loop::after(Duration delay, std::move_only_function<void()> work) {
-  // Not make_shared: a Timer that is over would keep the memory of its state.
+  // Not make_shared: the weak_ptr of a Timer that has fired would keep the memory of its state.
   const std::shared_ptr<Timer::State> state(new Timer::State(asio_->context));
   state->work = std::move(work);
   Timer timer;
@@ -368,7 +368,7 @@ Loop::Timer Loop::after(Duration delay, std::move_only_function<void()> work) {
     if (auto due = std::exchange(state->work, nullptr)) Turn::run(*this, due);
   };
   if (delay <= Duration::zero()) {
-    // Each timer that becomes the next one due sets the system's timer, which costs more than
+    // Each Asio timer that becomes the next one due sets the system's timer, which costs more than
     // most work.
     boost::asio::post(asio_->context, call);
     return timer;

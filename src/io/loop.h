@@ -1,11 +1,12 @@
-// A thread that waits for events and handles one after the other. The main loop owns the caches,
-// the queues and every decision.
+// A thread that waits for events and handles them one after the other. The main loop owns the
+// caches and the queues, and makes every decision.
 //
-// Everything else in the process passes values to it through post(). The loop is also the only
-// reader of the clock: code that needs the time gets it as a parameter.
+// All other threads pass values to it through post(). The loop is also the only reader of the
+// clock: code that needs the time gets it as a parameter.
 //
-// A turn is what a loop does between two waits. Other threads can see how long the present turn has
-// taken and for whom it works (its activity), so that the cause of a blocked loop has a name.
+// A turn is the work of a loop between two waits. Other threads can see how long the current turn
+// has taken and for whom it works (its activity), so that a report of a blocked loop can name
+// the cause.
 #pragma once
 
 #include "base/result.h"
@@ -44,7 +45,7 @@ class Loop {
   void stop();
 
   // This clock continues while the machine is suspended, unlike the clock of timers: a token that
-  // expires in a minute has expired after a suspension.
+  // expires in a minute has expired when the machine resumes.
   [[nodiscard]] static Instant now();
   [[nodiscard]] static WallTime wall_now();
   // True on the thread that runs the loop.
@@ -58,7 +59,7 @@ class Loop {
   // How many spawned tasks have not finished; zero means a quiet loop.
   [[nodiscard]] std::size_t spawned_count() const;
 
-  // For whom the present turn works: "airway default/web". A task keeps its activity through its
+  // For whom the current turn works: "airway default/web". A task keeps its activity through its
   // waits, and a task that it spawns inherits it. Null: nobody in particular.
   using ActivityName = std::shared_ptr<const std::string>;
   // Sets the activity until this object is destroyed. Loop thread.
@@ -80,8 +81,8 @@ class Loop {
   // Callbacks for the owner of the loop. Called on the loop thread; `activity` may be empty.
   struct Observer {
     std::function<void(Duration took, std::string_view activity)> on_turn = {};
-    // A spawned task, posted work or a timer threw, and has thereby ended. Without this handler the
-    // process terminates.
+    // A spawned task, posted work or a timer threw; the exception has ended it. Without this
+    // handler the process terminates.
     std::function<void(const Error& error, std::string_view activity)> on_exception = {};
   };
   // Before run().
@@ -91,7 +92,7 @@ class Loop {
     Instant began;
     std::string activity;
   };
-  // The present turn; std::nullopt while the loop waits for events. Any thread.
+  // The current turn; std::nullopt while the loop waits for events. Any thread.
   [[nodiscard]] std::optional<RunningTurn> running_turn() const;
 
   // A timer that calls `work` once after `delay`, unless it is cancelled or destroyed before.
@@ -111,13 +112,13 @@ class Loop {
   };
   [[nodiscard]] Timer after(Duration delay, std::move_only_function<void()> work);
 
-  // Suspends the awaiting task. Cancelled as soon as a stop is requested. Loop thread; the stop may
-  // be requested there only.
+  // Suspends the awaiting task. Cancelled as soon as a stop is requested. Loop thread, which is
+  // also the only thread that may request the stop.
   [[nodiscard]] Task<Result<>> sleep(Duration delay, std::stop_token stop);
 
-  // Readiness of a file descriptor that another component owns (libcurl's sockets). The loop calls
-  // `on_ready` each time until the Watch is destroyed, which must happen before the descriptor is
-  // closed. Each direction of a descriptor may have one Watch.
+  // Watches a file descriptor that another component owns (libcurl's sockets). The loop calls
+  // `on_ready` each time the descriptor is ready, until the Watch is destroyed, which must happen
+  // before the descriptor is closed. Each direction of a descriptor may have one Watch.
   enum class Direction : std::uint8_t { Read, Write };
   class Watch {
    public:

@@ -3,11 +3,11 @@
 
 namespace hangar::io {
 
-// From here on the calling thread yields the processor to threads of normal priority: for work that
+// From here on the calling thread yields the processor to threads of normal priority. For work that
 // nobody waits for, and for work that takes long in any case.
 void give_way();
-// The same, but it keeps a third of what such a thread gets: for work of one tenant, which runs
-// beside a loop that serves all of them.
+// The same, but the thread keeps a third of the processor time of a normal one. For work of one
+// tenant, which runs beside a loop that serves all tenants.
 void give_some_way();
 
 }  // namespace hangar::io

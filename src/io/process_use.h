@@ -9,21 +9,21 @@
 namespace hangar::io {
 
 // Field `index` of a line of /proc/PID/stat, from 1 as proc(5) counts. Only fields from the third
-// on, since the second may contain spaces. Zero for a field that is not there, or no number.
+// on, since the second may contain spaces. Zero if the field is missing or not a number.
 [[nodiscard]] std::int64_t stat_field(const std::string& stat, int index);
 
 // Processor time of this process, without its children.
 [[nodiscard]] Duration process_cpu_time();
 
 struct ProcessUse {
-  Duration cpu{};  // Includes processes that have ended.
-  // All of this process, and of its descendants the pages that no other process shares: a forked
-  // process shares most of its files with its parent.
+  Duration cpu{};  // Includes processes that have exited.
+  // All resident pages of this process, and those pages of its descendants that no other process
+  // shares: a forked process shares most of its file pages with its parent.
   std::uint64_t resident_bytes = 0;
 };
 
-// Reads /proc; blocks for about a millisecond. A process that ends meanwhile may be missing in one
-// answer. Any thread.
+// Reads /proc; blocks for about a millisecond. A process that exits meanwhile may be missing from
+// the result. Any thread.
 [[nodiscard]] ProcessUse process_use();
 
 }  // namespace hangar::io

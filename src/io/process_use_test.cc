@@ -28,7 +28,7 @@ void touch(std::size_t bytes) {
     const_cast<volatile std::uint8_t&>(memory[at]) = 1;
 }
 
-// A child that works, tells that it has, and waits for the end of `go_on`.
+// A child that works, reports on `told` that it has, and waits until `go_on` is closed.
 struct Child {
   pid_t pid = -1;
   int told = -1;

@@ -67,11 +67,11 @@ Result<Pipe> make_pipe() {
   return Pipe{.read_end = Descriptor(ends[0]), .write_end = Descriptor(ends[1])};
 }
 
-// How a program starts, besides what its user says.
+// How a program starts, besides the fields of Program.
 struct Start {
   int output = STDERR_FILENO;
-  // For programs that are apart from this one: their standard error, no standard input, default
-  // signals, and a process group of their own, or a whole session.
+  // Set for programs that are independent of this process: their standard error. They get no
+  // standard input, default signals, and their own process group or session.
   std::optional<int> errors = std::nullopt;
   bool has_session = false;
 };
@@ -131,7 +131,8 @@ Result<int> wait_for(pid_t child, const Program& program) {
               fmt::format("{} was ended by signal {}", program.path.string(), WTERMSIG(status)));
 }
 
-// The leader of a process group. The destructor kills the group, unless the leader was waited for.
+// The leader of a process group. The destructor kills the group unless wait() has reaped
+// the leader.
 class Group {
  public:
   explicit Group(pid_t leader) : leader_(leader) {}
@@ -201,7 +202,7 @@ Result<> read_both(Stream& output, Stream& errors, const ProgramBounds& bounds,
   return {};
 }
 
-// The end of what it printed on stderr, on one line, to follow a message.
+// The end of its stderr, on one line, to append to a message.
 std::string last_words(std::string_view errors) {
   constexpr std::size_t kEnough = 1024;
   while (errors.ends_with('\n') || errors.ends_with(' '))

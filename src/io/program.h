@@ -1,6 +1,6 @@
 // Programs that this process runs for its user (go, esbuild, kubectl), or that a kubeconfig file
-// names. Blocking, and with the rights and the environment of this process. The host runs only the
-// latter, by run_bounded() and on a thread that may wait.
+// names. Calls block; a program has the rights and the environment of this process. The host runs
+// only programs of kubeconfig files, with run_bounded(), on a thread that may block.
 #pragma once
 
 #include "base/result.h"
@@ -35,8 +35,8 @@ struct Program {
   std::vector<std::string> environment = {};
 };
 
-// Runs the program to its end and returns its exit code; its output on both streams goes to stderr.
-// NotFound; Unavailable when it cannot be run or a signal ends it.
+// Runs the program until it exits and returns its exit code; both its output streams go to stderr.
+// NotFound; Unavailable when it cannot be started or a signal kills it.
 [[nodiscard]] Result<int> run_program(const Program& program);
 
 struct ProgramOutput {
@@ -47,10 +47,11 @@ struct ProgramOutput {
 [[nodiscard]] Result<ProgramOutput> read_program(const Program& program, std::uint64_t bytes_max);
 
 // The same for a program that may hang or leave children behind: it has /dev/null as standard input
-// and default signals, and returns its stdout. It is killed together with its children unless it
-// ends by itself, which includes that all its children have closed both streams. NotFound;
-// Unavailable, with the end of its stderr, when it cannot be started, has not ended within
-// `deadline`, prints more than `bytes_max` on one stream or exits with anything but 0; Cancelled.
+// and default signals, and returns its stdout. It has finished when it has exited and all its
+// children have closed both streams; otherwise it is killed together with its children. NotFound;
+// Unavailable, with the end of its stderr, when it cannot be started, has not finished within
+// `deadline`, prints more than `bytes_max` on one stream or exits with a code other than
+// 0; Cancelled.
 struct ProgramBounds {
   Duration deadline;
   std::uint64_t bytes_max = 0;
@@ -58,11 +59,12 @@ struct ProgramBounds {
 [[nodiscard]] Result<std::string> run_bounded(const Program& program, const ProgramBounds& bounds,
                                               const std::stop_token& stop);
 
-// Starts a program that goes on by itself, such as a browser: in a session of its own, with no
-// signal blocked, with /dev/null as its input and output. Errors as for run_program.
+// Starts a program that this process does not wait for, such as a browser: in its own session, with
+// no signal blocked, with /dev/null as its input and output. Errors as for run_program.
 [[nodiscard]] Result<> start_detached(const Program& program);
 
-// A program that serves this process while it runs, and ends with it, however this process ends.
+// A program that serves this process while it runs, and is stopped with it, however this
+// process exits.
 class Companion {
  public:
   // Errors as for run_program.
@@ -71,9 +73,9 @@ class Companion {
   Companion& operator=(const Companion&) = delete;
   ~Companion();
 
-  // Returns what follows `beginning` in the first line on either stream that starts with it.
-  // Unavailable, with the last line that was printed, when the program ends before that or
-  // `time_max` has passed.
+  // Waits for the first line on either stream that starts with `beginning`, and returns the rest of
+  // that line. Unavailable, with the last line that was printed, when the program exits before that
+  // or `time_max` has passed.
   [[nodiscard]] Result<std::string> wait_for_line(std::string_view beginning, Duration time_max);
 
  private:

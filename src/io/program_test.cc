@@ -94,7 +94,7 @@ TEST(BoundedProgram, MayNotPrintMuchOnEitherStream) {
   }
 }
 
-// What its children hold open would otherwise be waited for.
+// Otherwise run_bounded() would wait for the streams that the children hold open.
 TEST(BoundedProgram, IsEndedTogetherWithItsChildren) {
   const Result<std::string> output =
       run_bounded(shell("sleep 1000 & exit 0"),

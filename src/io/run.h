@@ -1,4 +1,4 @@
-// Runs one task to its end, for callers without a loop of their own: commands and tests.
+// Runs one task until it finishes, for callers without their own loop: commands and tests.
 #pragma once
 
 #include "io/loop.h"
@@ -29,8 +29,8 @@ Task<void> keep(Task<T> task, Kept<T>& kept) {
 
 }  // namespace internal
 
-// Runs the loop until the task has finished, and returns its value or throws what it threw. Nothing
-// else may run or stop the loop meanwhile.
+// Runs the loop until the task has finished, and returns its value or rethrows its exception.
+// Nothing else may run or stop the loop meanwhile.
 template <class T>
 [[nodiscard]] T run_to_end(Loop& loop, Task<T> task) {
   internal::Kept<T> kept;

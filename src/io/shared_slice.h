@@ -1,5 +1,5 @@
-// How much all tasks that share it may do on the loop thread, together, before everything else
-// there has its turn. See slice.h for one task alone.
+// Limits how much work several tasks together do on the loop thread before they yield to all other
+// tasks. See slice.h for one task alone.
 #pragma once
 
 #include "io/event.h"
@@ -12,7 +12,7 @@
 
 namespace hangar::io {
 
-// Work is counted in units that the user chooses and not in time, so that the same work is cut at
+// Work is counted in units that the caller chooses and not in time, so that the same work is cut at
 // the same places on every machine. Loop thread. Copies share the slice.
 class SharedSlice {
  public:
@@ -20,10 +20,11 @@ class SharedSlice {
   SharedSlice(Loop& loop, std::uint64_t units_max)
       : state_(std::make_shared<State>(loop, units_max)) {}
 
-  // Counts work. True: nothing is left of the slice, and turn() must come before more work.
+  // Counts work. True: the slice is used up, and the task must await turn() before it does more.
   [[nodiscard]] bool is_used_up_by(std::uint64_t units) const;
 
-  // Waits until something is left, in the order of the calls; does not wait when something is.
+  // Waits until the slice has units left, in the order of the calls; returns at once if it
+  // has some.
   [[nodiscard]] Task<void> turn() const;
 
  private:

@@ -11,7 +11,7 @@
 namespace hangar::io {
 namespace {
 
-// Works `pieces` times, each of which uses the slice up, and notes each by its name.
+// Works `pieces` times, each time using up the slice, and appends `name` to `done` for each piece.
 Task<void> work(SharedSlice slice, std::string& done, char name, int pieces) {
   for (int piece = 0; piece < pieces; ++piece) {
     co_await slice.turn();
@@ -40,7 +40,7 @@ TEST(SharedSlice, IsOneForAllTasksBetweenTwoRounds) {
     EXPECT_LE(row, 1U) << done;
   }
   std::erase(done, ' ');
-  // The first one begins, and waits again, before the others have come.
+  // The first task starts, and waits again, before the others have started.
   EXPECT_EQ(done, "aabcabcbc") << "they take turns";
 }
 

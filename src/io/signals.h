@@ -11,7 +11,7 @@
 namespace hangar::io {
 
 // From construction to destruction the loop thread calls `on_signal` for the given signals of this
-// process. Construct it before threads start: they inherit that the signals are blocked.
+// process. Construct it before threads start: they inherit the mask that blocks these signals.
 class Signals {
  public:
   Signals(Loop& loop, std::initializer_list<int> signals,

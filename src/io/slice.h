@@ -1,4 +1,4 @@
-// How much one task may do on the loop thread before everything else there has its turn.
+// Limits how much work one task does on the loop thread before it yields to all other tasks.
 #pragma once
 
 #include "base/result.h"
@@ -18,8 +18,8 @@ class Slice {
   // `bytes_max` is at least one.
   Slice(Loop& loop, std::uint64_t bytes_max) : loop_(loop), bytes_max_(bytes_max) {}
 
-  // Counts work on `bytes`. True: nothing is left of the slice, and rest() must come before more
-  // work.
+  // Counts work on `bytes`. True: the slice is used up, and the task must await rest() before it
+  // does more.
   [[nodiscard]] bool is_used_up_by(std::uint64_t bytes) {
     used_bytes_ += bytes;
     return used_bytes_ >= bytes_max_;
@@ -31,7 +31,7 @@ class Slice {
     return loop_.sleep(Duration::zero(), std::move(stop));
   }
 
-  // The task has waited for something else, and the loop has had its turn meanwhile.
+  // Call it after the task has waited for something else: other tasks have run meanwhile.
   void renew() { used_bytes_ = 0; }
 
  private:

@@ -4,9 +4,9 @@
 //   Object object = HANGAR_CO_TRY(co_await get(name));
 //
 // A Task does nothing until it is awaited (or given to Loop::spawn). The task that awaits it owns
-// it. A task that has started always runs to its end: a std::stop_token asks it to stop early, and
-// nothing destroys it while it is suspended. An exception ends it, too: see exception.h. Loop
-// thread only.
+// it. A task that has started always runs until it returns: a std::stop_token asks it to return
+// early, and nothing destroys it while it is suspended. An exception ends it, too: see exception.h.
+// Loop thread only.
 #pragma once
 
 #include "base/assert.h"
@@ -22,8 +22,8 @@ namespace hangar::io {
 template <class T>
 class Task;
 
-// The exception that is being handled, as an Error: Unavailable, so that the work is tried again
-// later. Call it inside a catch block.
+// The exception that is being handled, as an Error: Unavailable, so that the caller retries later.
+// Call it inside a catch block.
 [[nodiscard]] Error error_of_exception() noexcept;
 
 namespace internal {
@@ -119,9 +119,9 @@ class [[nodiscard]] Task {
   friend promise_type;
   explicit Task(std::coroutine_handle<promise_type> handle) : handle_(handle) {}
 
-  // Never inlined: where clang sees that a frame ends, it merges it into the frame that awaits
-  // it, once for each place that might. A request's frame would carry 17 KB of branches that were
-  // not taken.
+  // Never inlined: where clang sees that a frame is destroyed, it merges that frame into the
+  // awaiting one, once for each place that may await it. A request's frame would carry 17 KB for
+  // branches that were not taken.
   [[gnu::noinline]] static void end(std::coroutine_handle<> handle) { handle.destroy(); }
 
   std::coroutine_handle<promise_type> handle_;

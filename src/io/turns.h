@@ -1,4 +1,5 @@
-// Lets one task at a time work on a key, so that the next task that wants the same finds it done.
+// Lets one task at a time work on a key, so that the next task that wants the same result finds
+// it done.
 #pragma once
 
 #include "base/result.h"
@@ -46,7 +47,7 @@ class Turns {
   };
 
  public:
-  // Lasts until this object is destroyed.
+  // The turn lasts until this object is destroyed.
   class Turn {
    private:
     friend class Turns;

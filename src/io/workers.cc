@@ -46,7 +46,7 @@ Workers::~Workers() {
 void Workers::submit(const Consumer& whose, Work work, Order order) {
   {
     const std::scoped_lock lock(mutex_);
-    // It costs what it will have used.
+    // Its cost, the processor time, is charged when it has finished.
     const auto pushed = queue_of(order).push(whose, std::move(work), {.cost = 0});
     HANGAR_ASSERT(pushed.has_value(), "the queue has no bound of its own");
   }
@@ -120,7 +120,7 @@ std::optional<Workers::Job> Workers::begin_next(Worker& worker) {
 void Workers::end_job(Worker& worker, const Job& job, Duration processor_time) {
   const std::scoped_lock lock(mutex_);
   worker.busy += Loop::now() - *std::exchange(worker.since, std::nullopt);
-  // At least one, so that those of one tenant whose jobs take no time have turns, too.
+  // At least one, so that consumers whose jobs take no measurable time take turns, too.
   queue_of(job.order).done(
       job.whose, static_cast<std::uint64_t>(std::max(processor_time, Duration(1)).count()));
 }

@@ -1,9 +1,9 @@
-// Threads for work that would hold up the loop: running guests, decompressing, hashing.
+// Threads for work that would block the loop: running guests, decompressing, hashing.
 //
-// Each job is done for a consumer, and waits in its name. Tenants take turns by the processor time
-// that their jobs have used, then the consumers of each tenant; the host's own jobs come first
-// (base/fair_queue.h). A job is never interrupted, so a tenant that comes late waits for the jobs
-// under way, one for each thread, however many others wait.
+// Each job is done for a consumer, and waits in its queue. Tenants take turns by the processor time
+// that their jobs have used, then the consumers of each tenant do; the host's own jobs come first
+// (base/fair_queue.h). A job is never interrupted, so a tenant that comes late waits for the
+// running jobs, one for each thread, however many others wait.
 #pragma once
 
 #include "base/consumer.h"
@@ -32,30 +32,31 @@ class Workers {
   using Work = std::move_only_function<void()>;
   enum class Order : std::uint8_t {
     InTurn,
-    // Before all jobs that wait in turn, fair among its like. For deletions and for stopping. While
-    // others wait, one of them follows each such job: a flood of deletions stops nobody.
+    // Before all InTurn jobs, with the same fairness among First jobs. For deletions and for
+    // stopping. While InTurn jobs wait, one of them follows each First job, so that a flood of
+    // deletions blocks nobody.
     First,
   };
 
-  // Of the threads, beside others of the process: see io/priority.h.
+  // Of the threads, relative to other threads of the process: see io/priority.h.
   enum class Priority : std::uint8_t { Normal, BelowLoop, Last };
 
   // The threads start at once. The destructor joins them after the jobs that have started; jobs
-  // that still wait are dropped, so the loop must have ended before.
+  // that still wait are dropped, so the loop must have stopped before.
   Workers(Loop& loop, std::size_t thread_count, Priority priority = Priority::Normal);
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
   ~Workers();
 
-  // Calls `work` on a worker. Any thread. Those of one consumer begin in their order. The loop
-  // reports what it throws. How much waits is bounded by who submits.
+  // Calls `work` on a worker. Any thread. Jobs of one consumer start in the order of submission.
+  // The loop reports an exception of `work`. The submitter bounds how many jobs wait.
   void submit(const Consumer& whose, Work work, Order order = Order::InTurn);
-  // The same for work that several want: it waits in the name of each, and begins with the first
-  // turn that any of them gets.
+  // The same for work that several consumers want: it waits in the queue of each, and starts with
+  // the first turn that any of them gets.
   void submit_for_any(const std::vector<Consumer>& whose, Work work);
 
-  // Calls `work` on a worker and returns its value, or throws what it threw, on the loop thread.
-  // What `work` refers to must live until then: pass it values.
+  // Calls `work` on a worker and returns its value, or rethrows its exception, on the loop thread.
+  // Objects that `work` refers to must live until then: pass it values.
   template <class F>
   [[nodiscard]] Task<std::invoke_result_t<F&>> run(Consumer whose, F work,
                                                    Order order = Order::InTurn) {
@@ -63,7 +64,7 @@ class Workers {
     submit(whose, answering(done, std::move(work)), order);
     co_return value_of(co_await done.wait());
   }
-  // The same for work that several want.
+  // The same for work that several consumers want.
   template <class F>
   [[nodiscard]] Task<std::invoke_result_t<F&>> run_for_any(std::vector<Consumer> whose, F work) {
     const OneShot<Ended<std::invoke_result_t<F&>>> done(loop_);
@@ -79,7 +80,7 @@ class Workers {
   [[nodiscard]] std::size_t thread_count() const { return threads_.size(); }
   // Whether a job waits for a thread that is not one of `whose`. Any thread.
   [[nodiscard]] bool has_waiting_beside(const Consumer& whose) const;
-  // How long one of the threads has worked, with its present job. Any thread.
+  // How long one of the threads has worked, including its current job. Any thread.
   [[nodiscard]] Duration busy_time(std::size_t thread) const;
 
  private:
@@ -118,8 +119,8 @@ class Workers {
   }
 
   struct Worker {
-    Duration busy{};               // Without the present job.
-    std::optional<Instant> since;  // When that began.
+    Duration busy{};               // Without the current job.
+    std::optional<Instant> since;  // When the current job began.
   };
   struct Job {
     Consumer whose;
@@ -132,19 +133,19 @@ class Workers {
   [[nodiscard]] std::optional<Job> begin_next(Worker& worker);
   void end_job(Worker& worker, const Job& job, Duration processor_time);
   void call(Work work);
-  // Those below require that the mutex is held.
+  // The two functions below require that the mutex is held.
   [[nodiscard]] Queue& queue_of(Order order) { return order == Order::First ? first_ : in_turn_; }
   [[nodiscard]] bool is_any_waiting() const { return !first_.is_empty() || !in_turn_.is_empty(); }
 
   Loop& loop_;
   mutable std::mutex mutex_;
-  // Not std::condition_variable_any, which takes a stop token: it has a mutex of its own, which a
-  // thread that is woken finds locked.
+  // Not std::condition_variable_any, which takes a stop token: it has its own mutex, which a woken
+  // thread would find locked.
   std::condition_variable changed_;
   bool is_stopping_ = false;
   Queue first_;
   Queue in_turn_;
-  bool was_first_ = false;  // The job that was taken last.
+  bool was_first_ = false;  // Whether the last job came from first_.
   std::vector<Worker> workers_;
   std::vector<std::jthread> threads_;
 };

@@ -86,7 +86,7 @@ TEST(Workers, WorkAtTheSameTime) {
 
   for (int index = 0; index < 3; ++index) {
     workers.submit(unnamed_consumer(), [&] {
-      all_there.arrive_and_wait();  // For ever, if one job waited for another.
+      all_there.arrive_and_wait();  // Blocks for ever if one job waited for another.
       ++passed;
       loop.post([] {});
     });
@@ -137,15 +137,15 @@ TEST(Workers, TellHowLongEachHasWorked) {
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
   EXPECT_GT(workers.busy_time(0), early);
   may_end.count_down();
-  // Once the next job has ended, an idle worker's time stands still.
+  // Once the next job has finished, an idle worker's time stands still.
   std::optional<bool> is_idle;
   loop.spawn(flushed(workers, std::chrono::minutes(1), is_idle));
   loop.run_until([&] { return is_idle.has_value(); });
   EXPECT_GE(workers.busy_time(0), std::chrono::milliseconds(5));
 }
 
-// Threads that are held until all jobs of a test wait. The order in which they then take those is
-// recorded, with a letter for each.
+// Threads that are blocked until all jobs of a test wait. The test records the order in which they
+// then take the jobs, with a letter for each.
 class WorkersInTurn : public ::testing::Test {
  protected:
   void start(std::size_t thread_count) {
@@ -168,7 +168,7 @@ class WorkersInTurn : public ::testing::Test {
     return {.tenant = Tenant::of_namespace(std::move(namespace_name)), .name = std::move(name)};
   }
 
-  // A job that uses that much processor time.
+  // A job that uses `cost` of processor time.
   Workers::Work job(char letter, Duration cost = {}) {
     ++submitted_;
     return [this, letter, cost] {
@@ -198,7 +198,7 @@ class WorkersInTurn : public ::testing::Test {
 };
 
 TEST_F(WorkersInTurn, AJobWaitsForThoseUnderWayAndNotForTenThousandOfAnotherTenant) {
-  start(1);  // Of two, one could take the job and then be held up by the machine.
+  start(1);  // Of two threads, one could take the job and then be delayed by the machine.
   for (int number = 0; number < 10'000; ++number)
     workers_->submit(in("many"), job('m'));
   workers_->submit(in("one"), job('o'));
@@ -277,7 +277,7 @@ TEST_F(WorkersInTurn, DeletionsComeFirstAndStopNobody) {
     workers_->submit(in("many"), job('D'), Workers::Order::First);
   workers_->submit(in("one"), job('d'), Workers::Order::First);
 
-  // Between two of them, one of those that wait.
+  // Between two First jobs, one InTurn job.
   EXPECT_EQ(order(), "DhdhDhDDD");
 }
 

@@ -1,4 +1,4 @@
-// One level of a FairQueue: flows, and which of the waiting ones is served next.
+// One level of a FairQueue: flows, and the order in which waiting flows are served.
 #pragma once
 
 #include <algorithm>
@@ -12,13 +12,13 @@
 namespace hangar::internal {
 
 // A flow's tag says how far it has been served, in virtual time: the time at which it began to
-// wait, plus the cost of what it has received since. Time is the greatest tag that was served. A
-// resting flow with a tag in the future is remembered, because it has had more than its share.
-// `Content` belongs to the caller, and is kept as long as the flow is known.
+// wait, plus the cost that it was served since. The current time is the greatest tag that was
+// served. A resting flow with a tag in the future is remembered, because it was served more than
+// its share. `Content` belongs to the caller, and is kept as long as the flow is known.
 template <class Key, class Content>
 class FairLevel {
  public:
-  // The flow begins to wait, or continues with another rank. Lower ranks are served first, whatever
+  // The flow starts to wait, or continues with another rank. Lower ranks are served first, whatever
   // their tags.
   void wait(const Key& key, std::uint32_t rank) {
     const auto flow = take_out(key);
@@ -30,7 +30,7 @@ class FairLevel {
     flow->second.rank = rank;
     put_in(flow);
   }
-  // The flow has no waiting item any more.
+  // The flow has no more waiting items.
   void rest(const Key& key) {
     const auto flow = take_out(key);
     flow->second.rank.reset();
@@ -51,7 +51,7 @@ class FairLevel {
     put_in(flow);
   }
 
-  // True when another flow waits that has been served less, and for which `counts(key)`.
+  // True when another flow waits that has been served less, and for which `counts(key)` is true.
   template <class Counts>
   [[nodiscard]] bool is_ahead(const Key& key, Counts counts) const {
     const auto flow = flows_.find(key);
@@ -70,7 +70,7 @@ class FairLevel {
     const auto flow = flows_.find(key);
     return flow == flows_.end() ? nullptr : &flow->second.content;
   }
-  // Makes the flow known. It has to wait() before any other use of this object.
+  // Makes the flow known. Call wait() for it before any other use of this object.
   [[nodiscard]] Content& operator[](const Key& key) { return flows_[key].content; }
 
   // The first result of `pick(key, content)` that is a value, over the waiting flows in order.
@@ -88,7 +88,7 @@ class FairLevel {
   [[nodiscard]] std::size_t size() const { return flows_.size(); }
 
  private:
-  // Small enough that a single cost cannot cause an overflow: in nanoseconds 18 minutes.
+  // Small enough that a single cost cannot overflow a tag; in nanoseconds it is 18 minutes.
   static constexpr std::uint64_t kCostMax = std::uint64_t{1} << 40;
   // How many resting flows are remembered: some 150 bytes each.
   static constexpr std::size_t kRestingMax = 1024;
@@ -99,7 +99,7 @@ class FairLevel {
     // waited longest.
     bool is_new = false;
     std::uint64_t since = 0;
-    std::optional<std::uint32_t> rank;  // None: it rests.
+    std::optional<std::uint32_t> rank;  // std::nullopt: the flow rests.
     Content content;
   };
   using Flows = std::map<Key, Flow>;
