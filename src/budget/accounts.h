@@ -1,5 +1,5 @@
-// Bounds the bytes that are held at the same time: in all, by one tenant, by one consumer. Code
-// that is about to take memory reserves it first, and names the consumer.
+// Bounds the bytes that are held at the same time: by all tenants together, by one tenant, by one
+// consumer. Code that is about to allocate memory reserves it first, and names the consumer.
 #pragma once
 
 #include "budget/consumer.h"
@@ -22,12 +22,12 @@ struct Shortage {
   enum class Level : std::uint8_t { Consumer, Tenant, Host };
 
   Level level = Level::Host;
-  std::uint64_t wanted_bytes = 0;  // Beyond those held already.
+  std::uint64_t wanted_bytes = 0;  // In addition to those held already.
   std::uint64_t free_bytes = 0;    // At that level.
   std::uint64_t limit_bytes = 0;   // Of that level.
-  std::string limited_by = {};     // Who limits a tenant; empty: the host's settings.
+  std::string limited_by = {};     // The policy that limits a tenant; empty: the host's settings.
 
-  // Waiting does not help: the level would be too small even if it were empty.
+  // Waiting does not help: the limit of the level is too small even if nothing else is held.
   [[nodiscard]] bool is_final() const { return wanted_bytes > limit_bytes; }
 
   bool operator==(const Shortage&) const = default;
@@ -38,11 +38,11 @@ struct Shortage {
 // "64 MiB", "10 KiB", "100 bytes": rounded down to the unit.
 [[nodiscard]] std::string size_text(std::uint64_t bytes);
 
-// Limits of tenants, if less than Accounts::Limits allows each of them.
+// Limits of single tenants; only those below the ones of Accounts::Limits have an effect.
 struct TenantLimits {
   struct Limit {
     std::uint64_t bytes_max = std::numeric_limits<std::uint64_t>::max();
-    std::string set_by = {};  // For people.
+    std::string set_by = {};  // The name of the policy, for messages.
 
     bool operator==(const Limit&) const = default;
   };
@@ -54,8 +54,8 @@ struct TenantLimits {
 
 class Accounts;
 
-// The bytes are held until it is destroyed, which has to be before the accounts are. One thread at
-// a time.
+// Holds its bytes until it is destroyed, which must happen before the Accounts are destroyed. One
+// thread at a time.
 class Reservation {
  public:
   Reservation(Reservation&& other) noexcept
@@ -68,7 +68,8 @@ class Reservation {
   ~Reservation();
 
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
-  // Fails, and changes nothing, if more bytes are not available. A smaller size never fails.
+  // Fails, and changes nothing, if the additional bytes are not available. A smaller size
+  // never fails.
   [[nodiscard]] std::expected<void, Shortage> resize(std::uint64_t bytes);
 
  private:
@@ -82,8 +83,8 @@ class Reservation {
   std::uint64_t bytes_;  // Zero once moved from.
 };
 
-// Guarantees: no level comes to hold more than its limit, but for tenant_bytes_assured. Lowering a
-// tenant's limit does not take bytes away from tenants that hold more already. Any thread.
+// Guarantees: no level grows beyond its limit, except by tenant_bytes_assured. A tenant that holds
+// more than a lowered limit keeps its bytes. Any thread.
 class Accounts {
  public:
   static constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
@@ -92,10 +93,10 @@ class Accounts {
     std::uint64_t host_bytes_max = kUnlimited;  // All tenants together.
     std::uint64_t tenant_bytes_max = kUnlimited;
     std::uint64_t consumer_bytes_max = kUnlimited;
-    // A tenant that holds no more than this is not refused for what others hold, although all
-    // together then have more than `host_bytes_max`.
+    // A tenant that holds no more than this is never refused because of other tenants, even if all
+    // together then hold more than `host_bytes_max`.
     std::uint64_t tenant_bytes_assured = 0;
-    // The part of `host_bytes_max` that is only for consumers that may use it (Consumer).
+    // The part of `host_bytes_max` that is reserved for consumers with Consumer::may_use_kept.
     std::uint64_t kept_bytes = 0;
   };
   explicit Accounts(Limits limits) : limits_(limits) {}
@@ -103,24 +104,24 @@ class Accounts {
   Accounts& operator=(const Accounts&) = delete;
   ~Accounts();
 
-  // For the host itself only the limit of all together counts.
+  // For the host itself only `host_bytes_max` applies.
   [[nodiscard]] std::expected<Reservation, Shortage> reserve(Consumer consumer,
                                                              std::uint64_t bytes);
 
-  // Sets bytes of all together aside: reserve() and resize() leave that many free, but for
-  // consumers that may use kept bytes and for assured ones. Zero ends it. reserve_aside() takes
-  // them.
+  // Sets that many bytes of `host_bytes_max` aside: reserve() and resize() leave them free, except
+  // for consumers that may use kept bytes and for assured bytes. Only reserve_aside() takes them.
+  // Zero sets nothing aside.
   void set_aside(std::uint64_t bytes);
   [[nodiscard]] std::expected<Reservation, Shortage> reserve_aside(Consumer consumer,
                                                                    std::uint64_t bytes);
 
-  // Replaces the earlier limits. If a limit has grown, waiting reservations are tried again.
+  // Replaces the earlier limits. If a limit has grown, waiting reservations are retried.
   void limit_tenants(TenantLimits limits);
-  // The limit of one tenant, by these and by limits(), and who set it.
+  // The limit of one tenant, from these and from limits(), and the policy that set it.
   [[nodiscard]] TenantLimits::Limit limit_of(const Tenant& tenant) const;
 
-  // Called after bytes became free, or a limit has changed, on the thread that freed them. Set
-  // while no other thread uses this object.
+  // Called after bytes became free or a limit changed, on the thread that did it. Set it while no
+  // other thread uses this object.
   void set_on_freed(std::function<void()> on_freed) { on_freed_ = std::move(on_freed); }
 
   [[nodiscard]] const Limits& limits() const { return limits_; }
@@ -131,7 +132,7 @@ class Accounts {
     Tenant tenant;
     std::uint64_t bytes = 0;
   };
-  // Of all tenants that hold bytes.
+  // All tenants that hold bytes.
   [[nodiscard]] std::vector<Holding> holdings() const;
 
  private:
@@ -152,9 +153,9 @@ class Accounts {
   std::function<void()> on_freed_;
   mutable std::mutex mutex_;
   std::uint64_t held_bytes_ = 0;
-  std::uint64_t usual_bytes_ = 0;  // Of these, what may not use kept bytes.
+  std::uint64_t usual_bytes_ = 0;  // Of these, by consumers that may not use kept bytes.
   std::uint64_t aside_bytes_ = 0;
-  std::map<Tenant, TenantUse> tenants_;  // Those that hold bytes; so are their consumers.
+  std::map<Tenant, TenantUse> tenants_;  // Only tenants, and consumers of them, that hold bytes.
   TenantLimits tenant_limits_;
 };
 

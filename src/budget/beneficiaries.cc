@@ -31,7 +31,7 @@ struct Beneficiaries::Wait {
   std::stop_source over;  // Requested by the first slot, or from outside.
   std::size_t competing = 0;
   std::optional<Result<FairSlots::Slot>> result;
-  io::OneShot<bool> ended;  // No one competes any more.
+  io::OneShot<bool> ended;  // No consumer competes any more.
 };
 
 struct Beneficiaries::State {
@@ -64,13 +64,13 @@ io::Task<Result<FairSlots::Slot>> Beneficiaries::acquire(FairSlots& slots, Deman
   HANGAR_ASSERT(state->wait == nullptr, "the work waits for one slot");
   const auto wait = std::make_shared<Wait>(slots, demand);
   state->wait = wait;
-  ++wait->competing;  // Until all compete: the first ones may have ended by then.
+  ++wait->competing;  // Keeps `ended` unset until all have started to compete.
   for (const Consumer& consumer : state->consumers)
     compete(wait, consumer);
   wait->leave();
   {
     const std::stop_callback on_stop(stop, [&wait] { wait->over.request_stop(); });
-    // To the end of the last one, which must not outlive the slots.
+    // Waits for the last competing task, which must not outlive the slots.
     co_await wait->ended.wait();
   }
   state->wait.reset();

@@ -43,7 +43,7 @@ struct CacheCharges::State {
   struct File {
     std::uint64_t bytes = 0;
     std::map<Tenant, Use> uses;  // Never empty.
-    bool is_gone = false;        // Only those that hold it have it.
+    bool is_gone = false;        // Deleted; only holders still have it open.
   };
   struct TenantUse {
     std::uint64_t bytes = 0;
@@ -53,7 +53,7 @@ struct CacheCharges::State {
 
   explicit State(Options options_in) : options(options_in) {}
 
-  // All below require that the mutex is held.
+  // All functions below require that the mutex is held.
   [[nodiscard]] TenantLimits::Limit limit_of(const Tenant& tenant) const {
     if (tenant.namespace_name().empty()) return {.bytes_max = Accounts::kUnlimited};
     const auto own = limits.namespaces.find(tenant.namespace_name());
@@ -86,7 +86,7 @@ struct CacheCharges::State {
     const TenantLimits::Limit limit = limit_of(tenant);
     if (limit.bytes_max == Accounts::kUnlimited) return {};
     const std::uint64_t held = held_bytes(tenant, key);
-    // More is held than a limit that was lowered later.
+    // `held` may exceed a limit that was lowered later.
     const std::uint64_t free = limit.bytes_max > held ? limit.bytes_max - held : 0;
     if (bytes <= free) return {};
     return std::unexpected(Shortage{.level = Shortage::Level::Tenant,
@@ -117,8 +117,8 @@ struct CacheCharges::State {
     file.bytes = bytes;
   }
 
-  // Ends the least recent uses that are not held until the tenant is within its limits; not that
-  // of `kept`.
+  // Ends the least recent uses that are not held, except that of `kept`, until the tenant is within
+  // its limits.
   void shrink(const Tenant& tenant, const Key& kept, Gone& gone) {
     if (tenant.namespace_name().empty()) return;
     const std::uint64_t bytes_max = limit_of(tenant).bytes_max;
@@ -144,9 +144,9 @@ struct CacheCharges::State {
   std::array<Remover, 3> removers;  // By shelf.
   mutable std::mutex mutex;         // Guards all below.
   std::map<Key, File> files;
-  std::map<Tenant, TenantUse> tenants;  // Those with a use.
+  std::map<Tenant, TenantUse> tenants;  // Only tenants with a use.
   TenantLimits limits;
-  std::uint64_t last = 0;  // Of ages and ids.
+  std::uint64_t last = 0;  // The last age or id.
 };
 
 CacheCharges::Hold::Hold(std::shared_ptr<State> state, Of of)
@@ -246,7 +246,8 @@ std::vector<std::size_t> CacheCharges::make_room(Shelf shelf, std::span<const Fi
 
   struct Holder {
     std::uint64_t bytes = 0;
-    // By age, the most recent first: the next one to lose is the last. Held ones follow the others.
+    // By age, the most recent first: the last entry is the next to lose. Held uses are lost after
+    // all others.
     std::vector<std::pair<std::uint64_t, std::size_t>> uses;
     std::vector<std::pair<std::uint64_t, std::size_t>> held;
 
@@ -259,7 +260,7 @@ std::vector<std::size_t> CacheCharges::make_room(Shelf shelf, std::span<const Fi
     const bool may_go = file.name != kept;
     const auto found = state_->files.find({.shelf = shelf, .name = file.name});
     if (found == state_->files.end()) {
-      // What nobody has used; the host itself is never charged.
+      // Files that nobody has used stand under the host, which is never charged itself.
       Holder& nobody = holders[Tenant::host()];
       nobody.bytes += file.bytes;
       constexpr std::uint64_t kSign = std::uint64_t{1} << 63U;  // Keeps the order of signed times.
@@ -283,13 +284,13 @@ std::vector<std::size_t> CacheCharges::make_room(Shelf shelf, std::span<const Fi
     chosen.push_back(index);
     total -= files[index].bytes;
   };
-  // By file, those who hold it and have not been told to make room.
+  // By file: how many tenants hold it and have not yet lost it in the loop below.
   std::map<std::size_t, std::size_t> holding;
   for (const auto& [tenant, holder] : holders) {
     for (const auto& [age, index] : holder.held)
       ++holding[index];
   }
-  // Once all its users are to make room, held or not.
+  // Chooses a file once all its users have lost it, held or not.
   const auto choose_if_free = [&](std::size_t index, const Key& key) {
     if (is_chosen[index]) return;
     const auto file = state_->files.find(key);

@@ -1,16 +1,16 @@
-// Who uses which files of the caches on disk, and which of them have to go: fetched modules,
-// compiled code, and the memory images of modules that run.
+// Records which tenants use which files of the caches on disk, and decides which files are deleted:
+// fetched modules, compiled code, and the memory images of modules that run.
 //
-// A file is charged as a whole to each tenant that uses it. So what a tenant is charged depends on
-// its own uses only, and tells it nothing about others. The rules:
-//   1. A tenant beyond its limit loses its own least recent uses. A file goes with its last use: no
-//      tenant's limit takes a file away from another one.
-//   2. While a Hold exists (a guest runs), its use does not end. What does not fit beside the held
-//      uses is refused.
-//   3. When the files of all are too many, the tenant that is charged the most loses its least
+// Each tenant that uses a file is charged for the whole file. So a tenant's charge depends on its
+// own uses only, and reveals nothing about others. The rules:
+//   1. A tenant beyond its limit loses its own least recent uses. A file is deleted with its last
+//      use: no tenant's limit takes a file away from another one.
+//   2. While a Hold exists (a guest runs), its use does not end. A file that does not fit beside
+//      the held uses is refused.
+//   3. When all files together are too large, the tenant with the highest charge loses its least
 //      recent uses first. A tenant with no more than an equal share loses nothing.
 //   4. A file that nobody has used since this process started is charged to nobody. For rule 3, all
-//      of these together are as one tenant's.
+//      these files together count as those of one tenant.
 #pragma once
 
 #include "base/result.h"
@@ -35,8 +35,8 @@ inline constexpr std::string_view kRefusedByPolicy = "RefusedByPolicy";
 // The reason of too_little_disk() where no policy sets the limit.
 inline constexpr std::string_view kNamespaceDisk = "NamespaceDisk";
 
-// How many files of one namespace are remembered, which bounds the memory for this; further ones
-// end the least recent uses that are not held.
+// How many uses of one namespace are remembered, which bounds the memory for them; further ones end
+// the least recent uses that are not held.
 inline constexpr std::size_t kCacheUsesPerNamespaceMax = 1024;
 
 // Any thread.
@@ -65,19 +65,22 @@ class CacheCharges {
   CacheCharges& operator=(const CacheCharges&) = delete;
   ~CacheCharges();
 
-  // Deletes a file that has lost its last use, unless is_used() by now; on the thread whose call
-  // ended the use, and with no lock held. Set while no other thread uses this object.
+  // Deletes a file that has lost its last use, unless is_used() is true again. Called without a
+  // lock on the thread that ended the use. Set it while no other thread uses this object.
   using Remover = std::function<void(const std::string& name)>;
   void set_remover(Shelf shelf, Remover remover);
 
-  // The tenant uses this file, of that many bytes, now. Nothing is charged to the host itself, and
-  // only namespaces have a limit. A shortage changes nothing. Blocks on the disk when files go.
+  // Records that the tenant uses this file, of that many bytes, now. The host itself is not
+  // charged, and only namespaces have a limit. A shortage changes nothing. Blocks on the disk when
+  // it deletes files.
   [[nodiscard]] std::expected<Hold, Shortage> charge(const Tenant& tenant, const Key& key,
                                                      std::uint64_t bytes);
-  // The shortage if a file of that many bytes, which the tenant does not use yet, would be refused.
+  // The shortage with which charge() would refuse a file of that many bytes that the tenant does
+  // not use yet.
   [[nodiscard]] std::expected<void, Shortage> check(const Tenant& tenant,
                                                     std::uint64_t bytes) const;
-  // The file is gone. Its uses end when nothing holds them: an open file takes its place on disk.
+  // The file has been deleted. Its uses end when nothing holds them: an open file still takes
+  // disk space.
   void forget(const Key& key);
   [[nodiscard]] bool is_used(const Key& key) const;
 
@@ -87,12 +90,12 @@ class CacheCharges {
     std::int64_t used = 0;  // In any unit: the time of its last use.
   };
   // The indices of the files to delete, so that at most `bytes_max` remain of all files of that
-  // shelf; never of `kept`. Of a tenant, what is held goes last: its bytes come back when it is not
-  // open any more.
+  // shelf; never `kept`. A tenant's held files are chosen last: their bytes become free only when
+  // the files are closed.
   [[nodiscard]] std::vector<std::size_t> make_room(Shelf shelf, std::span<const File> files,
                                                    std::uint64_t bytes_max, std::string_view kept);
 
-  // Replaces the earlier limits. A lower one counts from the tenant's next use.
+  // Replaces the earlier limits. A lower limit takes effect with the tenant's next use.
   void limit_tenants(TenantLimits limits);
   [[nodiscard]] TenantLimits::Limit limit_of(const Tenant& tenant) const;
   [[nodiscard]] const Options& options() const;
@@ -101,7 +104,7 @@ class CacheCharges {
     Tenant tenant;
     std::uint64_t bytes = 0;
   };
-  // All tenants that are charged anything.
+  // All tenants with a charge.
   [[nodiscard]] std::vector<Charged> charged() const;
 
  private:
@@ -129,7 +132,7 @@ class CacheCharges::Hold {
   };
   Hold(std::shared_ptr<State> state, Of of);
 
-  std::shared_ptr<State> state_;  // Null: nothing.
+  std::shared_ptr<State> state_;  // Null: it holds nothing.
   std::unique_ptr<const Of> of_;
 };
 

@@ -43,7 +43,7 @@ class CacheChargesTest : public testing::Test {
     return charges_.charge(tenant(std::move(tenant_name)),
                            {.shelf = shelf, .name = std::move(name)}, blocks * kBlock);
   }
-  // Uses it and does not hold it.
+  // Uses the file and does not hold it.
   bool use(std::string tenant_name, std::string name, std::uint64_t blocks) {
     return charge(std::move(tenant_name), std::move(name), blocks).has_value();
   }

@@ -1,4 +1,4 @@
-// base/consumer.h under the names that users of this folder have for it.
+// Makes the types of base/consumer.h available in this namespace.
 #pragma once
 
 #include "base/consumer.h"

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 namespace {
 
 // The host takes 22 MiB idle, and several times that with caches of a busy cluster, fetched modules
-// (each twice) and answers under way. It keeps a quarter of the memory, within these bounds.
+// (each twice) and responses in flight. It keeps a quarter of the memory, within these bounds.
 constexpr std::uint64_t kHostBytesMin = 64 * limits::kMiB;
 constexpr std::uint64_t kHostBytesMax = 1024 * limits::kMiB;
 // Enough for one small guest on the smallest machine.
@@ -66,7 +66,7 @@ std::optional<std::uint64_t> machine_memory(const fs::path& root) {
 
 namespace {
 
-// Of this process; the largest number where nothing can be read.
+// The memory that this process may use; the largest number if nothing can be read.
 std::uint64_t memory_max(const fs::path& root) {
   const std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
   return std::min(container_memory_max(root).value_or(none), machine_memory(root).value_or(none));

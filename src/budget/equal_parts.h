@@ -1,4 +1,4 @@
-// Who may claim how much where the bytes of all tenants do not suffice.
+// Decides how much each tenant may claim when all tenants together need more bytes than there are.
 #pragma once
 
 #include "budget/consumer.h"
@@ -8,7 +8,7 @@
 
 namespace hangar::budget {
 
-// Who holds and wants how much of the bytes that all share.
+// The shared bytes, and how many of them each tenant holds and wants.
 struct Contest {
   std::uint64_t all_bytes = 0;
   std::map<Tenant, std::uint64_t> held = {};
@@ -17,20 +17,20 @@ struct Contest {
 };
 
 // Each tenant that holds or claims bytes has an equal part of those that the host leaves. The host
-// has what it holds, and may claim an eighth of all for work of its own.
+// keeps the bytes that it holds, and may claim an eighth of all bytes for its own work.
 class EqualParts {
  public:
   explicit EqualParts(const Contest& contest);
 
-  // Of one tenant.
+  // The part of one tenant.
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
-  // Whether others have to make room so that it gets `claim` bytes more.
+  // Whether others have to make room for `claim` more bytes of this tenant.
   [[nodiscard]] bool allow(const Tenant& tenant, std::uint64_t claim) const;
 
  private:
   std::uint64_t bytes_ = 0;
   std::uint64_t hosts_bytes_max_;
-  std::map<Tenant, std::uint64_t> held_;  // Zero: it only claims some.
+  std::map<Tenant, std::uint64_t> held_;  // Zero: the tenant only claims bytes.
 };
 
 }  // namespace hangar::budget

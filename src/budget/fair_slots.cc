@@ -46,7 +46,7 @@ io::Task<Result<FairSlots::Slot>> FairSlots::acquire(Consumer consumer, Demand d
   Rates* const waits_at = has_slot.is_set() ? nullptr : rates_;
   if (waits_at != nullptr) {
     waits_at->begin_wait(consumer);
-    (void)braked(consumer.tenant);  // Tells that it is braked, if it is.
+    (void)braked(consumer.tenant);  // Reports a brake to Rates.
   }
   const bool got = co_await has_slot.wait();
   if (waits_at != nullptr) waits_at->end_wait(consumer);
@@ -77,7 +77,7 @@ bool FairSlots::is_ahead(const Tenant& tenant) const {
 
 void FairSlots::serve() {
   while (true) {
-    std::optional<Duration> wait;  // The shortest of those that are braked.
+    std::optional<Duration> wait;  // The shortest wait of all braked tenants.
     const auto next = queue_.pop([&](const Tenant& tenant) {
       if (!may_take(tenant)) return false;
       const Duration own = braked(tenant);
@@ -96,7 +96,7 @@ void FairSlots::serve() {
   }
 }
 
-// Not much later, because the rate may have been raised by then.
+// Serves again soon, even if `delay` is long, because the rate may be raised meanwhile.
 void FairSlots::serve_after(Duration delay) {
   if (std::exchange(will_serve_, true)) return;
   serve_timer_ = loop_.after(std::min<Duration>(delay, kBrakedLookMax), [this] {
@@ -106,7 +106,7 @@ void FairSlots::serve_after(Duration delay) {
 }
 
 void FairSlots::release(const Consumer& consumer) {
-  // The host gives back what it shares with the tenants first.
+  // The host first gives back the slots that it shares with the tenants.
   if (consumer.tenant.is_host() && shares_.held_count(consumer.tenant) == 0) {
     --host_held_;
   } else {

@@ -1,5 +1,5 @@
 // Bounds how many coroutines do something at a time, and orders the waiting ones: io::Semaphore
-// with tenants.
+// that is fair between tenants.
 #pragma once
 
 #include "base/fair_queue.h"
@@ -21,9 +21,9 @@
 
 namespace hangar::budget {
 
-// Guarantees, beside the order (FairQueue):
-//   - A tenant holds no more slots than the rule of Shares lets it.
-//   - `host_slots` come on top, for the host's own work only.
+// Guarantees, in addition to the order (FairQueue):
+//   - A tenant holds no more slots than the rule of Shares allows.
+//   - There are `host_slots` more, for the host's own work only.
 //   - A tenant that is braked keeps its place in the queue. A stop ends its wait.
 // Loop thread; outlives its slots and its waiters, except for tasks that are never resumed.
 class FairSlots {
@@ -47,12 +47,12 @@ class FairSlots {
       if (slots_ != nullptr) slots_->release(consumer_);
     }
 
-    // Who it was given to.
+    // The consumer that acquired the slot.
     [[nodiscard]] const Consumer& consumer() const { return consumer_; }
-    // Adds cost beyond the expected one: of a guest's turn, its processor time.
+    // Adds cost beyond the expected one, such as the processor time of a guest's turn.
     void charge(std::uint64_t cost) { slots_->queue_.charge(consumer_, cost); }
-    // True when another tenant waits that may take this slot, and has received less cost than what
-    // this tenant was charged: where work can be interrupted, it is that tenant's turn.
+    // True when another tenant waits that may take this slot and was charged less than this tenant:
+    // where work can be interrupted, it is that tenant's turn.
     [[nodiscard]] bool is_ahead() const { return slots_->is_ahead(consumer_.tenant); }
 
    private:
@@ -71,11 +71,11 @@ class FairSlots {
   [[nodiscard]] io::Task<Result<Slot>> acquire(Consumer consumer, Demand demand,
                                                std::stop_token stop);
 
-  // A tenant for which `most` returns less than Options::slots_per_tenant_max holds no more than
-  // that, and at least one. Called whenever a slot is given.
+  // A tenant holds no more slots than `most` returns for it, if that is less than
+  // Options::slots_per_tenant_max, but may always hold one. Called whenever a slot is assigned.
   void limit_tenants(std::function<std::size_t(const Tenant&)> most) { most_ = std::move(most); }
 
-  // From now on a tenant that `rates` lets wait gets no slot. It outlives this object.
+  // From now on a tenant gets no slot while `rates` makes it wait. `rates` outlives this object.
   void brake(Rates& rates) { rates_ = &rates; }
 
   [[nodiscard]] io::Loop& loop() const { return loop_; }
@@ -88,7 +88,7 @@ class FairSlots {
  private:
   // `freed`: as if that many more slots were free.
   [[nodiscard]] bool may_take(const Tenant& tenant, std::size_t freed = 0) const;
-  // How long the tenant's next slot has to wait for its rate.
+  // How long the tenant's rate delays its next slot.
   [[nodiscard]] Duration braked(const Tenant& tenant) const;
   [[nodiscard]] bool is_ahead(const Tenant& tenant) const;
   void serve();
@@ -98,12 +98,12 @@ class FairSlots {
   io::Loop& loop_;
   const Options options_;
   Shares shares_;
-  std::size_t host_held_ = 0;  // Of host_slots.
+  std::size_t host_held_ = 0;  // How many of host_slots are held.
   std::function<std::size_t(const Tenant&)> most_;
-  Rates* rates_ = nullptr;  // Null: nobody is braked.
+  Rates* rates_ = nullptr;  // Null: no tenant is braked.
   bool will_serve_ = false;
   io::Loop::Timer serve_timer_;         // Set while braked tenants wait.
-  FairQueue<io::OneShot<bool>> queue_;  // Set to whether the waiter has a slot.
+  FairQueue<io::OneShot<bool>> queue_;  // Items are set to whether the waiter has a slot.
 };
 
 }  // namespace hangar::budget

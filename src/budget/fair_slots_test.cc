@@ -272,7 +272,7 @@ TEST_F(FairSlotsTest, AStopEndsTheWait) {
   EXPECT_EQ(end_all(), "tv");
 }
 
-// The slot is handed over, and its new owner stopped before it goes on.
+// The new owner of a slot is stopped after the handover and before it resumes.
 TEST_F(FairSlotsTest, AStopThatComesTooLateLosesNoSlot) {
   FairSlots slots(loop_, {});
   Work& first = begin(slots, "t");

@@ -15,19 +15,19 @@ namespace hangar::budget {
 
 namespace {
 
-// Of the limit: from where on memory is given back, and down to where. The kernel reclaims at the
-// limit only, and kills if it finds too little.
+// Shares of the limit: above the first, memory is released down to the second. The kernel reclaims
+// only at the limit, and kills the process if it reclaims too little.
 constexpr double kHighShare = 0.90;
 constexpr double kLowShare = 0.80;
-// Of the time since the last reading: tasks that wait longer than this for memory are slowed down
-// by more than a resume costs.
+// Share of the time since the last reading: if tasks wait longer than this for memory, the delay
+// costs more than a resume of a guest.
 constexpr double kStalledShare = 0.05;
-// What is given back for a stall: an eighth of the guests' memory, twice as much with each reading
-// that shows another one.
+// The memory that is released for a stall: an eighth of the guests' memory, and twice as much with
+// each further reading that shows a stall.
 constexpr std::uint64_t kStallPart = 8;
 constexpr std::uint32_t kStallsMax = 4;
-// How long after the last sign of pressure nothing is loaded ahead; and how often files are
-// dropped, which have to be read again when they are needed.
+// How long after the last sign of pressure nothing is loaded ahead; and the least time between two
+// drops of the page cache, whose files have to be read again when they are needed.
 constexpr std::chrono::seconds kPressedFor{10};
 constexpr std::chrono::seconds kDropInterval{30};
 // No system has been up for so long; in nanoseconds it is still a number.
@@ -102,7 +102,7 @@ MemoryGauge::MemoryGauge(const std::filesystem::path& root)
   for (const MemoryCgroup& group : memory_cgroups(root)) {
     const std::filesystem::path own = visible(group.mount, group.path);
     if (!group.is_version_2) {
-      // Where both versions are mounted, this one has the memory.
+      // Where both versions are mounted, version 1 controls the memory.
       directory_ = own;
       is_version_2_ = false;
       return;

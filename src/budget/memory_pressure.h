@@ -1,5 +1,5 @@
-// How short memory is: what the kernel says of this process's cgroup (version 2 or 1) and of the
-// machine, and what should be given back before the kernel takes it.
+// Measures memory pressure on this process's cgroup (version 2 or 1) and on the machine, and
+// decides what to release before the kernel reclaims it.
 #pragma once
 
 #include "base/time.h"
@@ -18,49 +18,49 @@ struct MemoryStall {
 
   friend bool operator==(const MemoryStall&, const MemoryStall&) = default;
 };
-// Of the text of /proc/pressure/memory or memory.pressure; nothing: it is something else.
+// Parses the text of /proc/pressure/memory or memory.pressure; std::nullopt for any other text.
 [[nodiscard]] std::optional<MemoryStall> parse_memory_stall(std::string_view text);
 
 struct MemoryReading {
-  // In use in the cgroup, without files that the kernel can drop at once. Nothing: no cgroup can be
-  // read.
+  // Memory in use in the cgroup, without files that the kernel can drop at once. std::nullopt: no
+  // cgroup can be read.
   std::optional<std::uint64_t> used_bytes;
-  // Where the kernel begins to take memory: the least of memory.high and memory.max, or
-  // memory.limit_in_bytes. Nothing: no limit.
+  // Where the kernel starts to reclaim memory: the lesser of memory.high and memory.max, or
+  // memory.limit_in_bytes. std::nullopt: no limit.
   std::optional<std::uint64_t> limit_bytes;
-  // Of the cgroup if it can be read (version 2), else of the machine. Nothing: no PSI.
+  // Of the cgroup if it can be read (version 2), else of the machine. std::nullopt: no PSI.
   std::optional<MemoryStall> stall;
 };
 
-// Reads the files of one process. Any thread.
+// Reads the files that concern this process. Any thread.
 class MemoryGauge {
  public:
   // Finds the cgroup of this process. `root` contains proc and sys.
   explicit MemoryGauge(const std::filesystem::path& root = "/");
 
-  // Blocks, but on no disk. What can't be read is missing.
+  // Blocks, but not on a disk. Values that cannot be read are missing.
   [[nodiscard]] MemoryReading read() const;
 
  private:
   std::filesystem::path machine_stall_;
-  std::filesystem::path directory_;  // Of the cgroup; empty: none.
+  std::filesystem::path directory_;  // Directory of the cgroup; empty: none.
   bool is_version_2_ = false;
 };
 
-// Decides how much memory to give back. No I/O.
+// Decides how much memory to release. No I/O.
 class PressureGuard {
  public:
   struct Advice {
-    // Of guests that are idle.
+    // How much memory of idle guests to release.
     std::uint64_t give_back_bytes = 0;
-    // Of images, code and snapshots that no guest in memory uses.
+    // Drop the page cache of images, code and snapshots that no guest in memory uses.
     bool drop_page_cache = false;
-    // Nothing should be loaded that is not needed now.
+    // Load nothing ahead of its use.
     bool is_pressed = false;
 
     friend bool operator==(const Advice&, const Advice&) = default;
   };
-  // To be called about once a second. `guest_bytes`: of guests in memory.
+  // Call it about once a second. `guest_bytes`: the memory of all guests that are not suspended.
   [[nodiscard]] Advice on_reading(const MemoryReading& reading, std::uint64_t guest_bytes,
                                   Instant now);
 
@@ -69,9 +69,9 @@ class PressureGuard {
 
   std::optional<MemoryStall> last_stall_;
   Instant last_read_;
-  std::optional<Instant> pressed_;  // When it was last pressed.
+  std::optional<Instant> pressed_;  // When the last sign of pressure was seen.
   std::optional<Instant> dropped_;  // When the page cache was last dropped.
-  std::uint32_t stalls_ = 0;        // Readings in a row with stalls, up to a bound.
+  std::uint32_t stalls_ = 0;        // Consecutive readings with stalls, up to a bound.
 };
 
 }  // namespace hangar::budget

@@ -37,8 +37,8 @@ TEST(MemoryStall, IsNothingInOtherTexts) {
   }
 }
 
-// Files in the form that containers of each kind show. Version 2 is tested by these only: the tests
-// run where the memory controller is one of version 1.
+// Files in the form that containers of each kind show. Only these files test version 2: the tests
+// may run on a machine whose memory controller is of version 1.
 using MemoryGaugeTest = MachineFilesTest;
 
 TEST_F(MemoryGaugeTest, ReadsVersion2) {

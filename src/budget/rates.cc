@@ -20,7 +20,7 @@ namespace hangar::budget {
 
 namespace {
 
-// Beyond that many, tenants that have done nothing for an hour are forgotten.
+// With this many accounts, tenants that have done nothing for an hour are forgotten.
 constexpr std::size_t kAccountsMax = 10'000;
 constexpr std::chrono::hours kIdle{1};
 
@@ -143,7 +143,7 @@ Rates::Use Rates::use_of(const Account& account, Instant now) {
   return use;
 }
 
-// Nobody asks any more where the work that waited was given up.
+// Counts only up to `braked_until`: no later wait_of() follows if the waiting work was cancelled.
 Duration Rates::braked_time(const Account& account, Instant now) {
   return std::min(now, account.braked_until) - account.braked_since;
 }

@@ -1,8 +1,9 @@
-// Bounds the processor time of tenants over time: cores, on average.
+// Bounds the average processor time of tenants, in cores.
 //
-// What work costs is known afterwards, so it is charged then. A tenant that has used more than its
-// rate begins no further work until time has paid for it (FairSlots::brake); what it has begun is
-// not interrupted. After a rest it may use kRateWindow of its rate at once.
+// The cost of work is known only afterwards, so it is charged then. A tenant that has used more
+// than its rate is braked: it starts no further work until its average is back at the rate
+// (FairSlots::brake). Work that it has started is not interrupted. After a rest it may use
+// kRateWindow of its rate at once.
 #pragma once
 
 #include "base/period_sum.h"
@@ -26,7 +27,7 @@
 namespace hangar::budget {
 
 inline constexpr std::chrono::seconds kRateWindow{5};
-// What a tenant is shown to use is the average of the last whole period of this length.
+// The displayed use of a tenant is the average over the last complete period of this length.
 inline constexpr std::chrono::seconds kRateMeasured{15};
 
 struct RateLimit {
@@ -42,29 +43,30 @@ class Rates {
   Rates(const Rates&) = delete;
   Rates& operator=(const Rates&) = delete;
 
-  // The rate of a tenant; nothing: it has no bound. Called within wait_of().
+  // `limit` returns the rate of a tenant; std::nullopt: no bound. Called within wait_of().
   void limit_tenants(std::function<std::optional<RateLimit>(const Tenant&)> limit) {
     limit_ = std::move(limit);
   }
 
-  // The tenant has used that much more. The host's own work is not counted. Any thread.
+  // Adds processor time that the tenant has used. The host's own work is not counted. Any thread.
   void charge(const Tenant& tenant, std::uint64_t nanoseconds, Instant now);
 
-  // Work that several want: each pays an equal part, and a tenant as many parts as it is listed.
+  // For work that several tenants want: each entry of `tenants` pays an equal part, so a tenant
+  // that is listed twice pays two parts.
   void charge_equally(std::span<const Tenant> tenants, std::uint64_t nanoseconds, Instant now);
 
-  // How long the tenant's next work has to wait; zero: it may begin. Loop thread.
+  // How long the tenant's next work has to wait; zero: it may start. Loop thread.
   [[nodiscard]] Duration wait_of(const Tenant& tenant, Instant now);
 
-  // Work of the consumer waits for a slot that its tenant's rate may withhold, or waits no longer;
-  // each begin has an end. Loop thread.
+  // Work of the consumer starts or stops to wait for a slot that its tenant's rate may withhold.
+  // Pair each begin_wait() with an end_wait(). Loop thread.
   void begin_wait(const Consumer& consumer);
   void end_wait(const Consumer& consumer);
-  // The rate that keeps work of the consumer waiting: set while it waits, and its tenant has been
-  // braked meanwhile. Loop thread.
+  // The rate that delays work of the consumer: set while work waits whose tenant has been braked
+  // since it started to wait. Loop thread.
   [[nodiscard]] std::optional<RateLimit> brake_of(const Consumer& consumer) const;
-  // Called when brake_of() a consumer is set or no longer. It must not call this object but for
-  // brake_of(). Unset it before what it refers to is destroyed.
+  // Called when the result of brake_of() for a consumer is set or reset. Of this object it may call
+  // only brake_of(). Unset it before the objects that it refers to are destroyed.
   void set_on_brake(std::function<void(const Consumer&)> on_brake) {
     on_brake_ = std::move(on_brake);
   }
@@ -72,8 +74,8 @@ class Rates {
   struct Use {
     std::uint64_t millicores = 0;  // On average.
     Duration total{};
-    Duration braked{};                              // How long its work could not begin, in all.
-    std::optional<std::uint64_t> limit_millicores;  // As wait_of() has seen it last.
+    Duration braked{};                              // How long its work could not start, in total.
+    std::optional<std::uint64_t> limit_millicores;  // As of the last wait_of().
   };
   // Any thread.
   [[nodiscard]] Use use_of(const Tenant& tenant, Instant now) const;
@@ -81,7 +83,7 @@ class Rates {
     Tenant tenant;
     Use use;
   };
-  // Of all tenants that have been charged.
+  // The use of all tenants that have been charged.
   [[nodiscard]] std::vector<TenantUse> uses(Instant now) const;
 
  private:
@@ -90,9 +92,9 @@ class Rates {
     double unpaid_milliseconds = 0;  // Not taken from the bucket yet.
     PeriodSum used_nanoseconds{kRateMeasured};
     std::uint64_t millicores = 0;       // The rate of `bucket`.
-    std::optional<TokenBucket> bucket;  // Of milliseconds. Nothing: the tenant has no bound.
-    Instant braked_since;               // The epoch: its work may begin.
-    Instant braked_until;               // As far as is known.
+    std::optional<TokenBucket> bucket;  // Tokens are milliseconds. Unset: no bound.
+    Instant braked_since;               // The epoch: its work may start.
+    Instant braked_until;               // As last computed.
     Duration braked{};
   };
 
@@ -104,7 +106,7 @@ class Rates {
   void brake_waits(const Tenant& tenant, const RateLimit& limit);
 
   struct Wait {
-    std::size_t count = 0;  // Of the consumer's work.
+    std::size_t count = 0;  // How many pieces of its work wait.
     std::optional<RateLimit> brake;
   };
 

@@ -39,7 +39,7 @@ class RatesTest : public ::testing::Test {
 
 TEST_F(RatesTest, ATenantThatHasUsedMoreThanItsRateWaitsUntilTimeHasPaid) {
   EXPECT_EQ(rates_.wait_of(kBounded, kNow), Duration::zero());
-  // A burst of 500 ms is free; 100 ms more take a second.
+  // A burst of 500 ms is free; it takes a second to earn 100 ms more.
   rates_.charge(kBounded, nanoseconds(milliseconds(600)), kNow);
 
   const Duration wait = rates_.wait_of(kBounded, kNow);

@@ -27,7 +27,7 @@ struct ReservationQueue::Wakeup {
   // Any thread.
   std::atomic<bool> is_wanted = false;
   // Loop thread.
-  ReservationQueue* queue = nullptr;  // Null once it is gone.
+  ReservationQueue* queue = nullptr;  // Null once the queue is destroyed.
 };
 
 ReservationQueue::ReservationQueue(io::Loop& loop, Accounts& accounts, Times times)
@@ -69,7 +69,7 @@ io::Task<Result<Reservation>> ReservationQueue::reserve(
   } else if (on_shortage_) {
     on_shortage_(consumer, reservation.error());
   }
-  // Finds bytes that became free between the attempt above and here.
+  // Bytes may have become free between the attempt above and here.
   serve();
   if (!look_) look_after(times_.patience);
   const std::stop_callback on_stop(stop, [this, &consumer, &ticket, &reserved] {
@@ -144,8 +144,8 @@ void ReservationQueue::look_after(Duration time) {
   });
 }
 
-// The waiters that came first in the fair order have had no luck until now; the order lets no
-// tenant come first for ever.
+// Sets bytes aside for the first allowed waiter in fair order. That order keeps no tenant first for
+// ever, so every tenant's waiter is chosen at some time.
 void ReservationQueue::set_aside() {
   const EqualParts parts(contest());
   std::optional<std::uint64_t> bytes;

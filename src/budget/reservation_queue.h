@@ -26,19 +26,20 @@
 namespace hangar::budget {
 
 // Whenever bytes become free, the waiters are tried in the order of a FairQueue, and each that fits
-// gets its bytes; a waiter for many bytes does not block waiters for few.
+// gets its bytes; a large waiter does not block small ones.
 //
-// Nor do these take for ever what the large one waits for. From time to time, what becomes free is
-// set aside for the first waiter that lacks bytes of all together, until it has them, if EqualParts
-// allow it that. That is bounded in time, since those who hold bytes may keep them.
+// Nor do small waiters starve a large one. From time to time, bytes that become free are set aside
+// for the first waiter that is within its own limits and whose bytes EqualParts allow. This lasts
+// until it has them, but for a bounded time, since other consumers may keep the bytes that
+// they hold.
 //
 // Loop thread; outlives its waiters, except for tasks that are never resumed, and is the only
 // listener of its accounts.
 class ReservationQueue {
  public:
   struct Times {
-    Duration patience = std::chrono::seconds(2);    // Before bytes are set aside, and in between.
-    Duration aside_max = std::chrono::seconds(20);  // That they are.
+    Duration patience = std::chrono::seconds(2);    // Until bytes are set aside (again).
+    Duration aside_max = std::chrono::seconds(20);  // How long they are at most.
   };
 
   ReservationQueue(io::Loop& loop, Accounts& accounts)
@@ -48,30 +49,30 @@ class ReservationQueue {
   ReservationQueue& operator=(const ReservationQueue&) = delete;
   ~ReservationQueue();
 
-  // Receives the shortage of waiters without an `on_wait` of their own. Unset it before what it
-  // refers to is destroyed.
+  // Receives the shortage of waiters that pass no `on_wait`. Unset it before the objects that it
+  // refers to are destroyed.
   void set_on_shortage(std::function<void(const Consumer&, const Shortage&)> on_shortage) {
     on_shortage_ = std::move(on_shortage);
   }
-  // Called when a wait of the consumer begins or ends, with waits() as it is from then on. Unset it
-  // likewise.
+  // Called after a wait of the consumer has started or ended; waits() already shows the change.
+  // Unset it likewise.
   void set_on_wait(std::function<void(const Consumer&)> on_wait) { on_wait_ = std::move(on_wait); }
 
   // Returns at once if there is room. LimitExceeded if there never can be. Cancelled when a stop is
-  // requested first. `on_wait` receives the reason before the wait begins: the caller may ask
-  // others to make room.
+  // requested first. `on_wait` receives the reason before the wait starts, so that the caller can
+  // make others release memory.
   [[nodiscard]] io::Task<Result<Reservation>> reserve(
       Consumer consumer, std::uint64_t bytes, std::stop_token stop,
       std::function<void(const Shortage&)> on_wait = {});
 
   [[nodiscard]] Accounts& accounts() const { return accounts_; }
-  // All that wait, with what was short when they began to.
+  // All waiting consumers, each with the shortage at the start of its wait.
   using Waits = std::multimap<Consumer, Shortage>;
   [[nodiscard]] const Waits& waits() const { return waits_; }
-  // Of those that wait because bytes of the host are short (Tenant::host()), or of that tenant, the
-  // one that lacks the most; null: none does.
+  // Of the waiters that wait because the bytes of the host (Tenant::host()) or of that tenant are
+  // short, the one that lacks the most; null: there is no such waiter.
   [[nodiscard]] const Shortage* largest_wait(const Tenant& short_of) const;
-  // Between those that hold bytes and those that lack bytes of all together.
+  // The bytes that tenants hold, and those that tenants lack because all together hold too many.
   [[nodiscard]] Contest contest() const;
   [[nodiscard]] std::size_t waiting_count() const { return queue_.size(); }
   [[nodiscard]] std::size_t waiting_count(const Tenant& tenant) const {
@@ -82,22 +83,22 @@ class ReservationQueue {
   struct Waiting {
     std::uint64_t id;
     std::uint64_t bytes;
-    io::OneShot<std::optional<Reservation>> reserved;  // None: cancelled.
+    io::OneShot<std::optional<Reservation>> reserved;  // std::nullopt: cancelled.
   };
   // Shared with the threads that free bytes: this object may be destroyed before their posts run.
   struct Wakeup;
 
-  // By what they lack, of what is short.
+  // The waiters of one short level, by the bytes that they lack.
   using Lacking = std::multimap<std::uint64_t, Shortage>;
 
   void serve();
   [[nodiscard]] std::expected<Reservation, Shortage> try_reserve(const Consumer& consumer,
                                                                  const Waiting& waiting);
-  // Looks again after `time`, while something waits.
+  // Looks again after `time`, as long as something waits.
   void look_after(Duration time);
   void set_aside();
   void end_aside();
-  // Whether the limits of its own leave it so much.
+  // Whether the tenant's own limit leaves room for so many bytes.
   [[nodiscard]] bool may_have(const Tenant& tenant, std::uint64_t bytes) const;
 
   io::Loop& loop_;
@@ -105,7 +106,7 @@ class ReservationQueue {
   const Times times_;
   FairQueue<Waiting> queue_;
   std::uint64_t last_id_ = 0;
-  std::optional<std::uint64_t> aside_for_;  // Of the waiter that bytes are set aside for.
+  std::optional<std::uint64_t> aside_for_;  // The id of the waiter that bytes are set aside for.
   std::optional<io::Loop::Timer> look_;
   std::function<void(const Consumer&, const Shortage&)> on_shortage_;
   std::function<void(const Consumer&)> on_wait_;

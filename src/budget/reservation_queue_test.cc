@@ -25,7 +25,7 @@ using namespace std::chrono_literals;
 
 class ReservationQueueTest : public ::testing::Test {
  protected:
-  // Ends the tasks that still wait: nobody else frees them.
+  // Stops the tasks that still wait: nothing else destroys them.
   void TearDown() override {
     loop_.run_until([this] {
       kept_.clear();
@@ -87,7 +87,7 @@ TEST_F(ReservationQueueTest, WhatDoesNotFitWaitsUntilItDoes) {
   EXPECT_EQ(accounts_.held_bytes(), 40U);
 }
 
-// Those who want few bytes take each that becomes free, again and again.
+// Small waiters take all bytes that become free, again and again.
 TEST_F(ReservationQueueTest, FewBytesAtATimeDoNotKeepALargeWaiterFromItsPartForEver) {
   for (int index = 0; index < 10; ++index)
     reserve("small", 8);

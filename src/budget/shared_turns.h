@@ -1,6 +1,6 @@
-// Turns at work that is done once for everyone who wants it: compiling a module, making a product
-// of it. Who has the turn works in the name of all who wait behind, so that the work does not wait
-// in the line of the first one alone; who gets the next turn finds it done, or does it.
+// Turns at work that is done once for all tasks that want it, such as compiling a module. The task
+// that has the turn works in the name of all tasks behind it, so that the work does not wait in the
+// queue of the first one alone. The task with the next turn finds the work done, or does it.
 #pragma once
 
 #include "base/result.h"
@@ -16,21 +16,21 @@
 
 namespace hangar::budget {
 
-// First come, first served, for each key separately. A key that nobody wants takes no memory. Loop
+// First come, first served, for each key separately. A key without tasks takes no memory. Loop
 // thread; outlives its turns.
 template <class Key>
 class SharedTurns {
   using Line = std::list<Beneficiaries>;
   using Lines = std::map<Key, Line>;
 
-  // Of one task that works or waits.
+  // The place of one task that works or waits.
   class Place {
    public:
     Place(Lines& lines, Lines::iterator line, Beneficiaries beneficiaries)
         : lines_(&lines),
           line_(line),
           at_(line->second.insert(line->second.end(), std::move(beneficiaries))) {
-      line->second.front().add(*at_);  // The work may be under way for that one.
+      line->second.front().add(*at_);  // That task may already be working.
     }
     Place(Place&& other) noexcept
         : lines_(std::exchange(other.lines_, nullptr)), line_(other.line_), at_(other.at_) {}
@@ -56,10 +56,10 @@ class SharedTurns {
   };
 
  public:
-  // Lasts until this object is destroyed.
+  // The turn lasts until this object is destroyed.
   class Turn {
    public:
-    // For the one who took it and all who wait behind, also those who come later.
+    // The task that took the turn and all tasks behind it, including those that come later.
     [[nodiscard]] const Beneficiaries& beneficiaries() const { return place_.all(); }
 
    private:
@@ -84,7 +84,7 @@ class SharedTurns {
     co_return Turn(std::move(place), std::move(turn));
   }
 
-  // True when nobody works or waits.
+  // True when no task works or waits.
   [[nodiscard]] bool is_empty() const { return lines_.empty(); }
 
  private:

@@ -24,7 +24,7 @@ class SharedTurnsTest : public testing::Test {
     explicit Work(io::Loop& loop) : end(loop) {}
 
     io::OneShot<bool> end;
-    std::vector<std::string> tenants;  // In whose names it works, when it begins.
+    std::vector<std::string> tenants;  // The beneficiaries at the start of its work.
     bool has_begun = false;
     std::optional<ErrorKind> failure = std::nullopt;
   };

@@ -1,9 +1,9 @@
 // Places that tenants hold for an unknown time, such as the slots of FairSlots and of reconciles.
 //
 // The rule: a tenant holds no more places than it leaves free, and at least one. One tenant alone
-// may hold half of them, two a third each. A place is never taken back, so only this rule lets a
-// tenant that was idle begin at once, however long the others hold theirs.
-// No I/O. One thread.
+// may hold half of the places, two tenants a third each. A place is never taken back, so only this
+// rule lets a tenant that was idle start at once, however long the others hold theirs. No I/O.
+// One thread.
 #pragma once
 
 #include "base/assert.h"
@@ -22,7 +22,8 @@ class Shares {
   [[nodiscard]] bool may_take(const Tenant& tenant, std::size_t freed = 0) const {
     return held_count(tenant) < free_ + freed;
   }
-  // The rule is the caller's to ask for: the host's own work takes what is free.
+  // Does not check the rule: the caller does, except for the host's own work, which may take any
+  // free place.
   void take(const Tenant& tenant) {
     HANGAR_ASSERT(free_ > 0, "a place that is taken was free");
     --free_;
@@ -43,7 +44,7 @@ class Shares {
 
  private:
   std::size_t free_;
-  std::map<Tenant, std::size_t> held_;  // Only tenants that hold any.
+  std::map<Tenant, std::size_t> held_;  // Only tenants that hold places.
 };
 
 }  // namespace hangar::budget

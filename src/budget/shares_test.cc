@@ -10,7 +10,7 @@
 namespace hangar::budget {
 namespace {
 
-// As many as the rule allows.
+// Takes as many places as the rule allows.
 std::size_t take_all(Shares& shares, const std::string& namespace_name) {
   const Tenant tenant = Tenant::of_namespace(namespace_name);
   std::size_t taken = 0;

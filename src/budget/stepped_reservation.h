@@ -1,4 +1,4 @@
-// Bytes of an Accounts that one consumer holds and that change often, by little at a time.
+// A reservation of one consumer that changes often, by little at a time.
 #pragma once
 
 #include "budget/accounts.h"
@@ -13,17 +13,17 @@ namespace hangar::budget {
 // are neither counted nor refused. Any thread, one at a time.
 class SteppedReservation {
  public:
-  // The accounts outlive this.
+  // The accounts outlive this object.
   SteppedReservation(Accounts& accounts, Consumer consumer, std::uint64_t step_bytes);
 
-  // It holds `bytes` from now on. A shortage changes nothing; a smaller amount never causes one.
+  // Changes the amount to `bytes`. A shortage changes nothing; a smaller amount never causes one.
   [[nodiscard]] std::optional<Shortage> set(std::uint64_t bytes);
 
  private:
   Accounts& accounts_;
   Consumer consumer_;
   std::uint64_t step_bytes_;
-  std::optional<Reservation> held_;  // Nothing: no bytes are counted.
+  std::optional<Reservation> held_;  // Unset: no bytes are counted.
 };
 
 }  // namespace hangar::budget

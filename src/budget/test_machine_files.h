@@ -1,5 +1,5 @@
-// A directory in place of the root of a machine, with the files of /proc and /sys that a test
-// writes.
+// A temporary directory that stands for the root of a machine, with the files of /proc and /sys
+// that a test writes.
 #pragma once
 
 #include <gtest/gtest.h>

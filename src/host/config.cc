@@ -122,7 +122,7 @@ Result<Choice> choose(const Choices<Choice>& choices, std::string_view text) {
               fmt::format("\"{}\" is not one of {}", text, fmt::join(names, ", ")));
 }
 
-// `Member`: Choice, or an optional one.
+// `Member`: Choice or std::optional<Choice>.
 template <class Choice, class Member>
 Set choice_into(Member Config::* member, Choices<Choice> choices) {
   return [member, choices = std::move(choices)](Config& config, std::string_view text) -> Result<> {
@@ -410,7 +410,7 @@ Result<std::string> text_of(const json::Value& value) {
   return fail(ErrorKind::InvalidInput, "must be a scalar or a list of scalars");
 }
 
-// The directory for files that a user's programs can create again.
+// The directory for files that programs of the user can recreate.
 std::filesystem::path user_cache_directory() {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): before any thread starts.
   const auto variable = [](const char* name) { return std::getenv(name); };
@@ -505,7 +505,7 @@ kube::ClientOptions client_options(const Config& config) {
 
 namespace {
 
-// `otherwise`: what else the user may do.
+// `otherwise`: the user's alternative, for the message.
 Result<std::filesystem::path> beside_this_program(std::string_view name, std::string_view flag,
                                                   std::string_view otherwise = {}) {
   std::error_code error;
@@ -520,8 +520,8 @@ Result<std::filesystem::path> beside_this_program(std::string_view name, std::st
   return program;
 }
 
-// As in client-go, but with a shorter retry period: after a renewal that timed out, another one
-// fits before the deadline.
+// As in client-go, but with a shorter retry period: after a renewal that timed out, there is time
+// for another one before the deadline.
 Result<> check_lease(const Config& config) {
   using std::chrono::milliseconds;
   constexpr std::chrono::seconds kDurationMin{1};

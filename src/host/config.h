@@ -1,5 +1,5 @@
-// The settings of hangar. An administrator gives them by a flag, an environment variable or a file.
-// A flag wins over the environment, the environment over the file.
+// The settings of hangar. An administrator sets them with a flag, an environment variable or a
+// file. A flag overrides the environment, the environment overrides the file.
 //
 // Each setting is one row of settings(). Its flag (--log-level), its variable (HANGAR_LOG_LEVEL)
 // and its key in the file (logLevel) are derived from its name.
@@ -66,7 +66,7 @@ struct Config {
   Duration lease_duration = limits::kLeaseDuration;
   Duration lease_renew_deadline = limits::kLeaseRenewDeadline;
   Duration lease_retry_period = limits::kLeaseRetryPeriod;
-  std::string namespace_ = {};  // Of the Lease and the Jobs. Empty: the pod's own, or "default".
+  std::string namespace_ = {};  // Of the Lease and the Jobs. Empty: that of the pod, or "default".
   std::string pod = {};  // "namespace/name" of the host's own pod. Empty: not in a pod, or unknown.
   std::vector<Feature> features = {};  // Empty: all features.
   std::uint32_t max_concurrent_reconciles = 32;
@@ -74,7 +74,7 @@ struct Config {
   std::filesystem::path module_cache_dir = {};  // Empty: in the user's cache directory.
   std::string code_cache_key_file = {};         // Empty: the code is not signed.
   airways::Acting airway_service_account = {};  // Without a name: the host.
-  bool cluster_flights_as_host = false;         // For those without a service account.
+  bool cluster_flights_as_host = false;         // For flights without a service account.
   // Namespaces whose readiness rules are used. Empty: the host's own; "*": all; "-": none.
   std::vector<std::string> readiness_rules_from = {};
   Duration module_recheck_interval = modules::kRecheck;
@@ -97,7 +97,7 @@ struct Config {
   std::uint64_t module_cache_bytes = 0;      // Zero: a limit for each kind of file (DiskShares).
   std::uint64_t operator_memory_bytes = 0;   // For the guests of all operators; zero: no budget.
   std::uint64_t guest_memory_bytes = 0;      // For all guests; zero: derived from the container.
-  std::uint64_t namespace_memory_bytes = 0;  // For the guests of one; zero: half of that.
+  std::uint64_t namespace_memory_bytes = 0;  // For the guests of one namespace; zero: half of that.
   std::vector<std::string> module_allow_list = {};  // Globs; empty: any source.
   // The keys that verify modules of flights. Both empty: modules are not verified.
   std::filesystem::path module_verification_keys = {};  // A file or a directory.
@@ -110,7 +110,7 @@ struct Config {
   std::string docker_config = {};         // A docker config.json; empty: DOCKER_CONFIG, ~/.docker.
   std::string docker_config_secret = {};  // Replaces docker_config; in the host's namespace.
   std::filesystem::path compiler = {};    // Empty: hangar-compile beside this program.
-  // Nothing: namespace, where guests run (resolve_for_guests).
+  // Unset: Namespace where guests run (resolve_for_guests).
   std::optional<domains::Isolation> guest_isolation = {};
   std::filesystem::path guest_program = {};  // Empty: hangar-guest beside this program.
   std::uint32_t kube_api_qps = 0;            // Zero: no limit here; the API server has its own.
@@ -126,7 +126,7 @@ struct Config {
 // Groups of settings: a command has the flags of the groups that it uses.
 enum class Part : std::uint8_t {
   Log,
-  Cluster,   // How to reach it.
+  Cluster,   // How to reach the cluster.
   Requests,  // Rate of requests to the API server.
   Modules,   // Sources of modules; where modules and code are stored.
   Guests,    // Threads and memory of guests.
@@ -155,7 +155,7 @@ struct Setting {
   // InvalidInput: the message says which values are valid.
   std::function<Result<>(Config& config, std::string_view text)> set;
   bool is_switch = false;  // Needs no value: --leader-elect.
-  // The variable of the program that hangar replaces; hangar's own variable wins.
+  // The variable of the program that hangar replaces; hangar's own variable overrides it.
   std::string_view published_variable = {};
 
   [[nodiscard]] std::string variable() const;  // "HANGAR_LOG_LEVEL"
@@ -182,8 +182,8 @@ struct Setting {
 // Fills in defaults that depend on the machine: directories, programs, the number of threads.
 // NotFound when a required program is missing; InvalidInput for values that contradict each other.
 [[nodiscard]] Result<Config> resolve(Config config);
-// The same for a host or command that runs guests: they have guest processes unless a setting says
-// otherwise.
+// The same for a host or command that runs guests: it runs them in guest processes unless a setting
+// says otherwise.
 [[nodiscard]] Result<Config> resolve_for_guests(Config config);
 
 }  // namespace hangar::host

@@ -36,7 +36,7 @@ using PerNamespace = seeing::CostBook::PerNamespace;
 PerNamespace by_label(const std::vector<budget::Accounts::Holding>& holdings) {
   PerNamespace bytes;
   for (const budget::Accounts::Holding& one : holdings) {
-    // What the host holds for itself is the host's.
+    // Memory that the host holds for itself is not charged to a tenant.
     if (!one.tenant.is_host()) bytes[std::string(one.tenant.label())] += one.bytes;
   }
   return bytes;
@@ -125,7 +125,7 @@ void Costs::on_answered(const recorder::Answered& answered) {
 std::vector<seeing::CostRow> Costs::look() {
   const Instant now = io::Loop::now();
   const io::ProcessUse use = io::process_use();
-  // A process that ends is in no place for a moment.
+  // An exiting process is briefly counted neither as running nor as waited for.
   processes_cpu_ = std::max(processes_cpu_, use.cpu);
   seeing::CostBook::Look look{.guests = {},
                               .other_memory = by_label(sources_.memory.holdings()),
@@ -158,9 +158,9 @@ std::vector<seeing::CostRow> Costs::look() {
   looked_ = now;
   std::vector<seeing::CostRow> rows = book_.rows(processor_time(), processes_cpu_);
   std::vector<seeing::CostRow> shown = costs_by_namespace(rows);
-  // What is left for the host may shrink: the kernel counts other processes in ticks, which come
-  // later than what their guests are charged. A counter that shrinks would be read as one that
-  // began anew, and its whole value be added once more.
+  // The remainder for the host may shrink: the kernel counts other processes in ticks, later than
+  // their guests are charged. Prometheus takes a counter that shrinks for one that was reset, and
+  // would add its whole value once more.
   for (seeing::CostRow& row : shown) {
     if (row.namespace_ != seeing::kHostRow) continue;
     host_cpu_ = std::max(host_cpu_, row.cost.cpu);

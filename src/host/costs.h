@@ -1,4 +1,4 @@
-// What each namespace and module costs this host: collects it from the parts that count it, for
+// Collects the cost of each namespace and module on this host from the parts that count it, for
 // `hangar top --cost` and for metrics.
 #pragma once
 
@@ -25,7 +25,7 @@
 
 namespace hangar::host {
 
-// How often memory and disk are looked at.
+// How often memory and disk are measured.
 inline constexpr std::chrono::seconds kCostLookEvery{10};
 
 // Series of metrics exist for the namespaces that cost the most processor time; the others share
@@ -45,7 +45,7 @@ class Costs final : public recorder::Observer {
     const gateway::Gateway& gateway;
     const operators::OperatorController& operators;
   };
-  // All of it outlives this. From now on it sees what `recorder` sees.
+  // All sources outlive this object. From now on it observes the turns that `recorder` records.
   Costs(Sources sources, recorder::Recorder& recorder, Metrics& metrics);
   Costs(const Costs&) = delete;
   Costs& operator=(const Costs&) = delete;
@@ -61,7 +61,8 @@ class Costs final : public recorder::Observer {
   // Returns all rows.
   std::vector<seeing::CostRow> look();
   void look_later();
-  // The module of a running operator; empty: of the guest's next turn.
+  // The digest of a running operator's module; empty for other guests: then the guest's next turn
+  // names the module.
   [[nodiscard]] std::string module_of(const recorder::Guest& guest) const;
   [[nodiscard]] std::map<std::string, Duration> processor_time() const;
   void collect(Metrics::Families& families) const;
@@ -72,7 +73,7 @@ class Costs final : public recorder::Observer {
   seeing::CostBook book_;
   Instant looked_;
   Duration processes_cpu_{};
-  Duration host_cpu_{};  // The most that metrics have shown of the host itself.
+  Duration host_cpu_{};  // The highest value for the host itself that metrics have shown.
   io::Loop::Timer timer_;
   mutable std::mutex mutex_;
   std::vector<seeing::CostRow> shown_;  // By namespace, for metrics.

@@ -49,7 +49,7 @@ std::unique_ptr<Metrics::Collection> collect_disk(Metrics& metrics,
         continue;
       }
       add_bytes(used, tenant.label(), bytes);
-      // Modules of cluster-scoped objects have no limit of their own.
+      // Modules of cluster-scoped objects have no separate limit.
       if (tenant.namespace_name().empty()) continue;
       add_bytes(limits, tenant.label(), charges.limit_of(tenant).bytes_max);
     }

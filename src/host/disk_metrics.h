@@ -8,7 +8,7 @@
 
 namespace hangar::host {
 
-// Series exist for the namespaces that are charged the most; the others share one. `charges`
+// Series exist for the namespaces with the highest charges; the others share one. `charges`
 // outlives the result.
 [[nodiscard]] std::unique_ptr<Metrics::Collection> collect_disk(
     Metrics& metrics, const budget::CacheCharges& charges);

@@ -21,7 +21,7 @@ bool has_zygote(domains::Isolation isolation, std::vector<Feature> features) {
   return zygote->has_value();
 }
 
-// A command may read the settings of a host, whose features mean nothing to it.
+// A command may read the settings of a host, but ignores their features.
 TEST(GuestParts, HaveGuestProcessesForACommandWhateverTheFeatures) {
   Config config;
   config.guest_isolation = domains::Isolation::Namespace;

@@ -177,7 +177,7 @@ modules::Sources verified(modules::Sources sources, modules::Verifier* verifier)
   return sources;
 }
 
-// Reads of `workers` end with the supervisor, which answers scrapes.
+// No scrape reads `workers` after the supervisor has stopped, because it serves the scrapes.
 void add_worker_metrics(Metrics& metrics, const io::Workers& workers, std::string_view pool) {
   for (std::size_t thread = 0; thread < workers.thread_count(); ++thread) {
     metrics.counter_read("hangar_worker_busy_seconds_total",
@@ -210,21 +210,21 @@ struct Host::Parts {
   const Log log;
   Metrics metrics;
   io::Loop loop;
-  // Before any thread is started: all threads inherit that the signals are blocked.
+  // Before any thread is started: all threads inherit the mask that blocks these signals.
   io::Signals signals;
   io::Workers workers;
-  // Reads long lists and events. Guests' turns, which take seconds, are the others' work.
+  // Read long lists and events. Guests' turns, which take seconds, run on other workers.
   io::Workers readers;
   http::Client http;
 
   // Open while this process leads. Null without a Lease.
   const std::shared_ptr<kube::Fence> fence;
   std::shared_ptr<kube::Credentials> credentials;
-  // Whatever waits for an answer of the API server and is bounded in number: reconciles with their
-  // deletions, requests of guests. Watches, which are open for long and may be many, have other
-  // connections, and so has admission: none can use up those of another.
+  // For requests that are bounded in number: of reconciles with their deletions, and of guests.
+  // Watches, which are open for long and may be many, have other connections, and so has admission:
+  // none of these can use up the connections of another.
   kube::Client client;
-  kube::Client watch_client;   // The cache's.
+  kube::Client watch_client;   // For watches of the cache.
   kube::Client stream_client;  // Guests' watches that the API server answers itself.
   // Without the fence, for the work of every replica: admission.
   kube::Client replica_client;
@@ -508,8 +508,8 @@ bool Host::Parts::has_tenants() const {
          config.has(Feature::Workflows);
 }
 
-// For /readyz: the controllers have listed their objects. A host that does not lead has nothing to
-// list, and is ready to lead.
+// For /readyz: the controllers have listed their objects. A host that does not lead lists nothing,
+// and is ready to lead.
 void Host::Parts::add_endpoints() {
   const auto add = [this](std::string name, bool is_on, const auto& controller,
                           std::string_view what) {
@@ -545,7 +545,7 @@ void Host::Parts::add_endpoints() {
   add("nodes", has_node_provisioning(config), nodes, "nodes and their Jobs");
 }
 
-// Starts to stop everything, once; run() returns when that is finished.
+// Starts to stop all parts, once; run() returns when they have stopped.
 void Host::Parts::end() {
   if (std::exchange(is_ending, true)) return;
   loop.spawn(end_all());
@@ -576,7 +576,7 @@ io::Task<void> Host::Parts::end_all() {
   if (recorder != nullptr) co_await recorder->flush();
   co_await events.stop();
   cache.stop();
-  // Releases the Lease last: the next leader starts when this host's work has ended.
+  // Releases the Lease last: the next leader starts when this host's work has stopped.
   co_await supervisor.stop();
   loop.stop();
 }
@@ -589,7 +589,7 @@ Host::~Host() = default;
 Result<> Host::run() {
   Parts::Opened opened;
   opened.config = HANGAR_TRY(runs_guests(config_) ? resolve_for_guests(config_) : resolve(config_));
-  // Before the credential is read, so that no process that is forked from it has one.
+  // Before a credential is read, so that no process that the zygote forks has one.
   opened.zygote = HANGAR_TRY(start_host_zygote(opened.config));
   opened.login = HANGAR_TRY(find_login(opened.config));
   opened.modules = HANGAR_TRY(ModuleFiles::open(opened.config, log_.named("modules")));
@@ -609,7 +609,7 @@ Result<> Host::run() {
     // Every replica reviews Flights against the policies.
     if (parts_->config.has(Feature::Flights)) parts_->policies.start();
     parts_->airways.start_reviews();
-    // Last: with a certificate at hand it listens at once, and then takes no more paths.
+    // Last: if its certificate exists, it listens at once, and then no more paths can be added.
     parts_->webhooks.start();
   }
   if (parts_->seeing) parts_->seeing->start();

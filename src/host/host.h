@@ -19,7 +19,7 @@ class Host {
 
   // Runs until SIGTERM or SIGINT, then stops all work within limits::kShutdownMax. Returns an error
   // if it cannot start (configuration, credentials, directories). If its Lease is lost, the process
-  // exits (host/supervisor.h). The calling thread becomes the main loop's.
+  // exits (host/supervisor.h). The calling thread becomes the thread of the main loop.
   [[nodiscard]] Result<> run();
 
  private:

@@ -21,8 +21,8 @@ namespace hangar::host {
 
 namespace {
 
-// Turns should take 2 ms at most. A turn of this length is a bug, or the machine has no processor
-// time; it is worth a log line.
+// Turns should take 2 ms at most. A turn of this length is logged: it is a bug, or the machine is
+// out of processor time.
 constexpr std::chrono::milliseconds kLongTurn{500};
 
 constexpr std::chrono::seconds kLookPeriod{1};

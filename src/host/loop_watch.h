@@ -1,8 +1,9 @@
-// Detects that the main loop is blocked, by which activity, and when it counts as dead.
+// Detects that the main loop is blocked, names the activity that blocks it, and decides when the
+// loop counts as dead.
 //
 // While a turn of the main loop does not end, no watch, guest or deletion is served. The duration
 // and exceptions of turns are observed on the main loop's own thread. A blocked loop cannot report
-// itself, so another thread asks the main loop for an answer every second.
+// itself, so another thread posts a question to the main loop every second.
 #pragma once
 
 #include "base/log.h"
@@ -26,7 +27,7 @@ class LoopWatch {
   LoopWatch& operator=(const LoopWatch&) = delete;
 
   // Checks from `watching`, which is another thread's loop, until it is destroyed. `on_dead` is
-  // called there, once, when there was neither an answer nor a new turn for `dead_after`.
+  // called there, once, after `dead_after` without an answer or a new turn.
   void start(io::Loop& watching, Duration dead_after, std::function<void(std::string why)> on_dead);
 
   // For /healthz: fails when the main loop counts as dead. On the thread of `watching`.
@@ -47,8 +48,8 @@ class LoopWatch {
   std::function<void(std::string why)> on_dead_;
   std::uint64_t asked_ = 0;
   Instant turn_began_;
-  // Consecutive checks without an answer or a new turn. They are counted, and no time is measured:
-  // if the whole process was paused (SIGSTOP, a suspended machine), the loop did not hang.
+  // Consecutive checks without an answer or a new turn. Checks are counted instead of time: if the
+  // whole process was paused (SIGSTOP, a suspended machine), the loop did not hang.
   std::int64_t looks_ = 0;
   std::string why_dead_;
   io::Loop::Timer timer_;

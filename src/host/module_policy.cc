@@ -68,7 +68,7 @@ Result<schematics::PublicKeys> load_keys(const std::string& text,
   }
   if (text.empty()) return invalid("is empty");
   keys = HANGAR_TRY(schematics::load_public_keys(directory / text));
-  // A directory that is not mounted yet must not pass for one without keys.
+  // A directory that is not mounted yet must not count as one without keys.
   if (keys.size() == 0) return invalid(fmt::format("{} has no key (*.pem)", text));
   return keys;
 }
@@ -90,7 +90,7 @@ Result<schematics::PublicKeys> keys_of(const Fields& rule, const std::filesystem
   return keys;
 }
 
-// A file, the text of one, or the same as a mapping.
+// The trust root is the name of a file, the text of one, or the same as a mapping.
 Result<sigstore::TrustRoot> trust_root_of(const Fields& keyless,
                                           const std::filesystem::path& directory) {
   if (const Result<const json::Object*> mapping = keyless.object("trustRoot");
@@ -222,7 +222,7 @@ class KeysOrIdentities final : public modules::Signers {
   [[nodiscard]] Result<std::string> find_signer(const modules::Claim& claim) const override {
     Result<std::string> by_key = keys_.find_signer(claim);
     if (by_key) return by_key;
-    // Of a signature by a key the reason is that it is another key.
+    // For a signature by a key, the error says that it is another key.
     Result<std::string> by_identity = keyless_.find_signer(claim);
     const bool is_keyless =
         claim.material != nullptr
@@ -256,7 +256,7 @@ Result<PolicyFile> parse_module_policy(std::string_view text,
   const Fields fields(*object, "");
   HANGAR_TRY(fields.check_only({"rules", "default"}));
   PolicyFile file;
-  // An empty list has to be written: a file that lost its rules must not pass for one.
+  // An empty list must be explicit: a file that lost its rules must not count as one.
   if (!fields.has("rules")) return fields.wrong("rules", "a list of objects");
   const std::vector<Fields> rules = HANGAR_TRY(fields.objects("rules"));
   if (rules.size() > kRulesMax) return invalid(fmt::format("rules: more than {}", kRulesMax));

@@ -18,7 +18,7 @@
 namespace hangar::host {
 
 struct PolicyFile {
-  // Who may sign without a key.
+  // The identities that may sign without a key.
   struct Keyless {
     sigstore::TrustRoot trust_root;
     std::vector<sigstore::Identity> identities;  // Not empty.
@@ -39,7 +39,7 @@ struct PolicyFile {
 // Every error names the field: InvalidInput, or that of a file with keys.
 [[nodiscard]] Result<PolicyFile> parse_module_policy(std::string_view text,
                                                      const std::filesystem::path& directory);
-// The same of a file; errors name it.
+// The same for a file; errors name it.
 [[nodiscard]] Result<PolicyFile> read_module_policy(const std::filesystem::path& path);
 
 // How modules that need yoke's signature are read (ModuleVerifier::Parts).

@@ -44,7 +44,7 @@ class ModulePolicyFile : public testing::Test {
   ~ModulePolicyFile() override { std::filesystem::remove_all(root_); }
 
   Result<PolicyFile> read(std::string_view text) { return parse_module_policy(text, root_); }
-  // As a text between quotation marks in YAML.
+  // Escapes the text for quotation marks in YAML.
   static std::string replaced(std::string pem) {
     for (std::size_t at = pem.find('\n'); at != std::string::npos; at = pem.find('\n', at))
       pem.replace(at, 1, "\\n");

@@ -33,7 +33,7 @@ Result<modules::DockerConfig> read_docker_config(const Config& config) {
 
 namespace {
 
-// A key of HMAC-SHA256 that is shorter than the result would be easier to guess than the result.
+// A key of HMAC-SHA256 that is shorter than the MAC would be easier to guess than the MAC.
 constexpr std::size_t kCodeKeyBytesMin = 32;
 
 bool is_below(const std::filesystem::path& path, const std::filesystem::path& directory) {
@@ -83,12 +83,12 @@ Result<ModuleFiles> ModuleFiles::open(const Config& config, const Log& log) {
 
 namespace {
 
-// What guests that run for longer leave to the flights of reviews, which end within seconds: enough
-// for one of a Go program, or for dozens of small ones.
+// The part of guest memory that only the flights of reviews may use, which finish within seconds:
+// enough for one of a Go program, or for dozens of small ones.
 constexpr std::uint64_t kReviewsPart = 8;
 constexpr std::uint64_t kReviewsMemoryMax = 128 * limits::kMiB;
 
-// Half of what both caches may have, as of memory.
+// One namespace may have half of both caches, as it may have half of the memory.
 std::uint64_t namespace_disk_bytes(const DiskShares& shares) {
   return (shares.modules + shares.code) / 2;
 }

@@ -1,9 +1,9 @@
 // Verifies the signatures of modules: a module may run if hangar-compile finds a signature by one
-// of the present keys.
+// of the current keys.
 //
-// The bytes of a module are hostile, so hangar-compile reads them in a process of its own and
-// returns only a verdict. A verdict is kept in memory, by digest, until the keys change. It is not
-// stored: with other keys, or on another host, the module is verified again.
+// The bytes of a module are hostile, so hangar-compile reads them in a separate process and returns
+// only a verdict. A verdict is kept in memory, by digest, until the keys change. It is never
+// written to disk: with other keys, or on another host, the module is verified again.
 //
 // Loop thread.
 #pragma once
@@ -57,7 +57,7 @@ class ModuleVerifier final : public modules::Verifier {
   const Parts parts_;
   std::optional<schematics::PublicKeys> keys_;
   std::uint64_t generation_ = 0;
-  std::map<std::string, Result<>> verdicts_;  // By digest, for the present keys.
+  std::map<std::string, Result<>> verdicts_;  // By digest, for the current keys.
   budget::FairSlots slots_;                   // Slots for processes.
   std::function<void()> listener_;
 };

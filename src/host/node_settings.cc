@@ -99,7 +99,7 @@ Result<> set_runtimes(Config& config, std::string_view text) {
   return {};
 }
 
-// The Job has the URL as a variable, so all users who may read Jobs see it.
+// The Job has the URL as an environment variable, so all users who may read Jobs see it.
 Result<> set_fetch_proxy(Config& config, std::string_view text) {
   if (text.find("://") == std::string_view::npos) {
     return fail(ErrorKind::InvalidInput,
@@ -290,7 +290,7 @@ nodes::Options node_options(const Config& config, std::string namespace_) {
     options.jobs.probe_runtime_class = options.runtime_classes.front().name;
   }
   // A RuntimeClass of hangar selects provisioned nodes only, and the probe runs before the node
-  // becomes one. The probe therefore has a class of its own.
+  // becomes one. The probe therefore has its own class.
   const auto is_probed = [&](const nodes::RuntimeClass& one) {
     return one.name == options.jobs.probe_runtime_class;
   };

@@ -24,7 +24,8 @@ std::filesystem::path snapshot_directory(const Config& config) {
   return config.module_cache_dir / "snapshots";
 }
 
-// Of each: enough for the answers of modest guests whatever other namespaces have.
+// Assured to each namespace: enough for the answers of modest guests, however much other
+// namespaces hold.
 constexpr std::uint64_t kTenantAssured = limits::kMiB;
 
 }  // namespace

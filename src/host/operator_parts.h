@@ -30,10 +30,10 @@
 
 namespace hangar::host {
 
-// Limits for the answers that wait for guests, from the host's share of memory. Blocks.
+// Limits for the answers that wait to be read by guests, from the host's share of memory. Blocks.
 [[nodiscard]] budget::Accounts::Limits answer_memory_limits();
 
-// The same for the objects that watches of guests make the host hold.
+// The same for the objects that the host holds for watches of guests.
 [[nodiscard]] budget::Accounts::Limits feed_memory_limits();
 
 // Whose operators a process runs. One user may use all of the space for sleeping guests; of many
@@ -56,8 +56,7 @@ struct OperatorParts {
   [[nodiscard]] static std::shared_ptr<const tenants::Rules> no_policies(
       const std::string& namespace_name);
 
-  // `streams`: see gateway::Gateway::Parts. `guest_processes`: null, the guests live in this
-  // process.
+  // `streams`: see gateway::Gateway::Parts. `guest_processes`: null if guests live in this process.
   OperatorParts(OperatorFiles files, const Config& config, io::Loop& loop, http::Client& http,
                 RulesOf rules_of, const kube::Client& client, const kube::Client& streams,
                 kube::Cache& cache, kube::Discovery& discovery, ModuleSupply& supply,

@@ -21,7 +21,7 @@ struct LogsOptions {
   std::string namespace_;                 // Empty: `hangar run`, or a cluster-scoped instance.
   std::string name;                       // Empty: all instances of the resource.
   std::string resource = {};              // The Airway of an instance: "backends.examples.com".
-  std::optional<std::size_t> tail_lines;  // Nothing: all of them.
+  std::optional<std::size_t> tail_lines;  // Unset: all lines.
   bool follow = false;
   bool is_known = false;  // The guest exists, so missing output is not an error.
 };

@@ -8,8 +8,8 @@
 
 namespace hangar::host {
 
-// Series exist for the namespaces that have used the most; the others share one. `rates` outlives
-// the result.
+// Series exist for the namespaces that have used the most processor time; the others share one.
+// `rates` outlives the result.
 [[nodiscard]] std::unique_ptr<Metrics::Collection> collect_rates(Metrics& metrics,
                                                                  const budget::Rates& rates);
 

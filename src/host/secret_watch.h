@@ -1,4 +1,4 @@
-// Watches one Secret that others write. Calls a handler when the Secret is known, and at each
+// Watches one Secret that others write. Calls a handler when the Secret has been read, and at each
 // change. Loop thread.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace hangar::host {
 class SecretWatch {
  public:
   struct Handlers {
-    std::function<void(const kube::ObjectPtr& secret)> on_secret;  // Null: there is no such Secret.
+    std::function<void(const kube::ObjectPtr& secret)> on_secret;  // Null: it does not exist.
     std::function<void(const Error& error)> on_failed;  // The last known state stays valid.
   };
   // `cache` must outlive it. Calls no handler before the constructor has returned.

@@ -218,7 +218,7 @@ io::Task<void> Seeing::end(io::OneShot<bool> ended) {
   co_await certificate_keeper_.stop();
   while (under_way_ > 0)
     (void)co_await idle_.wait({});
-  // The last reference goes back to the main loop, since only one thread may use a OneShot.
+  // The last reference moves to the main loop, since only one thread may use a OneShot.
   parts_.main.post([done = std::move(ended)] { done.set(true); });
   loop_.stop();
 }
@@ -248,7 +248,7 @@ io::Task<Result<Told>> Seeing::ask_main(std::function<Told()> question) {
   const io::Loop::Timer limit = loop_.after(kPresentMax, [told] {
     told.set(fail(ErrorKind::Unavailable, "the host is busy: try again"));
   });
-  // The last reference comes back to this loop, since only one thread may use a OneShot.
+  // The last reference moves back to this loop, since only one thread may use a OneShot.
   parts_.main.post(
       [this, question = std::move(question), given = io::OneShot<Result<Told>>(told)]() mutable {
         loop_.post([done = std::move(given), answer = question()]() mutable {

@@ -1,7 +1,7 @@
-// Shows records to users of the cluster: the server of seeing/ and the parts that it needs, on a
-// thread of its own.
+// Shows records to users of the cluster: the server of seeing/ and the parts that it needs, on
+// their own thread.
 //
-// Like the supervisor it has its own loop, connections and credentials, so its callers take neither
+// Like the supervisor it has its own loop, connections and credentials, so its clients take neither
 // time nor connections from the main loop. It stores two objects in the cluster: a Secret with its
 // certificate, and a ConfigMap with its address, which only the leader writes.
 #pragma once
@@ -63,7 +63,7 @@ class Seeing {
     std::function<std::vector<seeing::PresentGuest>()> present;
     // The resources of guests other than operators. Called on the main loop.
     std::function<std::vector<kube::Resource>()> guest_resources;
-    // What namespaces cost. Called on the main loop.
+    // The costs of namespaces. Called on the main loop.
     std::function<seeing::FoundCost()> cost;
     // The open watches of a user's guests. Called on the main loop.
     std::function<std::vector<seeing::Right>(std::string_view user)> watches;
@@ -73,7 +73,7 @@ class Seeing {
   Seeing(const Config& config, Parts parts);
   Seeing(const Seeing&) = delete;
   Seeing& operator=(const Seeing&) = delete;
-  // Requires that it is stopped. Waits for its thread.
+  // Requires that stop() has finished. Waits for its thread.
   ~Seeing();
 
   void start();
@@ -102,12 +102,12 @@ class Seeing {
   kube::Client client_;
   seeing::Server server_;
   admission::CertificateKeeper certificate_keeper_;
-  std::optional<admission::ServerCertificate> certificate_;  // Nothing: not created yet.
+  std::optional<admission::ServerCertificate> certificate_;  // Unset: not created yet.
   std::string client_authorities_pem_;  // They sign users' certificates; empty: unknown.
   seeing::Published published_;
   bool is_leading_ = false;
   std::stop_source stop_;
-  io::Event changed_;  // Tells publish() that its input has changed.
+  io::Event changed_;  // Notifies publish() of changed input.
   std::size_t under_way_ = 0;
   io::Event idle_;
   std::jthread thread_;

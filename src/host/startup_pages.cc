@@ -15,7 +15,7 @@ namespace hangar::host {
 
 namespace {
 
-// Long enough to list everything, if the host need not wait for the Lease.
+// Long enough to list all objects, if the host need not wait for the Lease.
 constexpr Duration kDelay = std::chrono::seconds(5);
 
 // madvise(2): MADV_DONTNEED on pages of a private file mapping loses nothing if they were never
@@ -29,7 +29,7 @@ int unmap_read_only_segments(dl_phdr_info* object, std::size_t /*size*/, void* /
     const std::uintptr_t begin = (object->dlpi_addr + segment.p_vaddr) & ~(page - 1);
     const std::uintptr_t end =
         (object->dlpi_addr + segment.p_vaddr + segment.p_memsz) & ~(page - 1);
-    // Only advice: if it is refused, the pages just stay.
+    // Only advice: if the kernel refuses it, the pages stay.
     if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
   }
   return 0;

@@ -9,8 +9,8 @@
 namespace hangar::host {
 
 // Unmaps the pages of code and constants once, some seconds after construction. They stay in the
-// page cache; a page that is used again comes back by a minor fault, 64 KiB at a time. Loop thread;
-// other threads of the process may run meanwhile.
+// page cache; the next use of a page maps it again with a minor fault, 64 KiB at a time. Loop
+// thread; other threads of the process may run meanwhile.
 class StartupPages {
  public:
   explicit StartupPages(io::Loop& loop);

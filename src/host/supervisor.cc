@@ -23,7 +23,7 @@ namespace {
 
 constexpr int kFailed = 1;
 
-// Time to release the Lease when the main loop is dead; ending the process is more urgent.
+// Time to release the Lease when the main loop is dead; the exit of the process is more urgent.
 constexpr std::chrono::seconds kGiveUpMax{5};
 
 }  // namespace
@@ -87,7 +87,7 @@ io::Task<void> Supervisor::stop() {
 io::Task<void> Supervisor::end(io::OneShot<bool> ended) {
   if (elector_) co_await elector_->stop();
   co_await endpoints_.stop();
-  // The last reference goes back to the main loop, since only one thread may use a OneShot.
+  // The last reference moves to the main loop, since only one thread may use a OneShot.
   parts_.main.post([done = std::move(ended)] { done.set(true); });
   loop_.stop();
 }
@@ -111,8 +111,8 @@ io::Task<void> Supervisor::give_up() {
   end_process("the main loop is dead");
 }
 
-// Exits at once, without destructors: they would need the main loop, which has failed, and all
-// state that must survive is in the API server.
+// Exits at once, without destructors: these would need the main loop, which has failed. All state
+// that must survive is in the API server.
 void Supervisor::end_process(std::string_view why) {
   log_.error("the process ends", {{"error", why}});
   std::_Exit(kFailed);

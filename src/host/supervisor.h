@@ -1,15 +1,15 @@
-// Runs what must not depend on the main loop: the Lease, the health endpoints, and the watch over
-// the main loop.
+// Runs the parts that must not depend on the main loop: the Lease, the health endpoints, and the
+// watchdog of the main loop.
 //
-// It has a thread of its own, with its own loop, connections to the API server and credentials.
-// Work for tenants runs on the main loop and on workers, so it cannot take the time or the
-// connection that a renewal needs. Only values cross between the two threads: functions by
-// Loop::post, and the Fence, which the main loop's requests check before they write.
+// It has its own thread, loop, connections to the API server and credentials. Work for tenants
+// runs on the main loop and on workers, so it cannot take the time or the connection that a renewal
+// of the Lease needs. Only values cross between the two threads: functions by Loop::post, and the
+// Fence, which the main loop's requests check before they write.
 //
 // Because the Lease is renewed while the main loop is blocked, a main loop that hangs would stay
 // leader for ever. So there is a limit: when one turn takes longer than `dead_after`, the
-// supervisor shuts the fence, releases the Lease and ends the process, and with it everything that
-// still ran.
+// supervisor shuts the fence, releases the Lease and exits the process, which stops all work that
+// still runs.
 #pragma once
 
 #include "base/log.h"
@@ -44,7 +44,7 @@ class Supervisor {
     kube::Login login;
     Metrics& metrics;  // Metrics of the process.
     Log log;
-    // Nothing: this process leads without a Lease.
+    // Unset: this process leads without a Lease.
     std::optional<reconcile::LeaderElector::Options> lease = {};
     // Open while this process leads; null without a Lease.
     std::shared_ptr<kube::Fence> fence = {};
@@ -69,7 +69,7 @@ class Supervisor {
   // exits at once with code 1: a new process has no outdated state.
   void start(std::function<void()> on_leading);
   // For the main loop: releases the Lease, then stops the endpoints. Requires that all work of the
-  // leader has ended.
+  // leader has stopped.
   [[nodiscard]] io::Task<void> stop();
 
  private:
@@ -84,7 +84,8 @@ class Supervisor {
   std::function<void()> on_leading_;
 
   io::Loop loop_;
-  // Apart from the process's: the renewal must not wait for a scrape that has locked those.
+  // Separate from the process's metrics: the renewal must not wait for a scrape that has
+  // locked those.
   Metrics metrics_;
   http::Client http_;
   std::shared_ptr<kube::Credentials> credentials_;

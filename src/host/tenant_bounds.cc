@@ -34,7 +34,7 @@ budget::TenantLimits::Limit limit_of(const tenants::Rules& rules, BytesOf bytes_
   return {.bytes_max = bound->value, .set_by = who(*bound)};
 }
 
-// The limits of namespaces by the policies that are known now.
+// The limits of namespaces from the currently known policies.
 budget::TenantLimits limits_of(const tenants::Policies& policies, BytesOf bytes_of) {
   budget::TenantLimits limits{.others = limit_of(policies.rules_of_unknown(), bytes_of)};
   // All policies apply to an unknown namespace. If they set no limit, no namespace has one.

@@ -34,7 +34,7 @@ struct UsageSources {
 };
 
 // The usage of each namespace that has an Operator, a workflow, a Flight or an instance of an
-// Airway. Nothing until these and the policies have been listed.
+// Airway. std::nullopt until these and the policies have been listed.
 [[nodiscard]] std::optional<std::map<std::string, tenants::Usage>> usage_now(
     const UsageSources& sources);
 

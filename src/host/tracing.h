@@ -26,7 +26,7 @@ namespace hangar::host {
 // Main loop.
 class Tracing {
  public:
-  // Null when it is off, which costs nothing. The parts outlive the result.
+  // Null when tracing is off, which costs nothing. The parts outlive the result.
   [[nodiscard]] static std::unique_ptr<Tracing> make(const Config& config,
                                                      recorder::Recorder* recorder, io::Loop& loop,
                                                      http::Client& http, Metrics& metrics, Log log);

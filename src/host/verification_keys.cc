@@ -26,7 +26,8 @@ namespace hangar::host {
 
 namespace {
 
-// Period of reading the files. A mounted Secret takes a minute or two to change anyway.
+// How often the files are read. A change of a mounted Secret takes a minute or two to
+// arrive anyway.
 constexpr std::chrono::seconds kLook{10};
 
 }  // namespace

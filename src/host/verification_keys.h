@@ -1,8 +1,8 @@
 // The keys that verify modules, from a file, a directory, or a Secret in the host's namespace.
 // Changes apply without a restart.
 //
-// If the source cannot be read, the last keys stay valid. A Secret that was deleted, or a directory
-// without a key, means that there are no keys; then no module may run.
+// If the source cannot be read, the last keys stay valid. A deleted Secret, or a directory without
+// a key, means that there are no keys; then no module may run.
 //
 // Loop thread.
 #pragma once

@@ -20,7 +20,8 @@ namespace hangar::host {
 
 // The parts for machines that need no cluster, for the host and for commands.
 struct MachineParts {
-  // `elsewhere`: asks the machines outside this process; null: they are asked here. Outlives this.
+  // `elsewhere` runs the machines outside this process; null: they run in this process. It outlives
+  // this object.
   MachineParts(const Config& config, ModuleSupply& supply,
                abi::statemachine::ProgramRunner* elsewhere = nullptr);
 

@@ -106,8 +106,8 @@ AddressBytes embedded(const AddressBytes& address) {
   return address;
 }
 
-// True when this machine (or pod) has the address. If the system does not say, it counts as
-// its own.
+// True when this machine (or pod) has the address. If the system cannot list its addresses, every
+// address counts as its own.
 bool is_own(const AddressBytes& address) {
   ifaddrs* found = nullptr;
   if (::getifaddrs(&found) != 0) return true;

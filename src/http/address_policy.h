@@ -22,14 +22,14 @@ class AddressPolicy {
   // clouds serve credentials to their machines.
   [[nodiscard]] static AddressPolicy no_metadata();
 
-  // For URLs of strangers: allows what the public internet routes, without this host's
+  // For URLs of strangers: allows addresses that the public internet routes, without this host's
   // own addresses.
   [[nodiscard]] static AddressPolicy public_only();
-  // The same, and the networks that `allowed` names besides.
+  // The same, and in addition the networks that `allowed` names.
   //   private       10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16, 100.64.0.0/10 and fc00::/7, but none
   //                 of this host's own addresses
-  //   10.96.0.0/12  any network or address; but a link-local address or a metadata service of a
-  //                 cloud is allowed only when it is named itself
+  //   10.96.0.0/12  any network or address; but a link-local address or the metadata service of a
+  //                 cloud is allowed only when that very address is named
   // InvalidInput for anything else.
   [[nodiscard]] static Result<AddressPolicy> public_and(std::span<const std::string> allowed);
 

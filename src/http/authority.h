@@ -1,8 +1,8 @@
 // The server that a URL names: its host and port, without a user.
 //
-// All URLs that hangar checks are read by this parser. It takes only what every other parser reads
-// in the same way, so that a server that was checked is the one that libcurl connects to, and the
-// one that a certificate or an administrator's rule is about.
+// All URLs that hangar checks are read by this parser. It accepts only text that every other parser
+// reads in the same way, so that the checked server is the one that libcurl connects to, and the
+// one that a certificate or an administrator's rule names.
 #pragma once
 
 #include "base/result.h"
@@ -33,7 +33,8 @@ struct Authority {
 // - a user, escapes, and other characters than those of host names (names in other scripts are
 //   written in Punycode, xn--...);
 // - labels of a name that are empty, too long, or begin or end with a dash;
-// - IPv4 addresses in another form than a.b.c.d (127.1, 0x7f000001), which URL parsers understand;
+// - IPv4 addresses in another form than a.b.c.d (127.1, 0x7f000001), which other URL
+//   parsers accept;
 // - ports with a sign or a leading zero, 0, and above 65535.
 [[nodiscard]] Result<Authority> parse_authority(std::string_view text);
 

@@ -36,7 +36,7 @@ using internal::Resolver;
 using internal::Transfer;
 using TransferPtr = std::shared_ptr<Transfer>;
 
-// How often a socket is read before the rest of the loop has its turn: some 256 KiB.
+// How often a socket is read before the rest of the loop runs: some 256 KiB.
 constexpr int kReadsInARowMax = 16;
 
 void initialize_curl() {
@@ -56,7 +56,7 @@ class Pool {
 
   // Sends the request as soon as it has a connection.
   void add(const TransferPtr& transfer);
-  // Ends the transfer with the error that it was given.
+  // Ends the transfer with the error that fail_with() has set.
   void drop(const TransferPtr& transfer);
 
   // True when no request can use its connections any more.
@@ -168,7 +168,8 @@ void Pool::watch(curl_socket_t socket, int what) {
 
 // Without this limit, once the streams of a connection are used up, libcurl would open one
 // connection for each request that waits. It grows with the requests, before they need it: libcurl
-// reconsiders transfers that wait for a connection only when another one ends, and watches do not.
+// reconsiders transfers that wait for a connection only when another one ends, and a watch does
+// not end.
 void Pool::set_connection_limit() {
   if (is_lifted_) return;
   curl_multi_setopt(multi_, CURLMOPT_MAX_HOST_CONNECTIONS,
@@ -191,8 +192,8 @@ void Pool::lift_connection_limit() {
 }
 
 void Pool::act(curl_socket_t socket, int events) {
-  // One action reads one or two TLS records. While the loop has much to do, its rounds are long,
-  // and a watch that got so little of each would fall behind without end.
+  // One action reads one or two TLS records. While the loop is busy, its rounds are long, and a
+  // watch that is read so little in each round would fall behind without end.
   int actions = 0;
   do {
     int running = 0;
@@ -216,7 +217,7 @@ void Pool::finish_completed() {
     const CURLcode code = message->data.result;
     void* transfer = nullptr;
     curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &transfer);
-    // Held here: finish() takes it out of active_.
+    // Keeps it alive: finish() takes it out of active_.
     const TransferPtr finished = active_.at(static_cast<Transfer*>(transfer));
     finish(finished, code);
   }
@@ -235,7 +236,7 @@ void Pool::finish(const TransferPtr& transfer, CURLcode code) {
   transfer->complete(code);
 }
 
-// Checks when the time is up, and again later if something has arrived since.
+// Checks at the deadline, and again later if something has arrived since.
 void Pool::watch_idleness(const TransferPtr& transfer) {
   const auto deadline = transfer->idle_deadline();
   if (!deadline) return;

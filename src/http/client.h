@@ -1,5 +1,5 @@
 // The one HTTP client of the process: HTTP/2 and HTTP/1.1 over libcurl's multi interface, on the
-// loop thread, thousands of concurrent streams without a thread each.
+// loop thread, thousands of concurrent streams on that one thread.
 #pragma once
 
 #include "base/result.h"
@@ -59,7 +59,7 @@ struct Transport {
 struct BodySource {
   std::uint64_t size_bytes = 0;
   // Fills `into` with bytes of the body from `offset` on, which is before its end, and returns
-  // how many they were, never zero. It may be called again for the same bytes. Called inside
+  // their number, never zero. It may be called again for the same bytes. Called inside
   // the transfer.
   std::function<Result<std::size_t>(std::uint64_t offset, std::span<char> into)> read;
 };
@@ -82,12 +82,12 @@ struct Request {
   std::uint64_t pace_bytes_min = 0;
   // Zero: limits::kResponseBytesMax for send(), no limit for stream().
   std::uint64_t response_bytes_max = 0;
-  // Called with the size of the body that send() has collected, each time it changes; starts again
-  // from zero when the request is repeated. Called inside the transfer: it may request the stop,
+  // Called with the size of the body that send() has collected, each time it changes; restarts from
+  // zero when the request is repeated. Called inside the transfer: it may request the stop,
   // nothing more.
   std::function<void(std::uint64_t bytes)> on_progress;
-  // Called when there is a connection, right before the first byte and before each further piece of
-  // the body. False fails the request with Unavailable. Called inside the transfer.
+  // Called when the connection is established, right before the first byte and before each further
+  // piece of the body. False fails the request with Unavailable. Called inside the transfer.
   std::function<bool()> may_send;
   // How many redirects of GET and HEAD are followed: never from https to http, and the headers
   // Authorization and Cookie do not go to another host.
@@ -113,8 +113,8 @@ struct ClientOptions {
 };
 
 // Loop thread only. No cookies, no .netrc; http and https only. No decompression: the body is
-// returned as sent; a caller that sets Accept-Encoding looks at Content-Encoding. Messages name the
-// method and the URL without its query and user.
+// returned as sent; a caller that sets Accept-Encoding must check Content-Encoding. Messages name
+// the method and the URL without its query and user.
 class Client {
  public:
   explicit Client(io::Loop& loop, ClientOptions options = {});
@@ -124,7 +124,7 @@ class Client {
   ~Client();
 
   // Returns the whole response, whatever its status: a response is never an error here. So
-  // Unavailable (connection, TLS, time-out, a response that was cut) means that no whole response
+  // Unavailable (connection, TLS, time-out, a truncated response) means that no whole response
   // arrived; only was_never_sent() says that the server cannot have acted. Other errors: Denied (an
   // address that the transport's policy refuses), LimitExceeded (body or headers too large, too
   // many redirects), InvalidInput (not an http URL, a line end in a header), Cancelled.

@@ -949,8 +949,8 @@ TEST_F(ClientNamesTest, LooksAtTheAddressOfEachRedirectAndOfEachRequest) {
   EXPECT_EQ(send_named({.url = url, .transport = transport}).error().kind(), ErrorKind::Denied);
 }
 
-// The name server answers with an address that is allowed for the host as it is read once. Read
-// once more, the host would be 127.0.0.1.
+// Unescaped once, the host is a name that resolves to an allowed address. Unescaped twice, it would
+// be 127.0.0.1.
 TEST_F(ClientNamesTest, RefusesAHostThatIsAnotherWhenItIsReadAgain) {
   const NameServer names(
       [](const std::string&) { return NameServer::Reply{.addresses = {"127.0.0.2"}}; });

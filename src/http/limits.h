@@ -18,22 +18,22 @@ inline constexpr std::uint64_t kResponseBytesMax = 256 * kMiB;
 inline constexpr std::uint64_t kHeaderBytesMax = 256 * kKiB;
 inline constexpr std::uint64_t kServerHeaderBytesMax = 64 * kKiB;
 
-// A server that does not acknowledge bytes, or answers no probe, for this long is gone. Longer than
-// the failover of a load balancer, shorter than anyone wants to act on old state.
+// A server that does not acknowledge bytes, or answers no probe, for this long counts as dead.
+// Longer than the failover of a load balancer, short enough not to act on old state for long.
 inline constexpr std::chrono::seconds kDeadPeerMax{30};
 
-// Our bound; the server has its own (kube-apiserver: 100 to 1000), beyond which we open
+// Our bound; the server has its own (kube-apiserver: 100 to 1000), beyond which the client opens
 // another connection.
 inline constexpr long kStreamsPerConnectionMax = 10'000;
 
-// Connections to one server that speaks HTTP/2, while fewer requests are open than these carry: a
-// thousand requests at once do not cause as many handshakes.
+// Connections to one HTTP/2 server, as long as they carry all open requests: a thousand requests at
+// once do not cause as many handshakes.
 inline constexpr long kHttp2ConnectionsMax = 16;
 
-// Where more are open, there is one connection for each so many of them: fewer than a server allows
-// (RFC 9113 recommends no fewer than 100, the default of kube-apiserver), so that there is room
-// before the last connection is full. And how many there may ever be: each is a descriptor here and
-// some 100 KiB at the server.
+// With more open requests, there is one connection for this many of them: fewer than a server
+// allows (RFC 9113 recommends no fewer than 100, the default of kube-apiserver), so that there is
+// room before the last connection is full. The second number bounds these connections: each takes a
+// descriptor here and some 100 KiB at the server.
 inline constexpr std::size_t kStreamsExpectedPerConnection = 80;
 inline constexpr long kHttp2ConnectionsEver = 256;
 

@@ -114,7 +114,7 @@ Result<std::shared_ptr<asio::ssl::context>> make_tls(const ServerOptions::Tls& t
 
 // The subject of the certificate that the client presented.
 struct ClientSubject {
-  std::optional<std::string> name;  // std::nullopt: it presented none, or none that is valid.
+  std::optional<std::string> name;  // std::nullopt: no certificate, or no valid one.
   std::vector<std::string> organizations;
 };
 
@@ -142,7 +142,7 @@ ClientSubject client_of(TlsStream& stream) {
           .organizations = texts_of(subject, NID_organizationName)};
 }
 
-// Nothing when the client is gone already.
+// std::nullopt when the client has already disconnected.
 std::optional<asio::ip::address> peer_of(const tcp::socket& socket) {
   error_code error;
   const tcp::endpoint peer = socket.remote_endpoint(error);
@@ -154,7 +154,7 @@ std::optional<asio::ip::address> peer_of(const tcp::socket& socket) {
   return address;
 }
 
-// A machine with IPv6 has a network of its own to choose addresses from.
+// A machine with IPv6 can choose addresses from its own /64 network.
 std::string source_of(const asio::ip::address& address) {
   if (address.is_v4()) return address.to_string();
   constexpr unsigned short kNetworkBits = 64;
@@ -194,8 +194,8 @@ bhttp::response<bhttp::string_body> to_message(Response response, unsigned versi
   return message;
 }
 
-// Beast's own writing is a tower of templates over each kind of stream: half of this folder's
-// compilation.
+// Replaces Beast's own writer, whose templates for each kind of stream take half of this folder's
+// compilation time.
 std::string head_of(const bhttp::response<bhttp::string_body>& message) {
   std::string head =
       fmt::format("HTTP/{}.{} {} {}\r\n", message.version() / 10, message.version() % 10,
@@ -212,7 +212,8 @@ Response refuse(int status, std::string why) {
           .body = std::move(why) + "\n"};
 }
 
-// The response to a client whose request could not be read; status 0: none, the client is gone.
+// The response to a client whose request could not be read; status 0: none, the client
+// has disconnected.
 Response refuse(const error_code& error) {
   if (error == bhttp::error::body_limit) return refuse(413, "the body is too large");
   if (error == bhttp::error::header_limit) return refuse(431, "the headers are too large");
@@ -253,7 +254,7 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
     Writing,   // The client receives the response.
     Leaving,   // The server has ended it.
   };
-  // What the connections of one source hold together.
+  // The resources that the connections of one source hold together.
   struct Source {
     std::size_t connections = 0;
     std::uint64_t bodies_bytes = 0;
@@ -442,7 +443,8 @@ io::Task<> Server::Impl::accept_all(std::shared_ptr<Impl> self) {
         self->loop_, [&](auto done) { self->acceptor_.async_accept(socket, std::move(done)); });
     if (self->stopping_ || error == asio::error::operation_aborted) co_return;
     if (error) {
-      // Mostly out of descriptors. That passes, and retrying at once would burn the processor.
+      // Usually the process is out of descriptors. That passes, and retrying at once would waste
+      // processor time.
       self->log_.warning("connection not accepted", {{"error", error.message()}});
       constexpr std::chrono::milliseconds kPause{100};
       HANGAR_ASSERT((co_await self->loop_.sleep(kPause, {})).has_value(), "nobody stops it");
@@ -563,8 +565,8 @@ template <class Stream>
 io::Task<error_code> Server::Impl::write(Stream& stream,
                                          const bhttp::response<bhttp::string_body>& message) {
   beast::get_lowest_layer(stream).expires_after(options_.write_max);
-  // In one piece: of two that are more than a record of TLS together, Beast writes the first and
-  // then nothing more.
+  // Head and body in one buffer: of two buffers that exceed one TLS record together, Beast writes
+  // only the first.
   const std::string text = head_of(message) + message.body();
   co_return co_await run(
       loop_, [&](auto done) { asio::async_write(stream, asio::buffer(text), std::move(done)); });

@@ -38,13 +38,14 @@ struct ServerRequest {
   // The other end of the connection is 127.0.0.1 or ::1: the usual loopback addresses, without the
   // rest of 127.0.0.0/8, from which proxies of service meshes forward requests of other machines.
   bool is_from_loopback = false;
-  // Who sends it, as far as an address tells: an IPv4 address, or the /64 of an IPv6 address.
+  // The sender, as far as its address identifies it: an IPv4 address, or the /64 of an
+  // IPv6 address.
   std::string source = {};
 };
 
 struct ServerOptions {
   std::string address = "127.0.0.1";  // "0.0.0.0" and "::" for every interface.
-  std::uint16_t port = 0;             // Zero: any free one, see Server::port().
+  std::uint16_t port = 0;             // Zero: any free port, see Server::port().
 
   struct Tls {
     std::string certificate_pem;  // With its chain of intermediates.
@@ -61,11 +62,11 @@ struct ServerOptions {
   // server closes the connection that has been sending the longest, among those of the source that
   // holds the most, with a 503 if that one is sending now.
   std::uint64_t bodies_bytes_max = 64 * limits::kMiB;
-  // When a further connection arrives, it replaces the one that has waited longest for its client,
-  // among those of the source that has the most; if all wait for the handler, the new one is closed
+  // Beyond it, a new connection replaces the one that has waited longest for its client, among
+  // those of the source that has the most; if all wait for the handler, the new one is closed
   // at once.
   std::size_t connections_max = limits::kServerConnectionsMax;
-  // The same two bounds for one source (ServerRequest::source), so that others find room.
+  // The same two bounds for one source (ServerRequest::source), so that other sources find room.
   std::size_t source_connections_max = std::numeric_limits<std::size_t>::max();
   std::uint64_t source_bodies_bytes_max = std::numeric_limits<std::uint64_t>::max();
   std::chrono::milliseconds read_max = limits::kServerReadMax;    // For one whole request.
@@ -106,7 +107,7 @@ class Server {
   std::shared_ptr<Impl> impl_;  // Shared with its connections.
 };
 
-// Whether a server could show this certificate. InvalidInput if not.
+// Checks whether a server could present this certificate. InvalidInput if not.
 [[nodiscard]] Result<> check_certificate(const ServerOptions::Tls& tls);
 
 // For a server whose certificate is renewed. The first call constructs the server and listens at

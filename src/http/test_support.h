@@ -49,9 +49,9 @@ class ScriptedServer {
   class Peer {
    public:
     explicit Peer(int socket) : socket_(socket) {}
-    // Reads one whole request head ("...\r\n\r\n"); "" when the client has gone.
+    // Reads one whole request head ("...\r\n\r\n"); "" when the client has closed.
     std::string read_head();
-    // False when the client has gone.
+    // False when the client has closed.
     bool write(std::string_view bytes);
     // Waits until the client closes the connection.
     void wait_for_end();
@@ -121,7 +121,7 @@ inline void run(io::Loop& loop, io::Task<> task) {
   loop.run_until([&] { return done; });
 }
 
-// Uses no proxy: the environment of a test machine may name one.
+// A transport that uses no proxy: the environment of a test machine may name one.
 [[nodiscard]] std::shared_ptr<const Transport> direct(Transport transport = {});
 
 }  // namespace hangar::http::testing

@@ -42,7 +42,7 @@ constexpr std::string_view kNeverSent = " (nothing was sent)";
 
 // The connect time-out of a request that sets none: libcurl's default.
 constexpr std::chrono::seconds kConnectMax{300};
-// How much of the body of a redirect is read; nobody uses it.
+// How much of the unused body of a redirect is read.
 constexpr std::uint64_t kRedirectBodyBytesMax = 64 * limits::kKiB;
 
 struct UrlDeleter {
@@ -151,8 +151,8 @@ int set_socket_options(void* /*data*/, curl_socket_t socket, curlsocktype /*purp
   return CURL_SOCKOPT_OK;
 }
 
-// libcurl adds how long it tried ("after 13 ms"): the same failure would have another text
-// each time.
+// Removes the duration that libcurl adds ("after 13 ms"): with it, the same failure would have
+// another text each time.
 std::string without_time(std::string_view said) {
   constexpr std::string_view kAfter = " after ";
   std::string text(said);

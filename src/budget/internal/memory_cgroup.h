@@ -1,4 +1,4 @@
-// The memory cgroups of this process, as /proc and /sys show them. Blocks, but on no disk.
+// The memory cgroups of this process, as /proc and /sys show them. Blocks, but not on a disk.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,16 @@ namespace hangar::budget {
 
 struct MemoryCgroup {
   std::filesystem::path mount;
-  std::string path;  // Below the mount. It may lead out of what the container sees.
+  std::string path;  // Below the mount. The container may be unable to see it.
   bool is_version_2 = false;
 };
 
-// Those of version 1 and 2, in the order in which the kernel lists them; there may be both. `root`
-// contains proc and sys.
+// The cgroups of version 1 and 2, in the order in which the kernel lists them; a process may have
+// both. `root` contains proc and sys.
 [[nodiscard]] std::vector<MemoryCgroup> memory_cgroups(const std::filesystem::path& root);
 
-// The number in a file of a cgroup. None: there is no such file, or it says that there is no limit.
+// The number in a file of a cgroup. std::nullopt: the file does not exist, or says that there is
+// no limit.
 [[nodiscard]] std::optional<std::uint64_t> cgroup_number(const std::filesystem::path& file);
 
 }  // namespace hangar::budget

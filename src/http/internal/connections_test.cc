@@ -9,7 +9,7 @@
 namespace hangar::http::internal {
 namespace {
 
-// What kube-apiserver allows by default, and RFC 9113 recommends as the least.
+// The default of kube-apiserver, and the least that RFC 9113 recommends.
 constexpr std::size_t kServerStreams = 100;
 
 TEST(Http2Connections, AlwaysHaveAStreamForOneMoreRequest) {

@@ -1,5 +1,5 @@
-// Which proxy a request goes through, as curl(1) reads the environment. The host decides this and
-// not libcurl, because the host has to resolve the name of the proxy.
+// Which proxy a request goes through, as curl(1) reads the environment. hangar decides this and not
+// libcurl, because hangar has to resolve the name of the proxy.
 #pragma once
 
 #include <functional>

@@ -57,7 +57,7 @@ constexpr seconds kFreshMax{30};
 // An outage of the name servers should not cut off a server that was reachable before it (RFC
 // 8767).
 constexpr seconds kStaleMax{3600};
-// How often requesters that are gone are removed with their names.
+// How often requesters that no longer exist are removed with their names.
 constexpr seconds kSweepInterval{60};
 // How long a request waits for a new answer when there is an old one.
 constexpr milliseconds kStaleWait{1000};
@@ -84,8 +84,8 @@ std::string text_of(const sockaddr& address) {
 
 }  // namespace
 
-// The lookup of one name, with a c-ares channel of its own: its destructor closes its sockets, and
-// its waits hold up no other lookup.
+// The lookup of one name, with its own c-ares channel: its destructor closes its sockets, and its
+// waits hold up no other lookup.
 class Resolver::Lookup : public std::enable_shared_from_this<Resolver::Lookup> {
  public:
   using OnDone = std::move_only_function<void(std::expected<Answer, Failure>)>;

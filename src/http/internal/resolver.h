@@ -46,7 +46,7 @@ class Resolver {
   [[nodiscard]] static io::Task<Result<Addresses>> resolve(std::shared_ptr<Resolver> self,
                                                            Question question, std::stop_token stop);
 
-  // Ends every question with Cancelled, also those asked later.
+  // Ends every question, also later ones, with Cancelled.
   void stop();
 
   [[nodiscard]] std::size_t lookup_count() const;

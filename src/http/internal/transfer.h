@@ -58,15 +58,15 @@ class Transfer {
   // because libcurl never resolves a name itself. Addresses that the policy refuses are left out;
   // Denied when none is left.
   [[nodiscard]] Result<> set_addresses(Addresses addresses);
-  // Sets the time-outs to the time that is left. Unavailable when none is.
+  // Sets the time-outs to the remaining time. Unavailable when none remains.
   [[nodiscard]] Result<> begin(Instant now);
-  // Marks `error` as one that happened before anything of this transfer was sent.
+  // Marks `error` as one that happened before any byte of this transfer was sent.
   [[nodiscard]] Error unsent(const Error& error) const;
 
   // True when the response is a redirect to be followed.
   [[nodiscard]] bool is_redirected() const { return is_redirected_; }
   // The transfer that follows the redirect; this one is over. LimitExceeded after redirects_max,
-  // Unavailable when the redirect leads where none may lead.
+  // Unavailable when the redirect's target is not allowed.
   [[nodiscard]] Result<std::shared_ptr<Transfer>> follow(const ProxyEnvironment& proxies);
 
   [[nodiscard]] CURL* easy() const { return easy_.get(); }
@@ -90,12 +90,12 @@ class Transfer {
   // Sets done(): libcurl has finished the transfer, or it was removed from libcurl.
   void complete(CURLcode code);
 
-  // When the idle time-out expires if nothing arrives until then.
+  // When the idle time-out expires if no byte arrives before.
   [[nodiscard]] std::optional<Instant> idle_deadline() const;
   [[nodiscard]] Error idle_error() const;
   io::Loop::Timer idle_timer;
 
-  // Called at the end of each window: true when the response came fast enough in it.
+  // Called at the end of each window: true when the response arrived fast enough in it.
   [[nodiscard]] bool keeps_pace();
   [[nodiscard]] Error pace_error() const;
   io::Loop::Timer pace_timer;
