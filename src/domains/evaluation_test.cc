@@ -53,7 +53,7 @@ class Answers : public Lookups {
   std::vector<std::pair<std::string, std::string>> mappings;
 };
 
-// Answers when the test says so.
+// Answers when the test allows it.
 class LateAnswers : public Answers {
  public:
   explicit LateAnswers(io::Loop& loop) : released(loop) {}

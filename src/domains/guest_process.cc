@@ -33,13 +33,13 @@ namespace {
 
 namespace protocol = guest_protocol;
 
-// Bound of one turn of the loop: later messages wait until others have had their turn. A message
-// may be a question that the cache answers at once, with an object of a MiB.
+// Bound for one turn of the loop: later messages wait until other tasks have run. A message may be
+// a question that the cache answers at once, with an object of a MiB.
 constexpr std::size_t kPieceBytes = 64 * limits::kKiB;
 constexpr int kMessagesMax = 32;
 
 // Answers that the process has not read. A process that asks and never reads would fill the host's
-// memory; a working one reads at once.
+// memory; a correct one reads at once.
 constexpr std::size_t kUnsentAnswerBytesMax = limits::kMiB;
 
 }  // namespace
@@ -154,7 +154,7 @@ void GuestProcess::flush() {
       descriptors.push_back(descriptor.value());
     const ssize_t size = io::send_local(
         socket_, std::string_view(first.bytes).substr(first.sent_bytes), descriptors);
-    // The process has closed its end: the reading side finds that, after all earlier messages.
+    // The process has closed its end: the reading side detects that after all earlier messages.
     if (size < 0 && errno != EAGAIN) return drop_unsent();
     if (size < 0) {
       if (write_watch_ == nullptr) {
@@ -232,8 +232,8 @@ void GuestProcess::pace() {
 
 void GuestProcess::look() {
   look_at_.reset();
-  // Reads and writes first, because what happened meanwhile counts: the host itself may have
-  // been suspended.
+  // Reads and writes before it judges: if the host itself was suspended, messages of the process
+  // may wait in the socket.
   flush();
   if (takes_answers()) receive();
   while (socket_ >= 0 && has_rest_ && takes_answers())

@@ -1,4 +1,4 @@
-// The host's end of one guest process: its socket, its messages, its rules.
+// The host's end of one guest process: its socket, its messages, and the rules for them.
 #pragma once
 
 #include "base/result.h"
@@ -20,16 +20,17 @@
 
 namespace hangar::domains {
 
-// A process that does not read its answers is not read either, and finally counts as silent.
-// Loop thread.
+// The host stops reading from a process that does not read its answers; the process then finally
+// counts as silent. Loop thread.
 class GuestProcess {
  public:
   struct Events {
-    // Must not call close() nor destroy this; only on_over may. The message has passed the rules.
-    // GuestFault: the message breaks a rule that only its receiver knows.
+    // Receives each message that keeps the rules of the conversation. GuestFault: the message
+    // breaks a rule that only its receiver knows. Must not call close() nor destroy this object;
+    // only on_over may.
     std::function<Result<>(guest_protocol::FromGuest message)> on_message;
     // No more messages follow: the process has broken a rule (GuestFault), or closed its end
-    // (none). Called once.
+    // (std::nullopt). Called once.
     std::function<void(std::optional<Error> breach)> on_over;
   };
 
@@ -40,7 +41,8 @@ class GuestProcess {
   GuestProcess& operator=(const GuestProcess&) = delete;
   ~GuestProcess();
 
-  // Makes it the process's `module` from here on. Takes ownership of `descriptor`.
+  // Sends the native code in `descriptor` as module number `module`. Takes ownership
+  // of `descriptor`.
   void load_module(std::uint64_t module, int descriptor);
   void drop_module(std::uint64_t module);
   void begin(const guest_protocol::BeginRun& order,
@@ -50,9 +52,9 @@ class GuestProcess {
   void answer(const guest_protocol::MemoryAnswer& answer);
   void answer(const guest_protocol::Piece& answer);
   void answer(const guest_protocol::Kept& answer);
-  // As load_module(), with the code and, if the module has one, the image.
+  // Like load_module(), for the code and, if the module has one, the image.
   void load(const guest_protocol::LoadSleepable& order, std::vector<io::Descriptor> descriptors);
-  // Orders about a long-lived guest that begin no run.
+  // Sends an order about a long-lived guest that starts no run.
   void tell(const guest_protocol::ToGuest& order);
   // BeginTurn or SleepGuest.
   void begin(std::uint64_t run, const guest_protocol::ToGuest& order,
@@ -74,12 +76,12 @@ class GuestProcess {
   void drop_unsent();
   // Reads bytes that have arrived.
   void receive();
-  // Handles whole messages among them, as many as one turn of the loop has room for.
+  // Handles the complete messages among them, a bounded amount for each turn of the loop.
   void hear();
   [[nodiscard]] Result<> read_frames();
-  // Whether to read from it now: it reads its own answers.
+  // Whether to read from the process now: only while it reads its own answers.
   [[nodiscard]] bool takes_answers() const;
-  // Starts or stops reading from it.
+  // Starts or stops reading from the process.
   void pace();
   void look();
   void look_later();
@@ -92,9 +94,9 @@ class GuestProcess {
   guest_protocol::Frames frames_;
   std::deque<Unsent> unsent_;
   std::size_t unsent_answer_bytes_ = 0;
-  bool has_rest_ = false;                         // Bytes have arrived that were not handled.
-  std::unique_ptr<io::Loop::Watch> read_watch_;   // While it is read from.
-  std::unique_ptr<io::Loop::Watch> write_watch_;  // While something is unsent.
+  bool has_rest_ = false;                         // Some received bytes are not handled yet.
+  std::unique_ptr<io::Loop::Watch> read_watch_;   // Set while it is read from.
+  std::unique_ptr<io::Loop::Watch> write_watch_;  // Set while messages are unsent.
   io::Loop::Timer rest_timer_;
   io::Loop::Timer look_timer_;
   std::optional<Instant> look_at_;  // When the timer is due.

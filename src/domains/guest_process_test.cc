@@ -89,7 +89,7 @@ TEST_F(GuestProcessTest, TakesNoDescriptorThatItIsHandedOver) {
 
   loop_.run_until([this] { return !heard_.empty(); });
 
-  // Nobody holds the other end: it was closed when it was received.
+  // No process holds the other end: the kernel closed the descriptor on arrival.
   char byte = 0;
   EXPECT_EQ(::read(pipe[0], &byte, 1), 0);
   ::close(pipe[0]);
@@ -163,7 +163,7 @@ TEST_F(GuestProcessTest, IsNotHeardWhileItDoesNotReadItsAnswers) {
 
   EXPECT_LT(heard_.size(), 8U);
 
-  // It goes on once the process reads.
+  // The host continues once the process reads.
   std::string read(limits::kMiB, '\0');
   std::vector<int> none;
   while (heard_.size() < kAsked) {

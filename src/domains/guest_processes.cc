@@ -64,9 +64,9 @@ namespace statemachine = abi::statemachine;
 
 using Work = protocol::Conversation::Work;
 
-// A run is bounded by its processor time, which the process counts. The host sees only how long it
-// takes: longer when the processors are busy with others, and when a machine begins in this
-// process.
+// A run is bounded by its processor time, which the process counts. The host sees only the elapsed
+// time: it is longer when the processors are busy, and for the first question to a machine in
+// a process.
 constexpr int kRunTimeFactor = 16;
 constexpr std::chrono::seconds kRunTimeMin{30};
 
@@ -102,7 +102,7 @@ Result<> check_size(const flight::Command& command) {
 
 }  // namespace
 
-// One command under way. Its coroutine waits for `done`.
+// One run in progress. Its coroutine waits for `done`.
 struct GuestProcesses::Run {
   Run(io::Loop& loop, flight::Lookups* lookups_in, std::stop_token stop_in)
       : lookups(lookups_in), stop(std::move(stop_in)), done(loop), looked_up(loop) {}
@@ -111,10 +111,10 @@ struct GuestProcesses::Run {
   const std::stop_token stop;
   std::uint64_t number = 0;
   std::uint64_t memory_bytes_max = 0;
-  std::optional<budget::Reservation> memory;  // None without accounts.
+  std::optional<budget::Reservation> memory;  // Unset without accounts.
   bool is_looking_up = false;
-  bool is_lost = false;  // Its process has ended.
-  Duration used{};       // Once it has ended: processor time, or how long it took.
+  bool is_lost = false;  // Its process has exited.
+  Duration used{};       // Once it has ended: processor time, or the elapsed time.
   io::OneShot<Result<flight::Output>> done;
   io::Event looked_up;
 };
@@ -123,10 +123,10 @@ struct GuestProcesses::Run {
 struct GuestProcesses::Handed {
   std::uint64_t number = 0;
   std::uint64_t used = 0;  // The number of the last run that used it.
-  // The memory that its last run there had at its end, as the process reports it: used for that
-  // process only, and for no other domain.
+  // The memory of its last run there, as the process reports it: used for runs in that process
+  // only, never for another domain.
   std::uint64_t usual_bytes = 0;
-  std::size_t bundle_bytes = 0;  // Of a machine.
+  std::size_t bundle_bytes = 0;  // Size of a machine's bundle.
 };
 
 struct GuestProcesses::Process {
@@ -142,7 +142,7 @@ struct GuestProcesses::Process {
   std::optional<Error> breach;
 };
 
-// What a run is to do.
+// The work of a run.
 class GuestProcesses::Job {
  public:
   struct Bounds {
@@ -157,12 +157,12 @@ class GuestProcesses::Job {
   Job& operator=(const Job&) = delete;
   virtual ~Job() = default;
 
-  // Makes what it needs known to the process.
+  // Sends the module or machine that the job needs to the process.
   [[nodiscard]] virtual io::Task<Result<Handed>> hand_over(GuestProcesses& processes,
                                                            ProcessId id) = 0;
   virtual void begin(GuestProcess& channel, const Handed& handed, const Run& run,
                      std::uint64_t memory_bytes, const protocol::Conversation::Terms& terms) = 0;
-  // What the process knows of it, for the memory of the next run there.
+  // The record of that module or machine in the process, for the memory of the next run there.
   [[nodiscard]] virtual Handed* handed_to(Process& process) = 0;
 
   const Bounds bounds;
@@ -327,7 +327,7 @@ io::Task<statemachine::Answer> GuestProcesses::ask(
     answer.log = std::move(output->stderr_bytes);
     answer.cost.memory_bytes = output->memory_bytes;
   } else if (run->is_lost && output.error().kind() != ErrorKind::Cancelled) {
-    // Whichever run was to blame: this one may be asked again.
+    // Whichever run caused the error, this question may be retried.
     answer.text = fail(ErrorKind::Unavailable, output.error().message());
   } else {
     answer.text = std::unexpected(std::move(output).error());
@@ -338,15 +338,17 @@ io::Task<statemachine::Answer> GuestProcesses::ask(
 io::Task<Result<flight::Output>> GuestProcesses::carry_out(Job& job, std::shared_ptr<Run> run) {
   const Job::Bounds& bounds = job.bounds;
   run->memory_bytes_max = bounds.memory_bytes_max + wasm::kInstanceBytes;
-  // Before the slot, as everywhere: a run that waits for memory blocks no other.
+  // Reserve memory before the slot, as everywhere: a run that waits for memory then blocks
+  // no other.
   run->memory = HANGAR_CO_TRY(co_await engine_.reserve(
       bounds.consumer, std::min(bounds.memory_bytes_min, bounds.memory_bytes_max), run->stop));
   const Error gone(ErrorKind::Unavailable, "its guest process has just ended");
   const ProcessId id =
       HANGAR_CO_TRY(co_await acquire(domain_of(bounds.consumer.tenant, {}), run->stop));
   if (!processes_.contains(id)) co_return std::unexpected(gone);
-  // It stays while the run waits for its slot, and while something is handed over. The slot comes
-  // after the process, so that runs that wait for processes leave the slots to those that have one.
+  // Keeps the process while the run waits for its slot and while a module is handed over. The slot
+  // comes after the process, so that runs that wait for processes leave the slots to those that
+  // have one.
   table_.begin_run(id);
   const Result<budget::FairSlots::Slot> slot =
       co_await slots_.acquire(bounds.consumer, {}, run->stop);
@@ -361,9 +363,9 @@ io::Task<Result<flight::Output>> GuestProcesses::carry_out(Job& job, std::shared
     carry_out(table_.end_run(id, io::Loop::now()));
     co_return std::unexpected(handed ? gone : std::move(handed).error());
   }
-  std::uint64_t memory_bytes = run->memory_bytes_max;  // Without accounts: all.
+  std::uint64_t memory_bytes = run->memory_bytes_max;  // Without accounts: its limit.
   if (run->memory) {
-    // The memory that it will most likely need. It can work with less.
+    // Reserve the memory that it will most likely need. It can also work with less.
     const std::uint64_t usual_bytes = std::min(handed->usual_bytes, run->memory_bytes_max);
     if (usual_bytes > run->memory->bytes()) {
       static_cast<void>(run->memory->resize(usual_bytes).has_value());
@@ -398,7 +400,7 @@ io::Task<Result<flight::Output>> GuestProcesses::carry_out(Job& job, std::shared
     rates->charge(bounds.consumer.tenant, static_cast<std::uint64_t>(run->used.count()), ended);
   }
   if (output) {
-    // A process may report any value; these are added to sums.
+    // A process may report any value; clamp it, because it is added to sums.
     const Duration most = (ended - began) * options_.thread_count;
     output->cpu_time = std::clamp(output->cpu_time, Duration::zero(), most);
     output->memory_bytes = std::min(output->memory_bytes, bounds.memory_bytes_max);
@@ -554,7 +556,8 @@ void GuestProcesses::drop_modules(Process& process) {
     process.channel->drop_module(oldest->second.number);
     modules.erase(oldest);
   };
-  // Guests that are there keep theirs, so that one of these may free less.
+  // Drops a module of commands first: guests in the process keep their modules alive, so that
+  // dropping one of those may free less.
   if (process.modules.empty()) {
     drop_oldest(process.sleepables);
   } else {
@@ -743,7 +746,7 @@ Result<> GuestProcesses::hear_one(Process& process, protocol::MapKind message) {
 io::Task<void> GuestProcesses::answer(ProcessId id, std::shared_ptr<Run> run,
                                       io::Task<flight::LookupAnswer> question) {
   run->is_looking_up = true;
-  // The run waits for the end of this, so nothing may escape.
+  // The run waits for the end of this task, so no exception may escape.
   Result<flight::LookupAnswer> asked = co_await io::contained(std::move(question));
   flight::LookupAnswer answer =
       asked ? *std::move(asked)
@@ -792,7 +795,7 @@ Result<> GuestProcesses::hear_one(Process& /*process*/, const protocol::Pong& /*
 }
 
 void GuestProcesses::on_over(ProcessId id, std::optional<Error> breach) {
-  // Its runs fail when the process is gone and the cause is known.
+  // Its runs fail when the process has exited and the cause is known.
   processes_.at(id)->breach = std::move(breach);
   table_.give_up(id);
   zygote_.end(id);
@@ -844,7 +847,7 @@ void GuestProcesses::on_ended(ProcessId id, const Error& how) {
 
 void GuestProcesses::on_gone(const Error& how) {
   if (!is_stopping_) log_.warning("all guest processes are lost", {{"error", how.message()}});
-  // Not those that are started meanwhile in their places.
+  // Not processes that are started meanwhile in their places.
   std::vector<ProcessId> lost;
   for (const auto& [id, process] : processes_)
     lost.push_back(id);

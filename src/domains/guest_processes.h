@@ -1,5 +1,5 @@
-// Runs commands of flights, and asks machines, in guest processes: one process for the guests of
-// each trust domain.
+// Runs commands of flights and machines of workflows in guest processes: one process for the guests
+// of each trust domain.
 #pragma once
 
 #include "abi/flight/command.h"
@@ -40,39 +40,40 @@ namespace hangar::domains {
 
 enum class Isolation : std::uint8_t {
   None,       // No guest processes.
-  Shared,     // One for all.
-  Namespace,  // One for each, and one for cluster-scoped objects.
+  Shared,     // One process for all.
+  Namespace,  // One for each namespace, and one for cluster-scoped objects.
 };
 
 enum class TellsOfWalls : bool { No, Yes };
 
-// Loop thread. When a process ends, each of its runs fails with a message; the next run of its
-// domain begins in a new process.
+// Loop thread. When a process exits, each of its runs fails with a message; the next run of its
+// domain starts in a new process.
 class GuestProcesses final : public abi::flight::CommandRunner,
                              public abi::statemachine::ProgramRunner {
  public:
   struct Options {
     std::filesystem::path program;  // hangar-guest.
     Isolation isolation = Isolation::Namespace;
-    std::uint32_t thread_count = 1;  // Of each process, for guests.
+    std::uint32_t thread_count = 1;  // Threads of each process for guests.
     ProcessTable::Options table = {};
-    // How long a run waits for a process while others have all of them. Guests that do not sleep
-    // may have them for ever.
+    // How long a run waits for a process while other domains have all of them. Guests that never
+    // sleep may keep them for ever.
     Duration process_wait = std::chrono::seconds(60);
     guest_protocol::Conversation::Patience patience = {};
-    // Whether the log tells which walls the kernel has. If not, at level debug only.
+    // Whether the log says which walls the kernel has; No: at level debug only.
     TellsOfWalls tells_of_walls = TellsOfWalls::Yes;
   };
-  // All outlive it. `engine` runs none of these guests, but its accounts bound them too.
+  // All parts outlive this object. `engine` runs none of these guests, but its accounts bound
+  // them too.
   struct Parts {
     wasm::Engine& engine;
     Metrics& metrics;
     Log log;
   };
 
-  // `zygote`: started before; none: started on demand.
+  // `zygote`: an already running one; std::nullopt: it is started on demand.
   GuestProcesses(const Parts& parts, Options options, std::optional<ZygoteProcess> zygote);
-  ~GuestProcesses() override;  // After stop(), or when no run is under way.
+  ~GuestProcesses() override;  // After stop(), or when no run is in progress.
 
   [[nodiscard]] io::Task<Result<abi::flight::Output>> run(
       std::shared_ptr<const wasm::Module> module, abi::flight::Command command,
@@ -83,45 +84,46 @@ class GuestProcesses final : public abi::flight::CommandRunner,
       abi::statemachine::Question question, budget::Consumer consumer,
       std::stop_token stop) override;
 
-  // A guest that stays in a process from one run to the next: its process goes on while it is
-  // there.
+  // A guest that stays in a process from one run to the next. Its process is not stopped as
+  // idle meanwhile.
   class Lodger {
    public:
-    // A message about a run of its own. GuestFault: the process breaks a rule, and is ended.
+    // Receives a message about one of its runs. GuestFault: the process breaks a rule, and
+    // is killed.
     [[nodiscard]] virtual Result<> hear(guest_protocol::FromGuest message) = 0;
-    // Its process has ended, and it has left. May destroy it.
+    // Its process has exited, so the lodger no longer lodges there. May destroy the lodger.
     virtual void on_lost(const Error& why) = 0;
-    // Other domains wait for the place of its process. Must not destroy it.
+    // Other domains wait for the place of its process. Must not destroy the lodger.
     virtual void on_notice() = 0;
-    // Whether it will leave when it is asked to.
+    // Whether it leaves soon after on_notice().
     [[nodiscard]] virtual ProcessTable::Stay stay() const = 0;
 
    protected:
     ~Lodger() = default;
   };
-  using LodgingId = ProcessTable::Id;  // Of the process.
-  // Takes it into the process of `tenant`'s domain, or, if it is `alone` by that name, of its own;
-  // which is started if there is none.
+  using LodgingId = ProcessTable::Id;  // The id of the process.
+  // Gives the lodger a place in the process of `tenant`'s domain or, if `alone` is not empty, in a
+  // separate process under that name. Starts the process if it does not run.
   // Unavailable, Cancelled.
   [[nodiscard]] io::Task<Result<LodgingId>> take_in(budget::Tenant tenant, std::string alone,
                                                     Lodger& lodger, std::stop_token stop);
   void leave(LodgingId lodging, Lodger& lodger);
-  // The process, until the lodger leaves or is lost.
+  // The lodger's process, until it leaves or is lost.
   [[nodiscard]] GuestProcess& channel(LodgingId lodging);
-  // Makes the module known to the process and returns its number there; `whose`: who waits for it.
-  // Unavailable.
+  // Sends the module to the process and returns its number there; `whose`: the consumer that waits
+  // for it. Unavailable.
   [[nodiscard]] io::Task<Result<std::uint64_t>> hand_over(
       LodgingId lodging, std::shared_ptr<const wasm::SleepableModule> module,
       budget::Consumer whose);
-  // A number for a run of the lodger; it is heard from until end_run().
+  // A number for a run of the lodger. The lodger receives messages about this run until end_run().
   [[nodiscard]] std::uint64_t begin_run(LodgingId lodging, Lodger& lodger);
   void end_run(LodgingId lodging, std::uint64_t run);
-  // A number for a guest.
+  // A new number for a guest.
   [[nodiscard]] std::uint64_t next_guest() { return ++last_guest_; }
   [[nodiscard]] std::uint32_t thread_count() const { return options_.thread_count; }
   [[nodiscard]] wasm::Engine& engine() const { return engine_; }
 
-  // Ends all processes. Runs under way fail; no further one begins.
+  // Kills all processes. Runs in progress fail, and no further run starts.
   void stop();
 
   // For tests.
@@ -141,9 +143,9 @@ class GuestProcesses final : public abi::flight::CommandRunner,
   struct Process;
 
   [[nodiscard]] Domain domain_of(const budget::Tenant& tenant, const std::string& alone) const;
-  // Does `job` in the process of its domain, from the wait for memory to the result.
+  // Runs `job` in the process of its domain, from the wait for memory to the result.
   [[nodiscard]] io::Task<Result<abi::flight::Output>> carry_out(Job& job, std::shared_ptr<Run> run);
-  // The domain's process, started if there is none. Unavailable, Cancelled.
+  // The domain's process, which is started if it does not run. Unavailable, Cancelled.
   [[nodiscard]] io::Task<Result<ProcessId>> acquire(Domain domain, std::stop_token stop);
   void carry_out(ProcessTable::Actions actions);
   [[nodiscard]] Result<> start(const ProcessTable::Start& order);
@@ -152,7 +154,7 @@ class GuestProcesses final : public abi::flight::CommandRunner,
   [[nodiscard]] io::Task<Result<Handed>> hand_over(
       ProcessId id, const std::shared_ptr<const abi::statemachine::Program>& program,
       budget::Consumer whose);
-  // Makes room for one more module, or machine with a bundle of that size.
+  // Make room for one more module, or for a machine with a bundle of that size.
   static void drop_modules(Process& process);
   static void drop_machines(Process& process, std::size_t bundle_bytes);
   void look_later();
@@ -164,7 +166,7 @@ class GuestProcesses final : public abi::flight::CommandRunner,
   [[nodiscard]] Result<> hear_one(Process& process, const guest_protocol::AskMemory& message);
   [[nodiscard]] Result<> hear_one(Process& process, guest_protocol::EndRun message);
   [[nodiscard]] Result<> hear_one(Process& process, const guest_protocol::Pong& message);
-  // The others are about runs of lodgers.
+  // For all other messages, which are about runs of lodgers.
   template <class Message>
   [[nodiscard]] static Result<> hear_one(Process& process, Message message);
   [[nodiscard]] io::Task<void> answer(ProcessId id, std::shared_ptr<Run> run,
@@ -190,7 +192,7 @@ class GuestProcesses final : public abi::flight::CommandRunner,
   std::map<ProcessId, std::unique_ptr<Process>> processes_;
   std::map<Domain, Error> refused_;        // Why a waiting domain got no process.
   std::map<Domain, std::size_t> waiting_;  // How many of its runs wait.
-  io::Event changed_;                      // A process was started, or could not be.
+  io::Event changed_;                      // Notified when a process was started, or could not be.
   budget::FairSlots slots_;
   std::uint64_t last_run_ = 0;
   std::uint64_t last_module_ = 0;

@@ -82,7 +82,7 @@ budget::Consumer consumer(const std::string& namespace_name) {
   return {.tenant = budget::Tenant::of_namespace(namespace_name), .name = "Backend/web"};
 }
 
-// Modules with the same behaviour: each is handed over by itself.
+// Modules with the same behaviour and different digests: each is handed over separately.
 std::vector<std::shared_ptr<const wasm::Module>> load_many(wasm::GuestRig& rig,
                                                            const std::string& guest,
                                                            std::size_t count) {
@@ -125,7 +125,7 @@ class GuestProcessesTest : public testing::Test {
     ASSERT_TRUE(output.has_value()) << output.error().message();
     EXPECT_EQ(output->exit_code, code);
   }
-  // A run that is under way while the test does something else.
+  // A run that is in progress while the test does something else.
   class Background {
    public:
     Background(GuestProcessesTest& test, const std::string& guest, flight::Command command) {
@@ -155,7 +155,7 @@ class GuestProcessesTest : public testing::Test {
   }
 
  protected:
-  // The host's memory, as a small container has it.
+  // The memory of a small container.
   static constexpr std::uint64_t kMemoryBytesMax = 256 * limits::kMiB;
 
   budget::Accounts accounts_{{.host_bytes_max = kMemoryBytesMax}};
@@ -278,7 +278,8 @@ TEST(GuestProcessMemory, IsReservedAsItGrowsAndGivenBack) {
                                    &answers, {}));
   };
 
-  // Within its own limit it gets what it asks for; beyond the host's it is refused, and goes on.
+  // A request within the guest's own limit is granted; one beyond the host's limit is refused, and
+  // the guest continues.
   for (int round = 0; round < 2; ++round) {
     const auto within = run(16 * limits::kMiB);
     ASSERT_TRUE(within.has_value()) << within.error().message();
@@ -344,7 +345,7 @@ TEST_F(GuestProcessesTest, ComeAgainAfterTheirZygoteWasKilled) {
   }
   for (const pid_t pid : pids)
     wait_until([pid] { return state_of(pid).state == 0 || state_of(pid).state == 'Z'; });
-  // The zygote is started again, though at most once a second.
+  // The zygote is restarted, though at most once a second.
   while (!run("exit_3")) {
     ASSERT_TRUE(rig_.await(rig_.loop().sleep(milliseconds(20), {})).has_value());
   }
@@ -460,12 +461,12 @@ class ProbeTest : public GuestProcessesTest {
     std::memcpy(results.data(), output.stdout_bytes.data(), results.size() * sizeof(std::int64_t));
     return results;
   }
-  // Expects that a process is ended if it sends these bytes in the middle of a run.
+  // Expects that the host kills a process that sends these bytes in the middle of a run.
   void expect_breach(const std::string& bytes, const std::string& text) {
     SCOPED_TRACE(text);
     data_.clear();
     const std::uint64_t at = put(bytes);
-    // A run in another process is under way, and goes on.
+    // A run in another process is in progress, and continues.
     std::vector<io::Task<Result<flight::Output>>> tasks;
     tasks.push_back(begin("probe", command({{"write", SYS_write, {0, at, bytes.size()}, 0b10},
                                             {"sleep", SYS_nanosleep, {put(long_sleep()), 0}, 1}},
@@ -639,11 +640,11 @@ TEST_F(ProbeTest, ChangesNoCodeThatOthersRun) {
   ASSERT_TRUE(results.has_value()) << results.error().message();
   ASSERT_EQ(results->size(), calls.size());
   for (std::size_t index = 0; index < calls.size(); ++index) {
-    // An eventfd of its own accepts a number.
+    // The process's own eventfd accepts a number.
     if (calls[index].number == SYS_write && results->at(index) == -EINVAL) continue;
     EXPECT_LT(results->at(index), 0) << calls[index].name << " " << calls[index].arguments.at(0);
   }
-  // All of its descriptors are sockets, code files of its own, or its own memory.
+  // All its descriptors are sockets, its own code files, or its own memory.
   for (const auto& entry :
        std::filesystem::directory_iterator("/proc/" + std::to_string(guest_pids().at(0)) + "/fd")) {
     const std::string target = std::filesystem::read_symlink(entry.path());
@@ -709,7 +710,7 @@ TEST_F(ProbeTest, ThatSpeaksOfAnotherRunIsEnded) {
 }
 
 TEST_F(ProbeTest, ThatEndsARunTwiceIsEnded) {
-  // The first end counts; the second one would end the domain's next run.
+  // Only the first EndRun counts; the second one would end the domain's next run.
   const auto end = protocol::encode(protocol::FromGuest(protocol::EndRun{.run = 1}));
   const std::uint64_t at = put(end);
   std::vector<io::Task<Result<flight::Output>>> tasks;
@@ -737,7 +738,7 @@ TEST_F(ProbeTest, SaysNothingOfWhatTheHostIsToDo) {
 
     ASSERT_FALSE(output.has_value());
     EXPECT_EQ(output.error().kind(), ErrorKind::GuestFault) << name_of(said);
-    // The process ends the run once more, by itself.
+    // The process itself ends the run once more.
     wait_until([this] { return processes_->process_count() == 0; });
   }
 }

@@ -1,4 +1,4 @@
-// Machines of workflows that are asked in guest processes.
+// Machines of workflows that run in guest processes.
 #include "abi/statemachine/limits.h"
 #include "abi/statemachine/machine.h"
 #include "abi/statemachine/runtime.h"
@@ -57,7 +57,7 @@ statemachine::Asker asker_of(const std::string& namespace_name,
           .cost = cost};
 }
 
-// A bundle that counts its steps in its state, with a text that makes it another one.
+// A bundle that counts its steps in its state. A different `text` makes it a different bundle.
 std::string counting_bundle(const std::string& text = "") {
   return "globalThis.handle_event = (state) => JSON.stringify({newState: (JSON.parse(state) ?? 0) "
          "+ 1}); //" +
@@ -264,12 +264,12 @@ TEST_F(RemoteMachineTest, IsAskedAgainWhenItsProcessWasLost) {
     into.emplace(co_await std::move(task));
   };
   rig->loop().spawn(keep(machine->step("{}", R"({"type":"LOOP"})", {}, asker_of("team")), lost));
-  // Another question was answered meanwhile: the first has begun.
+  // Another question was answered meanwhile, so the first one has started.
   ASSERT_TRUE(step(*machine, "{}").has_value());
   ASSERT_FALSE(lost.has_value());
 
   ASSERT_EQ(::kill(process, SIGKILL), 0);
-  // Until the host knows, questions go to the lost process.
+  // Until the host notices the loss, questions go to the lost process.
   while (!lost)
     static_cast<void>(step(*machine, "{}"));
   const auto again = step(*machine, "{}");
@@ -304,7 +304,7 @@ TEST_F(RemoteMachineTest, CountsItsMemoryForItsNamespaceWhileItIsAsked) {
   ASSERT_TRUE(step(*machine, "{}").has_value());
   const std::uint64_t before = accounts.held_bytes();
   {
-    // All but some MiB is taken.
+    // All but some MiB are reserved.
     const auto rest = rig->await(
         rig->engine().reserve({.tenant = budget::Tenant::of_namespace("other"), .name = "o"},
                               kAllMemoryBytes - before - 24 * limits::kMiB, {}));

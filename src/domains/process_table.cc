@@ -114,7 +114,8 @@ void ProcessTable::serve(Instant now, Actions& actions) {
     start(*at, now, actions);
     at = waiting_.erase(at);
   }
-  // Those whose own crowd is in the way wait for that: by their tenant, or all together.
+  // Waiting domains that are blocked by a bound on processes that are alone, by tenant or
+  // (std::nullopt) for all tenants.
   std::map<std::optional<budget::Tenant>, std::pair<std::size_t, Crowd>> crowds;
   std::size_t others = 0;
   for (const Domain& domain : waiting_) {

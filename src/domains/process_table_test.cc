@@ -71,7 +71,7 @@ TEST(ProcessTable, HasFewDomainsOfATenantThatAreAlone) {
   const Actions third = table.want(alone("a", "third"), kNow);
   EXPECT_EQ(third.end, std::vector<Id>{idle});
   EXPECT_TRUE(third.start.empty());
-  // Others do not wait behind it.
+  // Other domains do not wait behind it.
   EXPECT_EQ(table.want(domain("a"), kNow).start.size(), 1U);
   EXPECT_EQ(table.want(alone("b", "one"), kNow).start.size(), 1U);
 
@@ -204,7 +204,7 @@ TEST(ProcessTable, EndsOneThatDrainsForTooLong) {
   EXPECT_EQ(table.look_at(), kNow + seconds(21));
   EXPECT_TRUE(table.look(kNow + seconds(20)).end.empty());
   EXPECT_EQ(table.look(kNow + seconds(21)).end, std::vector<Id>{only});
-  EXPECT_EQ(table.look_at(), std::nullopt);  // It is said once.
+  EXPECT_EQ(table.look_at(), std::nullopt);  // Each action is returned once.
 }
 
 TEST(ProcessTable, DoesNotLookAgainForOneThatIsInNobodysWay) {
@@ -249,7 +249,7 @@ TEST(ProcessTable, ReplacesOneThatIsGone) {
   const Id second = started(table.want(domain("a"), kNow));
   EXPECT_NE(second, first);
   static_cast<void>(table.ended(first, kNow));
-  EXPECT_TRUE(table.end_run(first, kNow).end.empty());  // Of one that is gone: no action.
+  EXPECT_TRUE(table.end_run(first, kNow).end.empty());  // The process has exited: no action.
   EXPECT_EQ(table.find(domain("a")), second);
 }
 
@@ -285,8 +285,8 @@ TEST(ProcessTable, KeepsItsPromisesInRandomSchedules) {
   using Stay = ProcessTable::Stay;
   std::set<Id> are_alone;
   Instant now = kNow;
-  std::map<Id, std::vector<Stay>> alive;  // And the runs of each.
-  std::map<Id, Instant> draining;         // And since when.
+  std::map<Id, std::vector<Stay>> alive;  // Living processes, and the runs of each.
+  std::map<Id, Instant> draining;         // Draining processes, and since when.
   std::set<Id> ending;
   std::map<int, int> waiting;  // Since which step each waits.
   const auto carry_out = [&](const Actions& actions) {

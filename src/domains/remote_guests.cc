@@ -55,15 +55,15 @@ using kube_runtime::TurnOutcome;
 using kube_runtime::Wakeup;
 using Work = protocol::Conversation::Work;
 
-// A turn is bounded by its processor time, which the process counts. The host sees only how long it
-// takes: longer when the processors are busy with others.
+// A turn is bounded by its processor time, which the process counts. The host sees only the elapsed
+// time: it is longer when the processors are busy.
 constexpr int kTurnTimeFactor = 16;
 constexpr std::chrono::seconds kTurnTimeMin{30};
 
 // Compressing and handing over a guest's memory.
 constexpr std::chrono::seconds kSleepTimeMax{60};
 
-// What a sleeping guest may take besides its memory, if nothing can be compressed: its files and
+// The bytes of a sleeping guest besides its memory, if they cannot be compressed: its files and
 // variables, and requests that have not started.
 constexpr std::uint64_t kSleepOverheadBytes =
     protocol::kStdinBytesMax + protocol::kTurnCallBytesMax;
@@ -112,7 +112,7 @@ Duration duration_of(std::uint64_t nanoseconds, Duration most) {
   return Duration(static_cast<Duration::rep>(std::min(nanoseconds, bound)));
 }
 
-// Who reads and writes the snapshots of a tenant's guests.
+// The consumer that reads and writes the snapshots of a tenant's guests.
 budget::Consumer snapshots_of(const budget::Tenant& tenant) {
   return {.tenant = tenant, .name = "sleep"};
 }
@@ -190,7 +190,7 @@ class RemoteGuests::RemoteGuest final : public kube_runtime::Guest, private Gues
     if (asleep == nullptr) {
       co_return co_await turn(std::move(deliverable), 0, std::move(stop), std::move(consumer));
     }
-    // Freed when the turn is over: until then the process fetches it.
+    // Freed when the turn has ended: until then the process fetches it.
     const Extent extent = asleep->extent;
     TurnOutcome outcome;
     if (Result<> moved = co_await move_in(consumer, stop); !moved) {
@@ -271,10 +271,10 @@ class RemoteGuests::RemoteGuest final : public kube_runtime::Guest, private Gues
     bool wants_piece = false;
     std::optional<protocol::KeepPiece> kept_piece;
     bool is_piece_refused = false;  // The snapshot is not complete, whatever the process says.
-    TurnOutcome outcome;            // As far as it has arrived.
+    TurnOutcome outcome;            // The part that has arrived.
     bool has_ended = false;
     std::optional<protocol::EndSleep> end_of_sleep;
-    std::optional<Error> lost;  // The process has ended.
+    std::optional<Error> lost;  // The process has exited.
   };
 
   [[nodiscard]] io::Loop& loop() const { return home_.processes_.engine().loop(); }
@@ -282,18 +282,18 @@ class RemoteGuests::RemoteGuest final : public kube_runtime::Guest, private Gues
     return home_.processes_.channel(std::get<Lodging>(place_).process);
   }
 
-  // Enters a process of the consumer's domain. Afterwards it lodges there, or is as before.
+  // Enters a process of the consumer's domain. On an error its state is as before.
   [[nodiscard]] io::Task<Result<>> move_in(const budget::Consumer& consumer, std::stop_token stop);
-  // Leaves its process, or frees its snapshot: it is gone.
+  // Leaves its process, or frees its snapshot: the guest no longer exists.
   void move_out();
-  // Afterwards it is gone, and holds nothing.
+  // Destroys the guest; afterwards it holds no resources.
   void end();
   [[nodiscard]] TurnOutcome gone(Result<> ended);
 
   [[nodiscard]] io::Task<TurnOutcome> turn(std::vector<Wakeup> wakeups,
                                            std::uint32_t snapshot_bytes, std::stop_token stop,
                                            budget::Consumer consumer);
-  // Serves the run until it ends, or its process does.
+  // Serves the run until it ends or its process exits.
   [[nodiscard]] io::Task<void> serve(Run& run, const budget::Tenant& tenant);
   [[nodiscard]] io::Task<std::string> read_piece(const budget::Tenant& tenant);
   [[nodiscard]] io::Task<Result<>> write_piece(const protocol::KeepPiece& piece,
@@ -323,11 +323,12 @@ class RemoteGuests::RemoteGuest final : public kube_runtime::Guest, private Gues
   const Events events_;
   kube_runtime::KnownCalls calls_;
   std::variant<New, Lodging, Asleep, Gone> place_;
-  std::optional<budget::Reservation> memory_;  // None while it sleeps, and without accounts.
-  Run* run_ = nullptr;                         // In progress; null: none.
+  std::optional<budget::Reservation> memory_;  // Unset while it sleeps, and without accounts.
+  Run* run_ = nullptr;                         // The run in progress; null: none.
   bool is_moving_ = false;
-  std::optional<Error> lost_while_moving_;  // The process has ended meanwhile.
-  // While it resumes: its snapshot. While it falls asleep: the same, from the first piece on.
+  std::optional<Error> lost_while_moving_;  // The process has exited meanwhile.
+  // While it resumes: its old snapshot. While it falls asleep: the new one, from the first
+  // piece on.
   std::optional<Extent> carried_;
   std::uint64_t piece_at_ = 0;  // Where its next piece begins.
 };
@@ -405,7 +406,8 @@ io::Task<TurnOutcome> RemoteGuests::RemoteGuest::turn(std::vector<Wakeup> wakeup
   const Duration took = io::Loop::now() - began;
   const Duration most = took * home_.processes_.thread_count();
   TurnOutcome outcome = std::move(run.outcome);
-  // A turn is on one thread at a time. One that failed with its process reports nothing.
+  // A turn runs on one thread at a time, which bounds its processor time. A turn that failed with
+  // its process reports none.
   outcome.cpu_time = run.lost ? took : std::min(outcome.cpu_time, most);
   outcome.resume_time = std::min(outcome.resume_time, took);
   if (budget::Rates* const rates = home_.processes_.engine().rates()) {
@@ -451,7 +453,7 @@ io::Task<Result<>> RemoteGuests::RemoteGuest::sleep(budget::Tenant tenant) {
   }
   if (run.lost || run.end_of_sleep->is_error) {
     if (extent) home_.snapshots_.free(*extent);
-    // Its owner learns by itself that a guest is lost while it falls asleep.
+    // A turn reports a lost guest in its outcome; a guest lost while it falls asleep needs on_lost.
     if (run.lost) {
       end();
       events_.on_lost(*run.lost);
@@ -506,7 +508,7 @@ io::Task<std::string> RemoteGuests::RemoteGuest::read_piece(const budget::Tenant
   const Result<> read = co_await home_.processes_.engine().workers().run(snapshots_of(tenant), [&] {
     return home_.snapshots_.read_piece(extent, at, std::as_writable_bytes(std::span(bytes)));
   });
-  // The process finds that the guest is damaged.
+  // The process then detects that the guest is damaged.
   if (!read) std::ranges::fill(bytes, '\0');
   co_return bytes;
 }

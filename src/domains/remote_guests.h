@@ -1,4 +1,4 @@
-// Long-lived guests that live in guest processes. A sleeping one is in the host's snapshot store,
+// Long-lived guests that live in guest processes. A sleeping guest is in the host's snapshot store,
 // and needs no process.
 #pragma once
 
@@ -12,8 +12,8 @@
 
 namespace hangar::domains {
 
-// Loop thread. When a process ends, the guests that are awake in it are gone; those that sleep
-// notice nothing.
+// Loop thread. When a process exits, the guests that are awake in it are lost; sleeping guests are
+// not affected.
 class RemoteGuests final : public abi::kube_runtime::Guests {
  public:
   // Both outlive the guests.
@@ -23,7 +23,7 @@ class RemoteGuests final : public abi::kube_runtime::Guests {
   [[nodiscard]] std::unique_ptr<abi::kube_runtime::Guest> make(
       std::shared_ptr<const wasm::SleepableModule> module, abi::kube_runtime::GuestOptions options,
       Events events) override;
-  // A guest that is awake keeps a process, which other domains may be waiting for.
+  // False, because a guest that is awake keeps a process that other domains may be waiting for.
   [[nodiscard]] bool loads_ahead() const override { return false; }
   [[nodiscard]] bool has_places_alone() const override { return true; }
 

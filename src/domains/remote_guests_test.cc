@@ -178,12 +178,12 @@ TEST_F(RemoteGuestsTest, AreWokenWithWhatTheyWaitFor) {
                                      {.id = 7, .bytes = "not asked for"}})),
               ElementsAre("1101bx", "2210b", "3321n"));
   EXPECT_GT(guest->resident_bytes(), 0U);
-  // Finished, so there is nobody to wake.
+  // The guest has finished, so the answer resumes nothing.
   EXPECT_THAT(texts_of(wake(*guest, {{.id = 0, .bytes = "x"}})), IsEmpty());
 }
 
-// More than a process keeps for guests to come (guest_protocol::kModulesMax): those that are awake
-// have theirs.
+// More modules than a process keeps for later guests (guest_protocol::kModulesMax): guests that are
+// awake keep theirs alive.
 TEST_F(RemoteGuestsTest, StayAwakeInOneProcessWithAHundredModules) {
   const std::string original = *wasm::GuestRig::bytes_of("kube_runtime_journal");
   std::vector<std::unique_ptr<Guest>> guests;
@@ -295,7 +295,7 @@ TEST_F(RemoteGuestsTest, ThatHaveATurnFailWithTheirProcess) {
   });
 
   expect_error(wake(*guest, {{.id = 0, .bytes = "abc"}}), ErrorKind::GuestFault, "signal 9");
-  EXPECT_THAT(lost_, IsEmpty());  // The turn has said so.
+  EXPECT_THAT(lost_, IsEmpty());  // The result of the turn has reported it.
 }
 
 TEST_F(RemoteGuestsTest, EndAsTheyWouldInTheHost) {
@@ -395,7 +395,7 @@ TEST_F(RemoteGuestsTest, DoNotWaitForEverForAProcess) {
   const auto other = make_guest("kube_runtime_journal");
 
   expect_error(start(*other, "b"), ErrorKind::Unavailable, "no guest process has become free");
-  EXPECT_EQ(notices_, 0);  // It stays where it is.
+  EXPECT_EQ(notices_, 0);  // The guest stays in its process.
   EXPECT_THAT(texts_of(wake(*guest, {{.id = 1, .bytes = "x"}})), ElementsAre("1110bx"));
 }
 

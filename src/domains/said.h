@@ -1,5 +1,4 @@
-// What a guest process says, as far as the host makes something of it, and what the host says to
-// it.
+// Conversions of messages from a guest process into trusted values, and of answers to it.
 #pragma once
 
 #include "base/result.h"
@@ -11,18 +10,19 @@
 
 namespace hangar::domains {
 
-// Text of a process that may belong to an attacker, as one line for a status and a log.
+// Turns text of a process that an attacker may control into one line for a status and a log.
 [[nodiscard]] std::string one_line(std::string text);
 
-// The kinds that a run in the host could end with. Any other would tell the host what to do: retry
-// at once, or discard something.
+// Returns `said` if a run in the host could fail with that kind, else GuestFault. Other kinds would
+// let the process steer the host: retry at once, or discard something.
 [[nodiscard]] ErrorKind believed(ErrorKind said, bool is_stopped);
 
-// Answers from the memory that is reserved for the run; none: there are no accounts.
+// Answers a request for memory by growing the run's reservation; std::nullopt: there are
+// no accounts.
 [[nodiscard]] guest_protocol::MemoryAnswer answer_of(const guest_protocol::AskMemory& message,
                                                      std::optional<budget::Reservation>& memory);
 
-// Cuts a name to kNameBytesMax, so that it may be sent.
+// Cuts a name to kNameBytesMax, the most that a message may contain.
 [[nodiscard]] std::string cut_name(std::string name);
 
 }  // namespace hangar::domains

@@ -1,4 +1,4 @@
-// For tests of guest processes: the processes that exist, read from the kernel.
+// For tests of guest processes: lists the existing processes, as the kernel shows them.
 #pragma once
 
 #include <sys/types.h>
@@ -14,7 +14,7 @@
 
 namespace hangar::domains {
 
-// "state ppid" of a process, from its stat; an empty state when it is gone.
+// State and parent of a process, from its stat; a zero state when it has exited.
 struct ProcessState {
   char state = 0;
   pid_t parent = -1;

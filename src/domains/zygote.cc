@@ -36,9 +36,9 @@ namespace {
 
 namespace protocol = guest_protocol;
 
-// Between two starts: a zygote that dies at once must not keep the host busy.
+// The least time between two starts: a zygote that exits at once must not keep the host busy.
 constexpr std::chrono::seconds kBetweenStarts{1};
-// A killed process is gone at once, unless the zygote does not kill it.
+// A killed process exits at once; if it does not, the zygote has failed to kill it.
 constexpr std::chrono::seconds kEndMax{10};
 
 std::unexpected<Error> fail_errno(std::string_view doing, int code = errno) {
@@ -46,7 +46,8 @@ std::unexpected<Error> fail_errno(std::string_view doing, int code = errno) {
               fmt::format("{}: {}", doing, std::generic_category().message(code)));
 }
 
-// The kind names the cause: a guest that crashed its process, or the host's own circumstances.
+// The kind of the error names the cause: a guest that crashed its process, or a problem of
+// the host.
 Error how_ended(int status, std::uint64_t memory_bytes) {
   if (memory_bytes > 0) {
     return {ErrorKind::LimitExceeded,
@@ -139,8 +140,8 @@ void Zygote::end(std::uint64_t process) {
   const auto [at, is_new] = ending_.try_emplace(process);
   if (!is_new || !running_) return;
   at->second = loop_.after(kEndMax, [this, process] {
-    // Reads first, because what happened meanwhile counts: a command's loop does not run while it
-    // waits for its user.
+    // Reads before it judges, because the report may wait in the socket: a command's loop does not
+    // run while it waits for its user.
     receive();
     if (!ending_.contains(process)) return;
     give_up(Error(ErrorKind::Unavailable, "hangar-guest does not end its processes"));

@@ -20,10 +20,10 @@
 
 namespace hangar::domains {
 
-// A running hangar-guest: with an empty environment, one socket and no other descriptor, and in a
-// process group of its own, so that a terminal's interrupt does not reach it. It ends with this
-// object, and with the thread that started it. It is started before the host reads a credential, so
-// that it cannot contain one.
+// A running hangar-guest: with an empty environment, one socket and no other descriptor, and in its
+// own process group, so that a terminal's interrupt does not reach it. It is killed together with
+// this object, and when the thread that started it exits. It is started before the host reads a
+// credential, so that it cannot contain one.
 class ZygoteProcess {
  public:
   // Unavailable says what is wrong with `program`.
@@ -55,23 +55,23 @@ class Zygote {
  public:
   struct Events {
     std::function<void(const guest_protocol::Standing&)> on_standing;
-    // A process is gone. `how` for people: "ended by signal 11 (Segmentation fault)".
+    // A process has exited. `how` is for people: "ended by signal 11 (Segmentation fault)".
     std::function<void(std::uint64_t process, Error how)> on_ended;
-    // All processes are gone, and on_ended is not called for each.
+    // The zygote and all processes have exited; on_ended is not called for each process.
     std::function<void(Error how)> on_gone;
   };
 
-  // `running` may be none: then it is started on demand.
+  // `running` may be std::nullopt: then the zygote is started on demand.
   Zygote(io::Loop& loop, std::filesystem::path program, std::optional<ZygoteProcess> running,
          Events events);
   Zygote(const Zygote&) = delete;
   Zygote& operator=(const Zygote&) = delete;
   ~Zygote();
 
-  // Takes ownership of `socket`, which becomes the process's. Starts the zygote again if it is
-  // gone, at most once a second. Unavailable; then no process is created.
+  // Takes ownership of `socket`, which becomes the process's. Restarts the zygote if it has exited,
+  // at most once a second. Unavailable; then no process is created.
   [[nodiscard]] Result<> fork(const guest_protocol::ForkProcess& order, int socket, Instant now);
-  // on_ended follows, or on_gone if the zygote does not end it.
+  // Kills the process. on_ended follows, or on_gone if the zygote does not do it.
   void end(std::uint64_t process);
 
   // No callback is called any more.
@@ -92,7 +92,7 @@ class Zygote {
   std::optional<ZygoteProcess> running_;
   std::optional<Instant> started_;
   std::unique_ptr<io::Loop::Watch> watch_;
-  std::map<std::uint64_t, io::Loop::Timer> ending_;  // A timer until it must be reported as ended.
+  std::map<std::uint64_t, io::Loop::Timer> ending_;  // When each process must have exited.
 };
 
 }  // namespace hangar::domains

@@ -1,4 +1,4 @@
-// Sleeping guests that this process carries: on their way to the host, or from it.
+// Snapshots of guests that this process sends to the host or receives from it.
 #pragma once
 
 #include "base/result.h"
@@ -25,7 +25,7 @@ class CarriedSnapshots final : public wasm::Snapshots {
  private:
   mutable std::mutex mutex_;
   std::uint64_t last_ = 0;
-  std::map<std::uint64_t, std::vector<std::byte>> by_number_;  // Its extent has it as its offset.
+  std::map<std::uint64_t, std::vector<std::byte>> by_number_;  // The number is the extent's offset.
 };
 
 }  // namespace hangar::guest

@@ -1,6 +1,6 @@
 // Lets wasmtime open a file in a process that cannot open any. Its C API maps native code by a
 // path, and the host passes a path that names a descriptor: /proc/self/fd/7. The linker puts these
-// functions in place of libc's open64 and fstat64 (--wrap), in hangar-guest alone.
+// functions in place of libc's open64 and fstat64 (--wrap), in hangar-guest only.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>

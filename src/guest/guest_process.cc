@@ -19,7 +19,7 @@ namespace hangar::guest {
 
 int run_guest_process(const guest_protocol::ForkProcess& order, int socket, pid_t zygote,
                       const abi::flight::Runtime::AddFunctions& add_functions) {
-  io::give_some_way();  // To the host.
+  io::give_some_way();  // Yields the processor to the host.
   const Result<wasm::OwnProcFiles> files = put_up_first_walls(zygote);
   if (!files) return guest_protocol::kExitWithoutWalls;
   io::Loop loop;

@@ -78,7 +78,7 @@ struct LiveGuests::Live {
         options(std::move(options_in)),
         memory(0, options.memory_bytes_max + wasm::kInstanceBytes,
                [&guests, this](std::uint64_t bytes) {
-                 // It has a run while it asks, and the run keeps it.
+                 // A guest has a run while it asks for memory, and the run keeps it alive.
                  guests.loop_.post([&guests, asking = run, bytes] {
                    guests.send_(protocol::AskMemory{.run = asking, .bytes = bytes});
                  });
@@ -90,13 +90,13 @@ struct LiveGuests::Live {
   const budget::Consumer consumer;
   Result<std::shared_ptr<const wasm::SleepableModule>> module = nullptr;
   kube_runtime::GuestOptions options;
-  std::uint32_t snapshot_bytes = 0;  // It has to be fetched; zero: it starts.
+  std::uint32_t snapshot_bytes = 0;  // Size of the snapshot to fetch; zero: it is a new guest.
   MemoryGrant memory;
   const kube_runtime::LocalGuests home;
   std::unique_ptr<kube_runtime::LocalGuest> guest;  // Null: before its first turn here.
   std::vector<kube_runtime::Wakeup> wakeups;
 
-  std::uint64_t run = 0;  // In progress; zero: none.
+  std::uint64_t run = 0;  // The run in progress; zero: none.
   std::stop_source stop;
   std::optional<io::OneShot<std::string>> question;  // Not answered yet.
 };
@@ -184,7 +184,7 @@ bool LiveGuests::obey(const protocol::SleepGuest& order) {
 
 bool LiveGuests::obey(const protocol::DropGuest& order) {
   const auto found = guests_.find(order.guest);
-  if (found == guests_.end()) return true;  // It has ended by itself.
+  if (found == guests_.end()) return true;  // The guest has exited.
   if (found->second->run != 0) return false;
   guests_.erase(found);
   return true;

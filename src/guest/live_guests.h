@@ -1,4 +1,5 @@
-// The long-lived guests of a guest process: from the host's orders to their turns, and back.
+// The long-lived guests of a guest process: carries out the host's orders and returns the results
+// of turns.
 #pragma once
 
 #include "abi/kube_runtime/guest.h"
@@ -31,15 +32,14 @@ class LiveGuests {
 
   void load(const guest_protocol::LoadSleepable& order, io::Descriptor code, io::Descriptor image);
   void drop_module(std::uint64_t module) { modules_.erase(module); }
-  // Null: there is no such module.
+  // Null if the module is unknown.
   [[nodiscard]] const Result<std::shared_ptr<const wasm::SleepableModule>>* find_module(
       std::uint64_t module) const {
     const auto found = modules_.find(module);
     return found == modules_.end() ? nullptr : &found->second;
   }
 
-  // False for an order that the host cannot have meant: about a guest that does not exist, or has a
-  // run already.
+  // False for an invalid order: about a guest that does not exist, or that already has a run.
   [[nodiscard]] bool obey(guest_protocol::MakeGuest order);
   [[nodiscard]] bool obey(guest_protocol::ResumeGuest order);
   [[nodiscard]] bool obey(guest_protocol::HandWakeup order);
@@ -49,7 +49,7 @@ class LiveGuests {
   [[nodiscard]] bool obey(guest_protocol::Piece answer);
   [[nodiscard]] bool obey(guest_protocol::Kept answer);
 
-  // About runs that may have ended meanwhile, or are not of these guests.
+  // The run may have ended meanwhile, or may not belong to these guests.
   void answer(const guest_protocol::MemoryAnswer& answer);
   void cancel(std::uint64_t run);
 
@@ -63,7 +63,7 @@ class LiveGuests {
                                          guest_protocol::BeginTurn order);
   [[nodiscard]] io::Task<abi::kube_runtime::TurnOutcome> turn_of(
       Live& live, const guest_protocol::BeginTurn& order);
-  // Makes a guest of what the host has ordered, and of the pieces of one that sleeps.
+  // Creates a guest from the host's order or, if it sleeps, from the pieces of its snapshot.
   [[nodiscard]] io::Task<Result<>> bring_in(Live& live);
   [[nodiscard]] io::Task<std::string> fetch(Live& live, std::uint32_t size_bytes);
   [[nodiscard]] io::Task<void> put_to_sleep(std::shared_ptr<Live> live, std::uint64_t run);

@@ -48,8 +48,9 @@ static_assert(static_cast<int>(MachineReturns::AddressAndSize) ==
 static_assert(static_cast<int>(MachineRequest::Start) == static_cast<int>(Request::Start));
 static_assert(static_cast<int>(MachineRequest::Begin) == static_cast<int>(Request::Begin));
 
-// What all machines of a process keep between questions. An evaluated bundle has some MiB, and the
-// process may have 256 MiB besides the memory of its guests (zygote.cc).
+// Bound of the memory that all machines of a process keep between questions. An evaluated bundle
+// has some MiB, and the process may have 256 MiB in addition to the memory of its
+// guests (zygote.cc).
 constexpr std::uint64_t kBeginningsBytesMax = 64 * limits::kMiB;
 
 std::uint64_t bytes_of(const statemachine::Beginning& beginning) {

@@ -1,5 +1,5 @@
-// The machines of a guest process: the host hands them over once, and asks each any number of
-// times.
+// The machines of a guest process: the host hands each over once, and sends it any number
+// of questions.
 #pragma once
 
 #include "abi/statemachine/program.h"
@@ -22,32 +22,32 @@ namespace hangar::guest {
 // Loop thread. It lives as long as the process.
 class Machines {
  public:
-  // Both outlive this.
+  // Both outlive this object.
   Machines(io::Loop& loop, abi::statemachine::Programs& programs)
       : loop_(loop), programs_(programs) {}
 
-  // The module is of the kind that the machine's shape has; the other is null.
+  // The machine's shape determines which of the two modules is set; the other is null.
   void load(guest_protocol::LoadMachine order,
             Result<std::shared_ptr<const wasm::SleepableModule>> sleepable,
             Result<std::shared_ptr<const wasm::Module>> module);
   void drop(std::uint64_t machine) { machines_.erase(machine); }
 
-  // std::nullopt: there is no such machine.
+  // std::nullopt: the machine is unknown.
   [[nodiscard]] std::optional<std::uint64_t> memory_bytes_max(std::uint64_t machine) const;
-  // Of a machine that there is.
+  // The machine must be known.
   [[nodiscard]] io::Task<abi::statemachine::Answer> ask(guest_protocol::AskMachine order,
                                                         wasm::AskMemory ask_memory,
                                                         std::stop_token stop);
 
  private:
   struct Machine {
-    Result<> loaded;  // Its module could not be.
+    Result<> loaded;  // An error if its module could not be loaded.
     std::shared_ptr<const abi::statemachine::Program> program;
     std::shared_ptr<abi::statemachine::Beginning> beginning;
     std::uint64_t used = 0;  // The number of the last question to it.
   };
 
-  // Forgets the beginnings that were not used for longest, until the others are small enough.
+  // Evicts the least recently used beginnings until the others are small enough.
   void forget_beginnings();
 
   io::Loop& loop_;

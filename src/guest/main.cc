@@ -23,8 +23,8 @@ int main() {
   // NOLINTEND(concurrency-mt-unsafe)
   // The host's descriptors close on exec; this closes any that do not. Linux 5.9.
   ::syscall(SYS_close_range, STDERR_FILENO + 1, std::numeric_limits<unsigned>::max(), 0);
-  // This process ends when the host does: the kernel kills it, or, if the host ended before this
-  // line, its socket is closed.
+  // This process exits with the host: the kernel kills it or, if the host exited before this line,
+  // its socket is closed.
   if (!hangar::sandbox::die_with(::getppid())) return hangar::guest_protocol::kExitWithoutWalls;
   hangar::guest::run_zygote(
       hangar::guest_protocol::kSocket,

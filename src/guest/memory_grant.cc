@@ -14,12 +14,12 @@ namespace hangar::guest {
 
 namespace {
 
-// Asks for more than needed, so that a guest that grows page by page does not ask for each page:
-// for half as much again, and at most for this. What it does not take is missing elsewhere.
+// A request adds half of the needed memory, at most this, so that a guest that grows page by page
+// does not ask for each page. The bound is small because unused memory is missing elsewhere.
 constexpr std::uint64_t kStepBytesMax = 4 * limits::kMiB;
 
 // The host answers within a turn of its loop, however long that takes. The worker is blocked
-// meanwhile; a host that is gone ends this process.
+// meanwhile. If the host exits, this process exits, too.
 constexpr std::chrono::seconds kAnswerMax{60};
 
 }  // namespace

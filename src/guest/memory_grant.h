@@ -1,4 +1,4 @@
-// The memory that the host has granted one run, and how the run asks for more.
+// The memory that the host has granted to one run, and the run's requests for more.
 #pragma once
 
 #include "base/result.h"
@@ -22,10 +22,10 @@ class MemoryGrant {
   MemoryGrant(const MemoryGrant&) = delete;
   MemoryGrant& operator=(const MemoryGrant&) = delete;
 
-  // Succeeds when the run may have `bytes` in all; otherwise the error is the reason. Worker.
+  // Succeeds when the run may have `bytes` in total; otherwise the error is the reason. Worker.
   [[nodiscard]] Result<> reserve(std::uint64_t bytes);
 
-  // The host has granted so much before a turn. Loop thread, while the guest is not on a worker.
+  // The host has granted `bytes` before a turn. Loop thread, while the guest is not on a worker.
   void grant(std::uint64_t bytes);
 
   // An empty `refusal` means granted. Loop thread.
@@ -40,7 +40,7 @@ class MemoryGrant {
   std::condition_variable answered_;
   std::uint64_t granted_bytes_;
   std::optional<std::string> answer_;
-  bool has_given_up_ = false;  // A late answer would be taken for the next one.
+  bool has_given_up_ = false;  // A late answer would count for the next request.
 };
 
 }  // namespace hangar::guest

@@ -19,7 +19,7 @@ using testing::ElementsAre;
 
 constexpr std::uint64_t kMost = 100 * limits::kMiB;
 
-// A host that answers requests from a thread of its own, as a loop would.
+// A host that answers requests on its own thread, as a loop would.
 class MemoryGrantTest : public testing::Test {
  public:
   MemoryGrantTest()

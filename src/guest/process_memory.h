@@ -8,11 +8,11 @@
 
 namespace hangar::guest {
 
-// Anonymous and shared-memory pages, swapped ones and page tables included, as /proc/PID/status
-// gives them. Zero where it does not.
+// Anonymous and shared-memory pages, including swapped pages and page tables, from the text of
+// /proc/PID/status. Zero if the text has none of these.
 [[nodiscard]] std::uint64_t memory_in(std::string_view status);
 
-// Also of a process that hides its memory. Zero when there is no process with that id.
+// Works also for a process that hides its memory. Zero when there is no process with that id.
 [[nodiscard]] std::uint64_t memory_of(pid_t pid);
 
 }  // namespace hangar::guest

@@ -164,7 +164,7 @@ void Server::receive() {
     if (size <= 0) return on_end_(End::HostIsGone);
     frames_.add({piece.data(), static_cast<std::size_t>(size)});
     if (!read_frames()) return on_end_(End::OtherProtocol);
-    if (static_cast<std::size_t>(size) < piece.size()) return;  // Nothing more has arrived.
+    if (static_cast<std::size_t>(size) < piece.size()) return;  // The socket is empty.
   }
 }
 

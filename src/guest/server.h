@@ -34,8 +34,8 @@ namespace hangar::guest {
 // Loop thread. It lives as long as the process.
 class Server {
  public:
-  // Calls `on_end` when the host is gone or sends an unknown message: the process then has nothing
-  // left to do. It may call it more than once; the first call counts.
+  // Calls `on_end` when the host has closed its end or sends an unknown message: the process then
+  // has no more work. It may call `on_end` more than once; only the first call counts.
   enum class End : std::uint8_t { HostIsGone, OtherProtocol };
   Server(const abi::flight::Runtime& runtime, const abi::kube_runtime::Runtime& guests_runtime,
          abi::statemachine::Programs& programs, int socket, std::function<void(End)> on_end);
@@ -47,7 +47,7 @@ class Server {
   struct Run;
   class RemoteLookups;
 
-  // Reads what has arrived, a bounded amount at a time, so that other work gets its turn.
+  // Reads a bounded amount of the received bytes, so that other work gets its turn.
   void receive();
   [[nodiscard]] Result<> read_frames();
   void obey(guest_protocol::ToGuest message);
@@ -62,12 +62,12 @@ class Server {
   void obey_one(guest_protocol::LoadMachine order);
   void obey_one(const guest_protocol::DropMachine& order);
   void obey_one(guest_protocol::AskMachine order);
-  // The others are about long-lived guests.
+  // For all other orders, which are about long-lived guests.
   template <class Order>
   void obey_one(Order order) {
     if (!live_guests_.obey(std::move(order))) on_end_(End::OtherProtocol);
   }
-  // The next one that came along; not open: none did.
+  // The next received descriptor; not open if there is none.
   [[nodiscard]] io::Descriptor take_descriptor();
 
   [[nodiscard]] io::Task<void> run(std::shared_ptr<Run> run, guest_protocol::BeginRun order);
@@ -82,15 +82,15 @@ class Server {
   const std::function<void(End)> on_end_;
 
   guest_protocol::Frames frames_;
-  std::vector<int> descriptors_;  // They came with messages that are not complete yet.
+  std::vector<int> descriptors_;  // Received with messages that are not complete yet.
   std::map<std::uint64_t, Result<std::shared_ptr<const wasm::Module>>> modules_;
   std::map<std::uint64_t, std::shared_ptr<Run>> runs_;  // In progress.
   LiveGuests live_guests_;
   Machines machines_;
-  std::deque<std::string> unsent_;  // A part of the first may be sent already.
+  std::deque<std::string> unsent_;  // A part of the first may have been sent.
   std::size_t sent_bytes_ = 0;      // How much of the first is sent.
   std::unique_ptr<io::Loop::Watch> read_watch_;
-  std::unique_ptr<io::Loop::Watch> write_watch_;  // Null while nothing is unsent.
+  std::unique_ptr<io::Loop::Watch> write_watch_;  // Null while no message is unsent.
 };
 
 }  // namespace hangar::guest

@@ -25,9 +25,10 @@ namespace hangar::guest {
 
 namespace {
 
-// The engine keeps a descriptor of native code besides ours, and a module that can sleep has an
-// image; a machine and a guest that is awake keep their modules when these are dropped. So more
-// than a thousand different modules may be in use at a time. All descriptors come from the host.
+// A module needs up to three descriptors: for its native code one here and one in the engine, and
+// one for the image if its guests can sleep. Machines and guests that are awake keep their modules
+// even after DropModule, so more than a thousand modules may be in use at a time. All descriptors
+// come from the host.
 constexpr std::uint64_t kDescriptorsMax = 4096;
 static_assert(3 * (guest_protocol::kModulesMax + guest_protocol::kMachinesMax) < kDescriptorsMax);
 
@@ -46,7 +47,8 @@ std::uint64_t descriptors_max() {
 Result<wasm::OwnProcFiles> put_up_first_walls(pid_t zygote) {
   HANGAR_TRY(sandbox::die_with(zygote));
   sandbox::end_first_when_memory_is_short();
-  // Opened first: give_up_privileges() hides the memory, and /proc of this process is then root's.
+  // Opened first: give_up_privileges() hides the memory, and root then owns this process's files
+  // in /proc.
   wasm::OwnProcFiles files{.pagemap = ::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC),
                            .statm = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC)};
   HANGAR_TRY(sandbox::give_up_privileges());
@@ -61,7 +63,8 @@ Result<wasm::OwnProcFiles> put_up_first_walls(pid_t zygote) {
 Result<> put_up_last_wall() {
   std::vector<sandbox::AllowedCall> calls = sandbox::computing_calls();
   std::erase_if(calls, [](const sandbox::AllowedCall& call) {
-    // All threads exist already: a further one would count against the host's number of processes.
+    // No more threads: all exist already, and a further one would count against the host's limit
+    // of processes.
     return call.number == SYS_clone || call.number == SYS_mmap;
   });
   // No process shares memory with this one.
@@ -78,7 +81,7 @@ Result<> put_up_last_wall() {
   }
   for (const std::uint64_t command : {std::uint64_t{FIONBIO}, kPagemapScan})
     calls.push_back({.number = SYS_ioctl, .conditions = {{.argument = 1, .value = command}}});
-  // Takes the place of opening the native code once more.
+  // The engine duplicates the descriptor of the native code instead of opening the file again.
   calls.push_back({.number = SYS_fcntl, .conditions = {{.argument = 1, .value = F_DUPFD_CLOEXEC}}});
   return sandbox::limit_system_calls(calls, sandbox::Threads::All);
 }

@@ -33,24 +33,24 @@ namespace {
 using guest_protocol::EndProcess;
 using guest_protocol::ForkProcess;
 
-// How often the zygote looks at the memory of its processes. No limit of the kernel fits: the
+// How often the zygote measures the memory of its processes. No limit of the kernel fits: the
 // engine reserves a hundred times the address space that guests use. In this time a process under
 // an attacker's control can allocate some 100 MiB.
 constexpr int kLookMilliseconds = 50;
 
-// What a process may have besides the memory of its guests: used stacks, the heaps, and messages
-// in transit.
+// Memory that a process may have in addition to that of its guests: used stacks, the heaps, and
+// messages in transit.
 constexpr std::uint64_t kOwnBytesMax = 256 * limits::kMiB;
 
 struct Child {
   std::uint64_t process = 0;
   pid_t pid = -1;
-  int handle = -1;  // A pidfd: readable when the process has ended.
+  int handle = -1;  // A pidfd: readable when the process has exited.
   std::uint64_t memory_bytes_max = 0;
-  std::uint64_t ended_at_bytes = 0;  // Its memory, when the zygote ended it for that.
+  std::uint64_t ended_at_bytes = 0;  // Its memory, if the zygote killed it for exceeding its bound.
 };
 
-// A packet from the host, with the descriptor that may come with it.
+// A packet from the host, and its descriptor if it has one.
 struct Packet {
   std::string bytes;
   std::vector<int> descriptors;
@@ -69,7 +69,7 @@ class Zygote {
   }
 
  private:
-  // False when the host is gone.
+  // False when the host has closed the socket.
   bool wait() {
     std::vector<pollfd> watched = {{.fd = socket_, .events = POLLIN, .revents = 0}};
     for (const Child& child : children_)
@@ -124,7 +124,8 @@ class Zygote {
     }
     const auto& fork_order = std::get<ForkProcess>(*order);
     if (packet.descriptors.empty()) {
-      // The kernel drops a descriptor when the process has no free number for it.
+      // The socket is missing: the kernel drops a descriptor when the process has no free number
+      // for it.
       tell(guest_protocol::ForkFailed{.process = fork_order.process, .error_number = EMFILE});
       return true;
     }
@@ -166,7 +167,7 @@ class Zygote {
 
   void tell(const guest_protocol::FromZygote& message) const {
     const std::string packet = guest_protocol::encode(message);
-    // Sending fails when the host is gone; the next poll of the socket notices that.
+    // Sending fails when the host has exited; the next poll of the socket notices that.
     while (::send(socket_, packet.data(), packet.size(), MSG_NOSIGNAL) < 0 && errno == EINTR) {
     }
   }

@@ -28,7 +28,7 @@ std::unexpected<Error> breach(std::string what) {
 
 void Conversation::begin(std::uint64_t run, const Terms& terms, Instant now) {
   if (runs_.empty()) heard_ = now;
-  // The run's time-out begins when a thread is free for it: at worst after all runs in progress.
+  // The run's time-out starts when a thread is free for it: at worst after all runs in progress.
   timeouts_ += terms.timeout.value_or(Duration::zero());
   const Instant due = terms.timeout ? now + timeouts_ + patience_.run_grace : Instant::max();
   const bool is_new = runs_.try_emplace(run, Run{.terms = terms, .due = due}).second;

@@ -1,4 +1,4 @@
-// The rules of the host's conversation with one guest process, which an attacker may control.
+// The rules for messages of one guest process, which an attacker may control.
 #pragma once
 
 #include "base/result.h"
@@ -15,25 +15,25 @@
 
 namespace hangar::guest_protocol {
 
-// Far more messages than 64 runs that look up one object after the other can send; reading them
+// Far more messages than 64 runs can send that look up one object after the other; reading so many
 // takes a few hundredths of the time of the host's loop.
 inline constexpr double kMessagesPerSecondMax = 50'000;
 
-// A machine: it takes each message and its time, and returns whether the message breaks a rule. The
-// host ends a process that breaks one.
+// A state machine: it receives each message and its time, and returns whether the message breaks a
+// rule. The host kills a process that breaks one.
 //
-// The rules: the process names only runs that are in progress; each run ends once, in the way of
-// its work; a run has at most one open question, and only a flight asks about the cluster; memory
-// requests stay within the run's limit; a machine's answer and output are no longer than they may
-// be; a turn makes no more calls than a guest may, and fetches its guest once; a guest that falls
-// asleep arrives in whole pieces, as large as announced. The process answers a ping, ends a run in
-// time, and does not flood the host. What a turn's calls mean is for
-// abi/kube_runtime/known_calls.h.
+// The rules: the process names only runs that are in progress; each run ends once, with the message
+// for its kind of work; a run has at most one open question, and only a flight asks about the
+// cluster; memory requests stay within the run's limit; a machine's answer and output stay within
+// their bounds; a turn makes no more calls than a guest may, and fetches its guest once; a guest
+// that falls asleep arrives in whole pieces, as large as announced. The process answers a ping,
+// ends a run in time, and does not flood the host. abi/kube_runtime/known_calls.h checks the
+// content of a turn's calls.
 class Conversation {
  public:
-  // A process that has work and sends nothing for `quiet_max` gets a ping; it is ended when it does
-  // not answer within `silence_max`, which is long enough even on a loaded machine. A run may take
-  // `run_grace` beyond its time-out to deliver its output of up to kOutputBytesMax.
+  // A process that has work and sends nothing for `quiet_max` gets a ping; it is killed when it
+  // does not answer within `silence_max`, which is long enough even on a loaded machine. A run may
+  // take `run_grace` beyond its time-out to deliver its output of up to kOutputBytesMax.
   struct Patience {
     Duration quiet_max = std::chrono::seconds(2);
     Duration silence_max = std::chrono::seconds(10);
@@ -45,21 +45,21 @@ class Conversation {
   enum class Work : std::uint8_t {
     Flight,
     Converter,
-    Machine,  // A question to one.
-    Turn,     // Of a long-lived guest.
-    Sleep,    // It falls asleep.
+    Machine,  // A question to a machine.
+    Turn,     // A turn of a long-lived guest.
+    Sleep,    // A long-lived guest falls asleep.
   };
   struct Terms {
     Work work = Work::Flight;
     std::uint64_t memory_bytes_max = 0;  // Counted as AskMemory counts.
     std::optional<Duration> timeout;
-    // Turn: the bytes of the guest, if it is asleep. Sleep: how many it may have.
+    // Turn: the size of the guest's snapshot, if it is asleep. Sleep: the bound for it.
     std::uint64_t snapshot_bytes = 0;
   };
 
   // The host has started a run. `run` is a new number.
   void begin(std::uint64_t run, const Terms& terms, Instant now);
-  // The host no longer wants the result: from now on the run has only the grace time left.
+  // The host no longer needs the result: from now on the run has only the grace time left.
   void cancel(std::uint64_t run, Instant now);
   // The host has answered a LookUp, MapKind, AskPiece or KeepPiece.
   void answered(std::uint64_t run);
@@ -68,7 +68,7 @@ class Conversation {
   [[nodiscard]] Result<> hear(const FromGuest& message, Instant now);
 
   enum class Move : std::uint8_t { Wait, Ping };
-  // What to do now. GuestFault when the process is silent, or a run takes too long.
+  // What the host has to do now. GuestFault when the process is silent, or a run takes too long.
   [[nodiscard]] Result<Move> look(Instant now);
   // When to call look() again; std::nullopt while no run is in progress.
   [[nodiscard]] std::optional<Instant> look_at() const;
@@ -80,15 +80,15 @@ class Conversation {
     Terms terms;
     Instant due;  // The run must have ended by then.
     bool is_asking = false;
-    std::uint64_t piece_bytes = 0;  // Of the pieces that it has fetched or handed over.
-    std::uint64_t total_bytes = 0;  // Sleep: announced with its first piece.
+    std::uint64_t piece_bytes = 0;  // Bytes of the pieces that it has fetched or handed over.
+    std::uint64_t total_bytes = 0;  // Sleep: the size that its first piece announced.
     std::size_t calls = 0;
     std::size_t call_bytes = 0;
     std::size_t answers = 0;
   };
 
   [[nodiscard]] Result<Run*> find(std::uint64_t run);
-  // The run, if its work is one of these.
+  // The run, if its work is one of `works`.
   [[nodiscard]] Result<Run*> find(std::uint64_t run, std::initializer_list<Work> works);
   [[nodiscard]] Result<> hear_question(std::uint64_t run);
   [[nodiscard]] static Result<> ask(Run& run);
@@ -110,7 +110,7 @@ class Conversation {
   std::map<std::uint64_t, Run> runs_;
   Duration timeouts_{};           // The sum over the runs in progress.
   Instant heard_;                 // When the last message arrived.
-  std::optional<Instant> asked_;  // When a ping was sent that is not answered yet.
+  std::optional<Instant> asked_;  // When the unanswered ping was sent.
 };
 
 }  // namespace hangar::guest_protocol

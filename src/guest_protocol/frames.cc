@@ -16,7 +16,7 @@ namespace hangar::guest_protocol {
 
 namespace {
 
-// A buffer that has held a large message is not kept for the small messages that follow.
+// A larger buffer is freed after its message: the messages that follow are small.
 constexpr std::size_t kKeptBytesMax = 256 * limits::kKiB;
 
 }  // namespace

@@ -11,8 +11,8 @@
 
 namespace hangar::guest_protocol {
 
-// Holds at most one message and a piece of the next. It allocates for bytes that have arrived, not
-// for a length that was only announced.
+// Holds at most one message and a part of the next. Allocates memory for received bytes, not for an
+// announced length.
 class Frames {
  public:
   struct Frame {
@@ -24,8 +24,8 @@ class Frames {
 
   void add(std::string_view bytes);
 
-  // The next whole message, or std::nullopt while it is incomplete. InvalidInput when a message
-  // that is too large is announced, and for every later call.
+  // The next whole message, or std::nullopt while it is incomplete. InvalidInput when a header
+  // announces a message that is too large, and from then on.
   [[nodiscard]] Result<std::optional<Frame>> next();
 
   // How many bytes wait for the rest of their message.
@@ -34,7 +34,7 @@ class Frames {
  private:
   const std::size_t payload_bytes_max_;
   std::string bytes_;
-  std::size_t begin_ = 0;  // Where the next message begins.
+  std::size_t begin_ = 0;  // Start of the next message.
 };
 
 }  // namespace hangar::guest_protocol

@@ -1,8 +1,8 @@
 // The messages between the host and a guest process, and their encoding.
 //
 // The host sends a run with its input, and the process answers with the result. In between the
-// process may ask for what only the host has. A long-lived guest has a run for each of its turns,
-// and one to fall asleep. docs/formats/guest-messages.md describes the bytes.
+// process may ask for data that only the host has. A long-lived guest has a run for each of its
+// turns, and one to fall asleep. docs/formats/guest-messages.md describes the bytes.
 #pragma once
 
 #include "base/limits.h"
@@ -22,60 +22,61 @@ inline constexpr std::size_t kNameBytesMax = 4096;
 // The number of arguments or environment variables, and the bytes of each list.
 inline constexpr std::size_t kTextsMax = 1024;
 inline constexpr std::size_t kTextBytesMax = 128 * limits::kKiB;
-// The reason why a run failed.
+// The reason of a run's failure.
 inline constexpr std::size_t kReasonBytesMax = 16 * limits::kKiB;
 // The largest input that a guest reads is a conversion review of a list of instances.
 inline constexpr std::size_t kStdinBytesMax = 64 * limits::kMiB;
 inline constexpr std::size_t kAnswerBytesMax = 8 * limits::kMiB;
-// What a flight prints.
+// The stdout of a flight.
 inline constexpr std::size_t kOutputBytesMax = 16 * limits::kMiB;
 // The part of stderr that is kept, and a note about what was cut.
 inline constexpr std::size_t kErrorOutputBytesMax = 65 * limits::kKiB;
 
-// How many modules a process holds at a time: those that ran last. A mapping costs it a few KiB and
-// a descriptor.
+// How many modules a process holds at a time; the least recently used ones are dropped. A mapping
+// costs it a few KiB and a descriptor.
 inline constexpr std::size_t kModulesMax = 32;
 
-// A file of a long-lived guest, and all of them: ConfigMaps and Secrets.
+// One file of a long-lived guest (from a ConfigMap or Secret), and all its files together.
 inline constexpr std::size_t kFileBytesMax = 2 * limits::kMiB;
 inline constexpr std::size_t kFilesMax = 4096;
 inline constexpr std::size_t kPathBytesMax = 4096;
-// An answer to a long-lived guest, as the host's own limit for all that wait.
+// An answer to a long-lived guest: the host's own limit for all waiting answers.
 inline constexpr std::size_t kWakeupBytesMax = 64 * limits::kMiB;
-// A request or an answer of a guest (kGuestRequestBytesMax of its contract), and how many end a
-// turn.
+// A request or an answer of a guest (kGuestRequestBytesMax of its contract), and the number of them
+// after which the turn ends.
 inline constexpr std::size_t kRequestBytesMax = 4 * limits::kMiB;
 inline constexpr std::size_t kTurnCallsMax = 256;
 inline constexpr std::size_t kTurnAnswersMax = 8;
-// Twice what requests of a guest may have that wait: headers take up to half as much again as they
-// are counted with.
+// Twice the limit for a guest's waiting requests: headers may take half as much again as is counted
+// for them.
 inline constexpr std::size_t kTurnCallBytesMax = 128 * limits::kMiB;
 inline constexpr std::size_t kTurnDelaysMax = 16'384;
 inline constexpr std::size_t kTurnCancelledMax = kTurnDelaysMax + kTurnCallsMax;
-// What a guest has printed in a turn, and one line of it.
+// The output of a guest in one turn, and one line of it.
 inline constexpr std::size_t kTurnOutputBytesMax = 2 * limits::kMiB;
 inline constexpr std::size_t kLineBytesMax = 16 * limits::kKiB;
 inline constexpr std::size_t kTurnLinesMax = 65'536;
-// Sleeping guests are carried in pieces of this size; only the last one is shorter.
+// Snapshots of sleeping guests are sent in pieces of this size; only the last one is shorter.
 inline constexpr std::size_t kPieceBytes = limits::kMiB;
-// The description of a module: each page of its image alone, at worst.
+// The description of a module: at worst, each page of its image is a separate range.
 inline constexpr std::size_t kDigestBytes = 32;
 inline constexpr std::size_t kImageRangesMax = 1'048'576;
 
-// A machine of a workflow: a JavaScript bundle has up to so many bytes, and one process holds so
-// many machines, with so many bytes of bundles together.
+// Machines of workflows: the size of one JavaScript bundle, the number of machines in one process,
+// and the size of all their bundles together.
 inline constexpr std::size_t kBundleBytesMax = 8 * limits::kMiB;
 inline constexpr std::size_t kMachinesMax = 32;
 inline constexpr std::size_t kBundlesBytesMax = 16 * limits::kMiB;
-// What a machine is asked: its state and an event, of an object that etcd can keep; and its answer.
+// A question to a machine (its state and an event, from an object that etcd can store), and
+// its answer.
 inline constexpr std::size_t kQuestionBytesMax = 4 * limits::kMiB;
 inline constexpr std::size_t kMachineAnswerBytesMax = limits::kMiB;
 // The part of a machine's output that is kept, and a note about what was cut.
 inline constexpr std::size_t kMachineLogBytesMax = 17 * limits::kKiB;
 
 enum class Contract : std::uint8_t { Flight, Converter };
-// How a machine is asked, what its functions return, and what about, as the contract of state
-// machines has them (abi/statemachine/program.h).
+// The interface of a machine, the form of its results, and the kind of question, as in the contract
+// of state machines (abi/statemachine/program.h).
 enum class MachineShape : std::uint8_t { HandleEvent, Command, Bundle };
 enum class MachineReturns : std::uint8_t { Nothing, Address, AddressAndSize };
 enum class MachineRequest : std::uint8_t { Start, Step, Definition, Actors, Begin };
@@ -87,7 +88,7 @@ struct LoadModule {
   std::uint64_t module = 0;
   friend bool operator==(const LoadModule&, const LoadModule&) = default;
 };
-// No further run of it begins.
+// No further run of the module starts.
 struct DropModule {
   std::uint64_t module = 0;
   friend bool operator==(const DropModule&, const DropModule&) = default;
@@ -96,7 +97,7 @@ struct BeginRun {
   std::uint64_t run = 0;
   std::uint64_t module = 0;
   Contract contract = Contract::Flight;
-  // The tenant that the run works for: it takes its share of the process's threads.
+  // The tenant that the run works for: tenants share the process's threads.
   std::string tenant;
   std::string consumer;
   std::vector<std::string> arguments;
@@ -104,7 +105,7 @@ struct BeginRun {
   std::string stdin_bytes;
   std::int64_t timeout_nanoseconds = 0;  // Negative: none.
   std::uint64_t memory_bytes_max = 0;
-  std::uint64_t memory_bytes = 0;  // Reserved for the run already; it asks for more.
+  std::uint64_t memory_bytes = 0;  // Already reserved for the run; it asks for more.
   friend bool operator==(const BeginRun&, const BeginRun&) = default;
 };
 // Answers LookUp and MapKind.
@@ -132,7 +133,7 @@ struct LoadSleepable {
     friend bool operator==(const Pages&, const Pages&) = default;
   };
   std::uint64_t module = 0;
-  std::string digest;    // Of the author's bytes: kDigestBytes.
+  std::string digest;    // Digest of the author's bytes: kDigestBytes.
   std::string obstacle;  // Why its guests cannot sleep; empty: they can.
   std::uint32_t global_count = 0;
   bool has_start = false;
@@ -152,7 +153,7 @@ struct File {
   std::string content;
   friend bool operator==(const File&, const File&) = default;
 };
-// A new guest; it starts with its first turn.
+// Creates a guest, which starts with its first turn.
 struct MakeGuest {
   std::uint64_t guest = 0;
   std::uint64_t module = 0;
@@ -167,7 +168,7 @@ struct MakeGuest {
   std::vector<File> pod_files;
   friend bool operator==(const MakeGuest&, const MakeGuest&) = default;
 };
-// A guest that has fallen asleep here or in another process. Its next turn begins with AskPiece.
+// Resumes a guest that fell asleep in this or another process. Its next turn begins with AskPiece.
 struct ResumeGuest {
   std::uint64_t guest = 0;
   std::uint64_t module = 0;
@@ -177,7 +178,7 @@ struct ResumeGuest {
   std::uint32_t snapshot_bytes = 0;
   friend bool operator==(const ResumeGuest&, const ResumeGuest&) = default;
 };
-// For the guest's next turn, in order.
+// A wakeup for the guest's next turn; they are delivered in order.
 struct HandWakeup {
   std::uint64_t guest = 0;
   std::uint64_t id = 0;
@@ -189,9 +190,9 @@ struct HandWakeup {
 struct BeginTurn {
   std::uint64_t run = 0;
   std::uint64_t guest = 0;
-  std::vector<std::uint64_t> forgotten;  // Earlier requests for whose answers nobody waits.
-  std::uint32_t inbound_count = 0;  // Requests into the guest among its wakeups, by their new ids.
-  std::uint64_t memory_bytes = 0;   // Reserved for the guest already; it asks for more.
+  std::vector<std::uint64_t> forgotten;  // Earlier requests whose answers are no longer needed.
+  std::uint32_t inbound_count = 0;  // How many of its wakeups are inbound requests, with new ids.
+  std::uint64_t memory_bytes = 0;   // Already reserved for the guest; it asks for more.
   friend bool operator==(const BeginTurn&, const BeginTurn&) = default;
 };
 struct SleepGuest {
@@ -199,7 +200,7 @@ struct SleepGuest {
   std::uint64_t guest = 0;
   friend bool operator==(const SleepGuest&, const SleepGuest&) = default;
 };
-// The guest has no run, and gets no further one here.
+// Destroys a guest that has no run in progress.
 struct DropGuest {
   std::uint64_t guest = 0;
   friend bool operator==(const DropGuest&, const DropGuest&) = default;
@@ -216,7 +217,8 @@ struct Kept {
   std::string refusal;
   friend bool operator==(const Kept&, const Kept&) = default;
 };
-// Of a module that was handed over: with LoadSleepable, or, for a command, with LoadModule.
+// Creates a machine from a module that was handed over with LoadSleepable or, for a command,
+// with LoadModule.
 struct LoadMachine {
   std::uint64_t machine = 0;
   std::uint64_t module = 0;
@@ -232,7 +234,7 @@ struct LoadMachine {
   std::uint64_t memory_bytes_max = 0;
   friend bool operator==(const LoadMachine&, const LoadMachine&) = default;
 };
-// No further question to it begins.
+// No further question to the machine follows.
 struct DropMachine {
   std::uint64_t machine = 0;
   friend bool operator==(const DropMachine&, const DropMachine&) = default;
@@ -246,7 +248,7 @@ struct AskMachine {
   std::string second;
   std::string tenant;
   std::string consumer;
-  std::uint64_t memory_bytes = 0;  // Reserved for the run already; it asks for more.
+  std::uint64_t memory_bytes = 0;  // Already reserved for the run; it asks for more.
   friend bool operator==(const AskMachine&, const AskMachine&) = default;
 };
 struct Ping {
@@ -274,7 +276,7 @@ struct MapKind {
   std::string kind;
   friend bool operator==(const MapKind&, const MapKind&) = default;
 };
-// The memory of the run in all: linear memory, tables, and the fixed cost of each run.
+// The run's total memory: linear memory, tables, and the fixed cost of each run.
 struct AskMemory {
   std::uint64_t run = 0;
   std::uint64_t bytes = 0;
@@ -292,7 +294,7 @@ struct EndRun {
   std::uint64_t memory_bytes = 0;
   friend bool operator==(const EndRun&, const EndRun&) = default;
 };
-// A request that the guest has made in its turn, in the encoding of its contract.
+// A request of the guest in its turn, in the encoding of its contract.
 struct TurnCall {
   std::uint64_t run = 0;
   std::uint64_t id = 0;
@@ -300,14 +302,14 @@ struct TurnCall {
   std::string request;
   friend bool operator==(const TurnCall&, const TurnCall&) = default;
 };
-// The guest's answer to a request that was handed in, in the encoding of its contract.
+// The guest's answer to an inbound request, in the encoding of its contract.
 struct TurnAnswer {
   std::uint64_t run = 0;
   std::uint64_t id = 0;
   std::string answer;
   friend bool operator==(const TurnAnswer&, const TurnAnswer&) = default;
 };
-// After the calls and answers of the turn.
+// Follows the calls and answers of the turn.
 struct EndTurn {
   struct Delay {
     std::uint64_t id = 0;
@@ -320,7 +322,7 @@ struct EndTurn {
     friend bool operator==(const Line&, const Line&) = default;
   };
   std::uint64_t run = 0;
-  bool is_error = false;  // The guest is gone, as after an exit.
+  bool is_error = false;  // The guest no longer exists, as after an exit.
   ErrorKind kind = ErrorKind::GuestFault;
   std::string reason;
   bool has_exited = false;
@@ -339,24 +341,24 @@ struct EndTurn {
   std::uint64_t resident_bytes = 0;
   friend bool operator==(const EndTurn&, const EndTurn&) = default;
 };
-// The guest of this turn is asleep: asks for the next piece of it.
+// Requests the next piece of the snapshot of this turn's guest.
 struct AskPiece {
   std::uint64_t run = 0;
   friend bool operator==(const AskPiece&, const AskPiece&) = default;
 };
-// The next piece of a guest that falls asleep, of `total_bytes`.
+// The next piece of the snapshot of a guest that falls asleep, which has `total_bytes`.
 struct KeepPiece {
   std::uint64_t run = 0;
   std::uint32_t total_bytes = 0;
   std::string bytes;
   friend bool operator==(const KeepPiece&, const KeepPiece&) = default;
 };
-// After an error the guest is still here.
+// After an error the guest is still awake in the process.
 struct EndSleep {
   std::uint64_t run = 0;
   bool is_error = false;
   std::string reason;
-  std::uint64_t memory_bytes = 0;  // Of the guest once it is resumed.
+  std::uint64_t memory_bytes = 0;  // The memory of the guest once it is resumed.
   friend bool operator==(const EndSleep&, const EndSleep&) = default;
 };
 struct Pong {
@@ -373,7 +375,7 @@ inline constexpr std::size_t kToGuestBytesMax = kStdinBytesMax + 2 * kTextBytesM
 inline constexpr std::size_t kFromGuestBytesMax =
     kOutputBytesMax + kErrorOutputBytesMax + kReasonBytesMax + limits::kKiB;
 
-// Includes the header. Whoever makes a message keeps its texts within their bounds.
+// Includes the header. The caller keeps the texts within their bounds.
 [[nodiscard]] std::string encode(const ToGuest& message);
 [[nodiscard]] std::string encode(const FromGuest& message);
 
@@ -382,7 +384,7 @@ inline constexpr std::size_t kFromGuestBytesMax =
 [[nodiscard]] Result<ToGuest> decode_to_guest(std::uint8_t type, std::string_view payload);
 [[nodiscard]] Result<FromGuest> decode_from_guest(std::uint8_t type, std::string_view payload);
 
-// Cuts a reason to kReasonBytesMax, so that it may be sent.
+// Cuts a reason to kReasonBytesMax, the most that a message may contain.
 [[nodiscard]] std::string cut_reason(std::string reason);
 
 }  // namespace hangar::guest_protocol

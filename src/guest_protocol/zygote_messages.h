@@ -16,17 +16,17 @@ namespace hangar::guest_protocol {
 struct ForkProcess {
   std::uint64_t process = 0;
   std::uint32_t thread_count = 0;
-  std::uint64_t memory_bytes_max = 0;  // For its guests together.
+  std::uint64_t memory_bytes_max = 0;  // For all its guests together.
   friend bool operator==(const ForkProcess&, const ForkProcess&) = default;
 };
-// The zygote kills the process by SIGKILL, at once.
+// The zygote sends SIGKILL to the process at once.
 struct EndProcess {
   std::uint64_t process = 0;
   friend bool operator==(const EndProcess&, const EndProcess&) = default;
 };
 using ToZygote = std::variant<ForkProcess, EndProcess>;
 
-// From the zygote: its first message, sent once. It is ready, and the kernel offers these walls.
+// From the zygote: its first message, sent once. It is ready, and the kernel supports these walls.
 struct Standing {
   std::uint32_t landlock_version = 0;  // Zero: none.
   bool has_system_call_filter = false;
@@ -49,11 +49,11 @@ using FromZygote = std::variant<Standing, ProcessEnded, ForkFailed>;
 inline constexpr std::size_t kZygotePacketBytesMax = 64;
 
 // Exit statuses of a guest process. Either it could not put up one of its walls; or the host, which
-// it otherwise trusts, sent a message that it does not know: the two are different versions.
+// it otherwise trusts, sent an unknown message, because the two have different versions.
 inline constexpr int kExitWithoutWalls = 3;
 inline constexpr int kExitOtherProtocol = 4;
 
-// The descriptor at which both processes have their socket.
+// The descriptor of the socket in both processes.
 inline constexpr int kSocket = 0;
 
 [[nodiscard]] std::string encode(const ToZygote& message);

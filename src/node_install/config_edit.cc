@@ -184,7 +184,7 @@ Result<std::string> text_of_others(std::string_view text, Dialect dialect) {
     const std::string_view body = text.substr(part->body_begin, part->body_end - part->body_begin);
     const Result<Toml> ours = Toml::parse(body);
     const Result<Toml> others = Toml::parse(rest);
-    // The newline that was added for it can turn a template into TOML. Then it was not TOML before.
+    // The newline that put_part() added can turn a template into TOML that was not TOML before.
     const bool is_checked = others || dialect == Dialect::Toml;
     if (is_checked && (!ours || !others || !is_sum(*whole, *others, *ours))) {
       return refuse(

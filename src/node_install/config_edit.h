@@ -1,6 +1,6 @@
 // Edits one configuration file, as a function of its text. hangar-node adds one part between two
-// marker lines; every byte outside of it belongs to others. Removing the part restores the bytes
-// from before, also when others have edited theirs meanwhile.
+// marker lines; every byte outside of it belongs to others. Removing the part restores the other
+// bytes exactly, even if others have edited theirs meanwhile.
 #pragma once
 
 #include "base/result.h"
@@ -35,8 +35,8 @@ inline constexpr std::string_view kCriVersion3 = "io.containerd.cri.v1.runtime";
 [[nodiscard]] Result<std::string> plugin_of(std::int64_t config_version,
                                             const std::vector<std::string>& existing);
 
-// Whether the file configures runtimes already. containerd 1.x adds runc by itself only as long as
-// its configuration names no runtime; with the first other one it has to name runc too.
+// Whether the file already configures runtimes. containerd 1.x adds runc by itself only as long as
+// its configuration names no runtime; with the first other runtime it has to name runc, too.
 enum class Runc : std::uint8_t { IsThere, HasToBeNamed };
 
 // The content of the part. It takes over runc's cgroup driver: a node has only one.
@@ -55,8 +55,8 @@ enum class Dialect : std::uint8_t {
   GoTemplate,
 };
 
-// The text with our part in it, at its old place or at the end. `before`: the whole file, none if
-// it does not exist; then the new file begins with `prologue`.
+// The text with our part in it, at its old place or at the end. `before`: the whole file;
+// std::nullopt if it does not exist: then the new file begins with `prologue`.
 //
 // Guarantees: take_part() of the result returns `before` byte by byte. As TOML the result has the
 // values of `before` and of `body`, and no others.
@@ -66,8 +66,8 @@ enum class Dialect : std::uint8_t {
                                            std::string_view prologue, std::string_view body,
                                            Dialect dialect);
 
-// The text without our part: none if the file has to be removed, because put_part() created it and
-// nobody else wrote into it; the same text if there is no part.
+// The text without our part; the same text if there is no part. std::nullopt if the file has to be
+// removed, because put_part() created it and others have not written into it.
 //
 // Errors: as put_part(); ConfigConflict if the removal would change the meaning of others' text.
 [[nodiscard]] Result<std::optional<std::string>> take_part(std::string_view text, Dialect dialect);

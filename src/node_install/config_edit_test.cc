@@ -112,7 +112,7 @@ TEST(TakePart, KeepsACarriageReturnAtTheEnd) {
 }
 
 TEST(TakePart, RefusesToGiveAnotherMeaningToLinesOfOthers) {
-  // Somebody has added a key after the part, and so to its last table.
+  // Another program has added a key after the part, and so to its last table.
   const std::string after = put_part(kConfig, "", body(), Dialect::Toml).value() + "theirs = 1\n";
 
   const auto left = take_part(after, Dialect::Toml);

@@ -25,7 +25,7 @@ nghttp2_nv header(std::string& name, std::string& value) {
           .flags = NGHTTP2_NV_FLAG_NONE};
 }
 
-// The other end: what containerd's gRPC server says, in frames that nghttp2 writes.
+// The other end: the answers of containerd's gRPC server, in frames that nghttp2 writes.
 class Server {
  public:
   Server() {
@@ -163,7 +163,7 @@ TEST_F(CriProbeTest, WaitsForTheRest) {
   EXPECT_GT(taken, std::size_t{9}) << "after the settings at the earliest";
 }
 
-// Of HTTP/2 each end has to say that it has read the other's settings.
+// HTTP/2 requires each end to acknowledge the other's settings.
 TEST_F(CriProbeTest, AcknowledgesSettings) {
   ASSERT_TRUE(call_.receive(server_.said()));
   EXPECT_FALSE(call_.take_output().empty());

@@ -1,6 +1,6 @@
 // Finds the Kubernetes distribution of a node, and with it the place and dialect of containerd's
-// configuration, and the service to restart. It looks at files only: hangar-node runs no program of
-// the node before it has been asked to restart one.
+// configuration, and the service to restart. It reads files only: hangar-node runs no program of
+// the node before it restarts a service.
 #pragma once
 
 #include "base/result.h"
@@ -41,7 +41,7 @@ struct Node {
 };
 
 // UnknownDistribution if hangar-node recognises nothing; ConfigInvalid for a configuration that
-// cannot be read in its dialect. `wanted`: use this one, whatever else is there.
+// cannot be read in its dialect. `wanted`: use this distribution without detection.
 [[nodiscard]] Result<Node> survey(const Files& files, std::optional<Distribution> wanted);
 
 }  // namespace hangar::node_install

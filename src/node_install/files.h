@@ -58,7 +58,7 @@ class Files {
   [[nodiscard]] virtual std::optional<std::string> find_in(
       std::string_view path, const std::vector<std::string>& needles) const = 0;
 
-  // Readers see the old file or the whole new one, also after a crash. A replaced file keeps its
+  // Readers see the old file or the whole new one, even after a crash. A replaced file keeps its
   // owner, mode and extended attributes (SELinux).
   [[nodiscard]] virtual Result<> write(std::string_view path, std::string_view bytes,
                                        Access access) = 0;

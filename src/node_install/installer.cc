@@ -39,7 +39,7 @@ TomlPath runtimes_path(const Node& node) {
   return {"plugins", node.plugin, "containerd", "runtimes"};
 }
 
-// Reads a file of containerd's configuration, without our part. None if it does not exist.
+// Reads a file of containerd's configuration, without our part. std::nullopt if it does not exist.
 Result<std::optional<Toml>> read_others_if_there(const Files& files, std::string_view path) {
   Result<std::string> text = files.read(path, limits::kConfigBytesMax);
   if (!text && text.error().kind() == ErrorKind::NotFound) return std::optional<Toml>();
@@ -84,7 +84,7 @@ Runc runc_of(const Node& node, const std::optional<Toml>& others) {
                                                                  : Runc::IsThere;
 }
 
-// Whether KWasm's installer added it. Nodes migrated from KWasm keep what worked.
+// Whether KWasm's installer added it. Nodes migrated from KWasm keep their working handlers.
 bool is_kwasms(std::string_view runtime_type) {
   return runtime_type.starts_with("/opt/kwasm/") ||
          runtime_type.starts_with("/var/snap/microk8s/common/kwasm/");
@@ -200,7 +200,8 @@ Result<> Installer::apply(const std::vector<Change>& changes) {
   for (std::size_t i = 0; i < changes.size(); ++i) {
     Result<> written = write_or_remove(changes[i].path, changes[i].after);
     if (written) continue;
-    // Earlier changes are rolled back; an error of that would hide the first one.
+    // Earlier changes are rolled back; an error of the rollback is ignored, because it would hide
+    // the first one.
     const Result<> reverted = revert({changes.begin(), changes.begin() + static_cast<long>(i)});
     if (!reverted)
       report_.say("revert-failed", "cannot put back the configuration",
@@ -213,7 +214,7 @@ Result<> Installer::apply(const std::vector<Change>& changes) {
 Result<> Installer::revert(const std::vector<Change>& changes) {
   for (const Change& change : changes | std::views::reverse) {
     const std::optional<std::string> now = HANGAR_TRY(read_if_there(change.path));
-    // Somebody has written meanwhile: the file is theirs, and only our part is restored.
+    // Another program has written meanwhile: its changes stay, and only our part is restored.
     if (now != change.after && now && change.before) {
       const std::optional<std::string> part = HANGAR_TRY(read_part(*change.before));
       const std::optional<std::string> text =

@@ -31,11 +31,11 @@ enum class Existing : bool { Refuse, Keep };
 enum class Run : bool { Dry, Real };
 
 struct InstallerOptions {
-  std::optional<Distribution> distribution;  // Instead of the detected one.
-  std::string install_directory;             // Instead of the distribution's; absolute.
+  std::optional<Distribution> distribution;  // Overrides the detected one.
+  std::string install_directory;             // Overrides the distribution's; absolute.
   Restart restart = Restart::WhenNeeded;
-  // What to do about handlers of the same name that others have configured: fail, or leave them to
-  // the others. Handlers of KWasm's installer are left alone in any case.
+  // What to do about handlers of the same name that others have configured: fail, or keep those.
+  // Handlers of KWasm's installer are left alone in any case.
   Existing existing = Existing::Refuse;
   Run run = Run::Real;
 };
@@ -58,9 +58,8 @@ class Installer {
   // Installed runtimes that are no longer in `runtimes` are removed. `find` receives the
   // install directory.
   //
-  // Errors: every reason of outcome.h. With any but RestoreFailed and RestartFailed containerd's
-  // configuration is as it was before; with RestartFailed it has been rolled back, and
-  // containerd runs.
+  // Errors: every reason of outcome.h. Except for RestoreFailed and RestartFailed, containerd's
+  // configuration is unchanged; with RestartFailed it has been rolled back, and containerd runs.
   [[nodiscard]] Result<> install(
       const std::function<Result<std::vector<Runtime>>(std::string_view)>& find);
   // A node without an installation is not an error. Errors: as install().
@@ -68,7 +67,7 @@ class Installer {
   [[nodiscard]] Result<Status> status();
 
  private:
-  // One configuration file before and after; none: the file does not exist.
+  // One configuration file before and after; std::nullopt: the file does not exist.
   struct Change {
     std::string path;
     Dialect dialect = Dialect::Toml;

@@ -1,5 +1,6 @@
 // The record of what hangar-node has installed on a node: a JSON file beside the runtimes. It is
-// written before anything else changes, so that the next run can finish or roll back a killed one.
+// written before anything else changes, so that the next run can finish or roll back a run that
+// was killed.
 #pragma once
 
 #include "base/result.h"

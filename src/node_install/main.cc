@@ -1,8 +1,8 @@
 // hangar-node: installs Wasm runtimes on one Kubernetes node, and uninstalls them.
 //
 // Runs on the node itself or in a privileged container that has the node's root mounted. It is
-// linked statically: it runs in an image with nothing else in it, and by hand on any distribution.
-// docs/operating/node-installer.md says what it changes and how runs can end.
+// linked statically: it runs in an otherwise empty image, and by hand on any distribution.
+// docs/operating/node-installer.md describes its changes and outcomes.
 #include "base/result.h"
 #include "node_install/distribution.h"
 #include "node_install/files.h"

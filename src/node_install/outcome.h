@@ -1,4 +1,4 @@
-// How a run of hangar-node can end: the word that errors carry (Error::reason()), and the matching
+// The outcomes of a run of hangar-node: the reason of the error (Error::reason()), and the matching
 // exit status. Both are for programs; docs/operating/node-installer.md has the list.
 #pragma once
 

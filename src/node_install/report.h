@@ -1,4 +1,4 @@
-// What hangar-node reports while it works: one line a step, for people or as JSON for programs.
+// Reports the progress of hangar-node: one line for each step, for people or as JSON for programs.
 #pragma once
 
 #include "base/result.h"
@@ -14,14 +14,14 @@ namespace hangar::node_install {
 class Report {
  public:
   enum class Format : std::uint8_t { Lines, Json };
-  // `out` has to stay open. Every line is flushed: after a crash the last one matters most.
+  // `out` has to stay open. Every line is flushed, because after a crash the last one matters most.
   Report(Format format, std::FILE* out) : format_(format), out_(out) {}
 
   using Field = std::pair<std::string_view, std::string_view>;
   // `event` is for programs, `message` for people; fields are part of both.
   void say(std::string_view event, std::string_view message,
            std::initializer_list<Field> fields = {});
-  // For people on stderr, for programs as an event ("failed", with reason); never both.
+  // Prints the error for people to stderr, or for programs as an event ("failed", with reason).
   void fail(const Error& error);
 
  private:

@@ -2,8 +2,8 @@
 // FILE[@ARCHITECTURE]=URL#sha256:HEX, for an archive with #program-sha256:HEX behind it
 // and the expected program, in the notation of hangar-node: FILE[@ARCHITECTURE]=sha256:HEX
 //
-// The program's checksum is part of the configuration, so that no container on the way has to be
-// trusted: neither the one that downloads nor the one that unpacks.
+// The program's checksum is part of the configuration, so that neither the container that downloads
+// nor the one that unpacks has to be trusted.
 #pragma once
 
 #include "base/result.h"
@@ -37,7 +37,8 @@ struct RuntimeSource {
 // FILE[@ARCHITECTURE]=sha256:HEX of the program.
 [[nodiscard]] std::string checksum_argument(const RuntimeSource& source);
 
-// Parses that text again: a RuntimeSource without a URL. InvalidInput for anything else.
+// Parses the result of checksum_argument() into a RuntimeSource without a URL. InvalidInput for
+// anything else.
 [[nodiscard]] Result<RuntimeSource> parse_checksum_argument(std::string_view text);
 
 }  // namespace hangar::node_install

@@ -1,6 +1,6 @@
 // The programs to install, in a directory. Their names and checksums are given, or come from a
-// SHA256SUMS beside them, as `sha256sum *` writes it. Such a list can be trusted only as far as
-// everyone who can write to the directory. The file's name tells the kind of program:
+// SHA256SUMS beside them, as `sha256sum *` writes it. Anyone who can write to the directory can
+// change such a list. The file's name tells the kind of program:
 //   containerd-shim-NAME-v1   a shim; handler NAME
 //   crun-NAME                 an OCI runtime; handler NAME (crun alone: handler crun)
 // A directory for several architectures has one directory for each: amd64/, arm64/.
@@ -20,7 +20,7 @@ namespace hangar::node_install {
 
 struct Runtime {
   std::string file;    // Its name, in the directory and on the node.
-  std::string sha256;  // As promised; the copy is checked against it.
+  std::string sha256;  // The expected digest; the copy is checked against it.
   Descriptor source;
   // The program's path is its final one: INSTALL_DIRECTORY/bin/FILE.
   Handler handler;

@@ -50,7 +50,7 @@ constexpr std::array<std::string_view, 4> kSystemctl = {"/usr/bin/systemctl", "/
 // Enters all namespaces in which a service manager and its tools see the node, except for
 // processes: the container shares those already.
 bool enter_process_1() {
-  // Opened first: once the mount namespace is entered, /proc is another one.
+  // Opened first: in the other mount namespace /proc differs.
   std::vector<Descriptor> namespaces;
   for (const char* kind : {"cgroup", "ipc", "uts", "net", "mnt"}) {
     namespaces.emplace_back(
@@ -85,11 +85,11 @@ struct Watched {
   bool is_late = false;
 };
 
-// Reads the child's output until it closes its end or time is up.
+// Reads the child's output until the child exits or the deadline passes.
 Watched watch(int pipe, pid_t child, steady_clock::time_point deadline) {
   Watched watched;
   while (true) {
-    // A service that the child has started may hold the pipe open, so the child's own end
+    // A service that the child has started may hold the pipe open, so the exit of the child
     // is enough.
     siginfo_t info{};
     const bool has_ended =
@@ -108,7 +108,7 @@ Watched watch(int pipe, pid_t child, steady_clock::time_point deadline) {
           watched.output.erase(0, watched.output.size() - limits::kOutputBytesMax);
         if (!is_late) continue;
       }
-      // All writers have closed the pipe, while the child may still live.
+      // All writers have closed the pipe, but the child may still run.
       if (size == 0 && !has_ended) std::this_thread::sleep_for(milliseconds(kLookMs));
     }
     if (has_ended) return watched;

@@ -17,7 +17,7 @@ namespace hangar::node_install {
 class Service {
  public:
   virtual ~Service() = default;
-  // Whether restart() can work here; asked before anything changes. InvalidInput if not.
+  // Whether restart() can work here; called before any change. InvalidInput if not.
   [[nodiscard]] virtual Result<> check(const Node& node) = 0;
   // Returns when containerd answers again. Unavailable.
   [[nodiscard]] virtual Result<> restart(const Node& node) = 0;
@@ -55,7 +55,7 @@ class NodeService final : public Service {
   ServiceOptions options_;
 };
 
-// Runs the command until its end, or kills it at the deadline. Unavailable, with the end of its
+// Runs the command until it exits, or kills it at the deadline. Unavailable, with the end of its
 // output, unless its status is 0. `before_exec` runs in the child.
 [[nodiscard]] Result<> run_command(const std::vector<std::string>& command,
                                    std::chrono::steady_clock::time_point deadline,

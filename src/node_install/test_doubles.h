@@ -103,7 +103,7 @@ class FakeService final : public Service {
   std::string last_config;
 };
 
-// Runtimes of a few bytes each, as runtimes_in() gives them.
+// Runtimes of a few bytes each, as runtimes_in() returns them.
 class FakeRuntimes {
  public:
   explicit FakeRuntimes(std::map<std::string, std::string> bytes_by_file)

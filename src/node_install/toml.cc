@@ -24,8 +24,8 @@ namespace {
 struct BrokenAssumption {};
 }  // namespace
 
-// Version 3.3 has assertions that malformed input violates ("[." is enough). They would end
-// the program; in a release build they would even let the compiler rely on them. Here they end
+// Version 3.3 has assertions that malformed input violates ("[." is enough). They would abort the
+// program, and in a release build the compiler could even rely on them. Here they abort
 // the parsing.
 #undef NDEBUG
 #define TOML_ASSERT(condition) ((condition) ? void() : throw BrokenAssumption())
@@ -66,8 +66,8 @@ class Flattener {
  public:
   Flattener(Toml::Leaves& leaves, std::set<TomlPath>& empty) : leaves_(leaves), empty_(empty) {}
 
-  // The parser bounds the depth (TOML_MAX_NESTED_VALUES), but not that of dotted keys, which only
-  // the size of the text bounds: hence no recursion.
+  // No recursion: the parser bounds the depth of nested values (TOML_MAX_NESTED_VALUES), but only
+  // the size of the text bounds the depth of dotted keys.
   bool flatten(const toml::table& root) {
     std::vector<std::pair<TomlPath, const toml::node*>> pending;
     pending.emplace_back(TomlPath{}, &root);

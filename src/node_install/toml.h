@@ -1,6 +1,6 @@
 // A TOML document as a flat list of its values; wraps the TOML library. Edits are made on the text,
-// so that comments and layout of others stay; this list decides about an edit before it is made and
-// proves it afterwards.
+// so that comments and layout of others stay; this list is used to plan an edit and to check
+// it afterwards.
 #pragma once
 
 #include "base/result.h"

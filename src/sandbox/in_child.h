@@ -9,8 +9,8 @@
 
 namespace hangar::sandbox {
 
-// Runs `attempt` in a forked child and returns its result, of which the lowest eight bits count, or
-// the negative number of the signal that ended the child.
+// Runs `attempt` in a forked child and returns the lowest eight bits of its result, or the negative
+// number of the signal that killed the child.
 inline int in_child(const std::function<int()>& attempt) {
   const pid_t child = ::fork();
   if (child == 0) ::_exit(attempt());

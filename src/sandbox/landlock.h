@@ -1,5 +1,5 @@
-// A second wall, the kernel's Landlock: no file, no port and no other process, whatever system
-// calls the process finds a way to make.
+// A second wall, the kernel's Landlock: no access to files, ports and other processes, even if the
+// process gets around its system call filter.
 #pragma once
 
 #include "base/result.h"
@@ -12,8 +12,9 @@ namespace hangar::sandbox {
 // From here on the calling thread, and threads that it starts later, cannot open a file by name.
 // From version 4 of the kernel's interface on they cannot reach a TCP port either; from version 6
 // on they cannot signal another process or connect to its abstract sockets. Open descriptors keep
-// working. Returns the version, zero where the kernel has no Landlock: a sandbox has other walls.
-// Call it after give_up_privileges(). Does nothing in a sanitized build.
+// working. Returns the version, or zero where the kernel has no Landlock, which is not an error
+// because a sandbox has other walls. Call it after give_up_privileges(). Does nothing in a
+// sanitized build.
 [[nodiscard]] Result<int> deny_files_and_others();
 
 }  // namespace hangar::sandbox

@@ -18,11 +18,11 @@ namespace hangar::sandbox {
 [[nodiscard]] Result<> hide_memory();
 
 // When memory is short, the kernel kills this process before others, such as the host. Failure is
-// ignored: a process that may not raise its score has other bounds.
+// ignored, because the process has other bounds.
 void end_first_when_memory_is_short();
 
-// The kernel kills this process when the thread that started it ends. Unavailable when `parent` has
-// ended already.
+// The kernel kills this process when the thread that started it exits. Unavailable when `parent`
+// has already exited.
 [[nodiscard]] Result<> die_with(pid_t parent);
 
 // Sets the soft and the hard limit, so that neither this process nor an attacker in it can raise

@@ -39,7 +39,7 @@ TEST(Process, EndsWithItsParent) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe(ends.data()), 0);
 
-  // The grandchild holds its end of the pipe as long as it lives.
+  // The grandchild holds its end of the pipe until it exits.
   const int parent = in_child([&ends] {
     const pid_t self = ::getpid();
     std::array<int, 2> ready{};

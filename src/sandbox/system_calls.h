@@ -34,14 +34,14 @@ enum class Threads : std::uint8_t {
 // process, so it does not fit a child that is forked later.
 [[nodiscard]] std::vector<AllowedCall> computing_calls();
 
-// True when the kernel, and a container's own filter, let a process limit itself so. False in a
+// True when the kernel, and the container's own filter, allow limit_system_calls(). False in a
 // sanitized build.
 [[nodiscard]] bool has_system_call_filters();
 
-// Also gives up gaining new privileges. A call by the numbers of another architecture or ABI ends
-// the process. clone3 fails with ENOSYS, because its flags lie in memory, where a filter cannot
-// look: glibc falls back to clone. Unavailable when the kernel has no such filters. Does nothing in
-// a sanitized build.
+// Also gives up gaining new privileges. The kernel kills the process if it makes a system call of
+// another architecture or ABI. clone3 fails with ENOSYS, because its flags lie in memory, where a
+// filter cannot look: glibc falls back to clone. Unavailable when the kernel has no such filters.
+// Does nothing in a sanitized build.
 [[nodiscard]] Result<> limit_system_calls(std::span<const AllowedCall> allowed, Threads threads);
 
 }  // namespace hangar::sandbox

@@ -101,7 +101,8 @@ class Reader {
     }
   }
 
-  // Each item takes some bytes, so that a list that is announced costs nothing before it arrives.
+  // Each item takes at least one byte of the message, so that an announced count costs no memory
+  // before its items arrive.
   template <class Item, class Visit>
   void list(std::vector<Item>& items, std::size_t count_max, Visit visit) {
     std::uint32_t count = 0;
@@ -132,7 +133,7 @@ template <class Message, class Type>
 concept Is = std::same_as<std::remove_const_t<Message>, Type>;
 
 // The type of a message is its index in the variant, from 1. visit_fields(fields, message) is found
-// in the namespace of the messages. The length in front is filled in at the end, when it is known.
+// in the namespace of the messages. The length in the header is filled in last.
 template <class Message>
 std::string encode_frame(const Message& message) {
   std::string bytes(sizeof(std::uint32_t), '\0');
