@@ -140,7 +140,7 @@ Result<KeyPair> make_authority(WallTime now) {
   const Key key(EVP_EC_gen("P-256"));
   const Certificate certificate(X509_new());
   X509* const made = certificate.get();
-  // The name is unique: of two authorities of the same name, a client may try only the wrong one.
+  // The name is unique: if two authorities have the same name, a client may try only the wrong one.
   const std::string name = fmt::format("hangar webhooks {}", to_rfc3339_micro(now));
   const bool is_made =
       key && made != nullptr && X509_set_version(made, kVersion3) == 1 && set_serial(made) &&
@@ -237,7 +237,7 @@ Renewal renewal_of(const Issued& issued, const std::vector<std::string>& names, 
   if (!is_usable) return Renewal::All;
   if (!is_for(issued.server.certificate_pem, names, issued.authorities_pem) ||
       server->not_after <= now) {
-    return Renewal::Server;  // It cannot be used anyway, so nothing waits for trust.
+    return Renewal::Server;  // The old one is unusable, so it makes no sense to wait for trust.
   }
   if (authority->not_after - now < kServerLife + kRenewBefore) return Renewal::Authority;
   // not_before is kClockSkew before the authority was made.
@@ -253,7 +253,7 @@ Result<Issued> renew(const Issued& issued, Renewal renewal, const std::vector<st
     KeyPair authority = HANGAR_TRY(make_authority(now));
     std::string old;
     if (renewal == Renewal::Authority) {
-      // Only the last one: it has signed the certificate in use, its predecessor has not.
+      // Keeps only the last one: it has signed the certificate in use; its predecessor has not.
       const Certificate last = HANGAR_TRY(first_in(issued.authorities_pem));
       old = HANGAR_TRY(pem_of(last.get()));
     }

@@ -1,5 +1,5 @@
-// The certificates of the webhook server: an authority of hangar's own, a server certificate that
-// it has signed, and when each of them is renewed. Pure, except for random keys.
+// The certificates of the webhook server: hangar's own authority, a server certificate that it has
+// signed, and the decision when to renew each of them. Pure, except for random keys.
 #pragma once
 
 #include "base/result.h"
@@ -20,7 +20,8 @@ struct KeyPair {
 
 // An ECDSA key and a certificate that may sign others.
 [[nodiscard]] Result<KeyPair> make_authority(WallTime now);
-// For a server with these names (DNS names and IP addresses). InvalidInput without a name.
+// A certificate for a server with these names (DNS names and IP addresses). InvalidInput without
+// a name.
 [[nodiscard]] Result<KeyPair> issue(const KeyPair& authority, const std::vector<std::string>& names,
                                     WallTime now);
 
@@ -49,7 +50,7 @@ enum class Renewal : std::uint8_t {
   Server,     // A new certificate by the same authority.
   Authority,  // A new authority; the old one stays trusted. The server's certificate stays for now,
               // because nobody trusts the new authority yet.
-  All,        // Nothing in the Secret can be used.
+  All,        // The Secret has no usable content.
 };
 [[nodiscard]] Renewal renewal_of(const Issued& issued, const std::vector<std::string>& names,
                                  WallTime now);
@@ -60,7 +61,7 @@ inline constexpr std::chrono::days kAuthorityLife{3650};
 inline constexpr std::chrono::days kServerLife{365};
 // How long before it expires a certificate is renewed.
 inline constexpr std::chrono::days kRenewBefore{120};
-// How long an authority is trusted before it signs anything.
+// How long clients trust an authority before it signs a certificate.
 inline constexpr std::chrono::minutes kTrustedFirst{10};
 
 }  // namespace hangar::admission

@@ -30,9 +30,9 @@ namespace hangar::admission {
 
 namespace {
 
-// A renewed certificate is used within this time. Each look is a request of a few hundred bytes.
+// A renewed certificate is used within this time. Each check is a request of a few hundred bytes.
 constexpr std::chrono::seconds kLook{15};
-// Sooner while there is no certificate, because nothing is served then.
+// More often while there is no certificate, because the server does not listen then.
 constexpr std::chrono::seconds kLookWithout{1};
 constexpr std::uint64_t kFileBytesMax = limits::kMiB;
 
@@ -182,8 +182,8 @@ io::Task<Result<ServerCertificate>> CertificateKeeper::read_secret() {
   const Renewal renewal = renewal_of(issued, options_.names, now);
   if (renewal != Renewal::None) {
     issued = HANGAR_CO_TRY(renew(issued, renewal, options_.names, now));
-    // Shows no certificate that another replica does not know. If two write at the same time, the
-    // later one fails and reads what the other wrote.
+    // Written before it is used, so that no replica presents a certificate that the others do not
+    // know. If two write at the same time, the later one fails and reads the other's certificate.
     HANGAR_CO_TRY(co_await write_secret(issued, secret ? &*secret : nullptr));
   }
   co_return server_certificate(std::move(issued.server.certificate_pem),

@@ -1,10 +1,10 @@
-// The certificate that one of our servers shows, and the authorities that its clients shall trust
-// for it. Both are in files (a mounted Secret), or in a Secret that hangar fills and renews itself.
+// The certificate that one of hangar's servers presents, and the authorities that its clients have
+// to trust. Both are in files (a mounted Secret), or in a Secret that hangar fills and
+// renews itself.
 //
-// Guarantees: the files or the Secret are read again and again, so that a renewed certificate is
-// used without a restart. A certificate that cannot be used never replaces one that can. Several
-// replicas share the Secret: the first writer wins, and the others read what it wrote.
-// Loop thread only.
+// Guarantees: the files or the Secret are read periodically, so that a renewed certificate is used
+// without a restart. An unusable certificate never replaces a usable one. Several replicas share
+// the Secret: the first writer wins, and the others read its certificate. Loop thread only.
 #pragma once
 
 #include "admission/certificate.h"
@@ -30,14 +30,14 @@ namespace hangar::admission {
 inline constexpr std::string_view kCertificateKey = "tls.crt";
 inline constexpr std::string_view kPrivateKeyKey = "tls.key";
 inline constexpr std::string_view kAuthoritiesKey = "ca.crt";
-// A Secret that has this key, or no certificate at all, is hangar's to renew.
+// hangar renews only a Secret that has this key, or that has no certificate.
 inline constexpr std::string_view kAuthorityKeyKey = "ca.key";
 
 // The files of a mounted Secret.
 struct CertificateFiles {
   std::filesystem::path certificate = {};
   std::filesystem::path key = {};
-  std::filesystem::path authorities = {};  // Empty or missing: clients know what to trust.
+  std::filesystem::path authorities = {};  // Empty or missing: clients trust the authority already.
 
   // The files of that directory, with their usual names.
   [[nodiscard]] static CertificateFiles in(const std::filesystem::path& directory);
@@ -46,23 +46,23 @@ struct CertificateFiles {
 
 struct ServerCertificate {
   http::ServerOptions::Tls tls;
-  std::string authorities_pem;  // Empty: the trust store of the API server's machine counts.
+  std::string authorities_pem;  // Empty: the API server uses the trust store of its machine.
 };
 
 class CertificateKeeper {
  public:
   struct Options {
-    CertificateFiles files = {};  // Not given: the Secret.
+    CertificateFiles files = {};  // Unset: use the Secret.
     std::string namespace_ = {};
     std::string secret = {};
-    std::vector<std::string> names = {};  // Of the server.
+    std::vector<std::string> names = {};  // Names of the server.
     // A file with the authorities of clients; empty: the server asks clients for no certificate.
     std::filesystem::path client_authorities = {};
   };
   using Listener = std::function<void(const ServerCertificate&)>;
 
-  // `client` writes whether or not this host leads. `listener` gets each certificate that differs
-  // from the one before.
+  // `client` writes whether or not this host leads. `listener` receives each certificate that
+  // differs from the previous one.
   CertificateKeeper(io::Loop& loop, const kube::Client& client, Log log, Options options,
                     Listener listener);
   CertificateKeeper(const CertificateKeeper&) = delete;
@@ -73,7 +73,7 @@ class CertificateKeeper {
   void start();
   [[nodiscard]] io::Task<void> stop();
 
-  // Whether there is a certificate and it is valid now; Unavailable says why not.
+  // Checks that there is a certificate and that it is valid now; Unavailable says why not.
   [[nodiscard]] Result<> check() const;
 
  private:
@@ -92,7 +92,7 @@ class CertificateKeeper {
   std::optional<ServerCertificate> current_;
   std::optional<Error> problem_;  // Of the last attempt.
   std::stop_source stop_;
-  std::optional<io::OneShot<bool>> ended_;  // Nothing before start().
+  std::optional<io::OneShot<bool>> ended_;  // Unset before start().
 };
 
 // Checks a certificate of either source. InvalidInput if it cannot be used.

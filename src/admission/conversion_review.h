@@ -1,8 +1,9 @@
-// A ConversionReview (apiextensions.k8s.io/v1) as a struct, and its answer: the API server asks for
+// A ConversionReview (apiextensions.k8s.io/v1) as a struct, and its answer: the API server requests
 // objects in another version of their kind. Pure.
 //
-// A list of objects may be large, and a converter runs for seconds. So what is kept meanwhile is
-// text: the whole body for the converter, and of each object what the converter must not change.
+// A list of objects may be large, and a converter runs for seconds. So only text is kept meanwhile:
+// the whole body for the converter, and the parts of each object that the converter must
+// not change.
 #pragma once
 
 #include "base/result.h"
@@ -17,7 +18,7 @@ namespace hangar::admission {
 struct ConversionReview {
   std::string uid;
   std::string desired_api_version;    // "group/version"
-  std::vector<std::string> statuses;  // Of each object, as JSON; empty: it has none.
+  std::vector<std::string> statuses;  // The status of each object, as JSON; empty: it has none.
 };
 
 // InvalidInput says what is wrong with it.

@@ -130,7 +130,7 @@ io::Task<Result<Outcome>> KeptObjects::reconcile(kube::ObjectKey key, std::stop_
     }
     co_return Outcome{};
   }
-  // Nobody has changed it since our last apply.
+  // The object is unchanged since our last apply.
   if (live && live->resource_version() == found->second.applied_version) co_return Outcome{};
   const json::Value desired = found->second.object;
   Result<json::Value> answer = co_await parts_.client.apply(

@@ -42,8 +42,8 @@ class KeptObjects {
     Metrics& metrics;
     Log log;
   };
-  // `keeper`: the label's value. `namespace_`: of all of the objects; empty for a cluster-scoped
-  // kind.
+  // `keeper`: the label's value. `namespace_`: the namespace of all objects; empty for a
+  // cluster-scoped kind.
   KeptObjects(Parts parts, kube::Resource kind, std::string keeper, std::string namespace_ = {});
   KeptObjects(const KeptObjects&) = delete;
   KeptObjects& operator=(const KeptObjects&) = delete;
@@ -56,7 +56,7 @@ class KeptObjects {
   // From now on, objects with the label that are not wanted are deleted.
   void keep_no_others();
 
-  // An error while the object is not in its desired state; Unavailable while that is not known.
+  // The error that keeps the object from its desired state; Unavailable while its state is unknown.
   [[nodiscard]] Result<> check(const std::string& name) const;
 
   void start();
@@ -67,7 +67,7 @@ class KeptObjects {
  private:
   struct Wanted {
     json::Value object;
-    std::string applied_version;   // resourceVersion after our last apply of it; empty: none.
+    std::string applied_version;   // resourceVersion after our last apply; empty: none.
     std::optional<Error> problem;  // Of the last attempt.
   };
 

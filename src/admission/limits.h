@@ -7,7 +7,7 @@
 
 namespace hangar::limits {
 
-// A conversion is of all objects of a list, or a page of it: as many bytes as the converter, which
+// A conversion covers all objects of a list, or a page of it: as many bytes as the converter, which
 // is a flight, may print. A review is smaller (review_reader.h).
 inline constexpr std::uint64_t kConversionBytesMax = 16 * kMiB;
 

@@ -22,7 +22,8 @@ namespace {
 constexpr std::string_view kApiVersion = "admission.k8s.io/v1";
 constexpr std::string_view kKind = "AdmissionReview";
 
-// How much of a message and of each warning the API server passes on; it cuts or logs the rest.
+// The part of a message and of each warning that the API server passes on; it cuts or logs
+// the rest.
 constexpr std::size_t kMessageBytesMax = 4096;
 constexpr std::size_t kWarningBytesMax = 256;
 constexpr std::size_t kWarningsMax = 16;

@@ -14,7 +14,7 @@ namespace hangar::admission {
 
 enum class Operation : std::uint8_t { Create, Update, Delete, Connect };
 
-// Owns everything in it: there are no views.
+// Owns all its content: there are no views.
 struct Review {
   std::string uid;
   Operation operation = Operation::Create;
@@ -23,19 +23,19 @@ struct Review {
   std::string user;
   std::vector<std::string> groups;
   bool is_dry_run = false;
-  // The sender has proved to be the API server, so the review's user is true.
+  // The sender has proved to be the API server, so the review's user can be trusted.
   bool is_authenticated = false;
   json::Value object;      // Null at deletions.
   json::Value old_object;  // Null at creations.
 };
 
-// InvalidInput tells the sender what is wrong.
+// The message of InvalidInput is for the sender.
 [[nodiscard]] Result<Review> parse_review(std::string_view body);
 
 struct Decision {
   bool is_allowed = true;
-  int code = 0;         // Of the Status of a refusal; 0: 403.
-  std::string message;  // Of a refusal.
+  int code = 0;         // The code of a refusal's Status; 0: 403.
+  std::string message;  // The message of a refusal.
   std::vector<std::string> warnings;
 };
 [[nodiscard]] Decision refusal(const Error& error);

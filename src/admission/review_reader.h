@@ -1,7 +1,6 @@
 // Reads the bodies of reviews: large ones on a worker, few at a time, and no more bytes than the
-// host can hold. Whoever reaches the webhooks may send them, so sources (http::ServerRequest) take
-// turns, and one has no more than half of what there is.
-// The thread of its loop only.
+// host can hold. Anyone who reaches the webhooks may send them, so sources (http::ServerRequest)
+// take turns, and one source may hold no more than half of the bound. The thread of its loop only.
 #pragma once
 
 #include "admission/review.h"
@@ -21,21 +20,21 @@
 
 namespace hangar::admission {
 
-// What the loop parses itself: within a millisecond.
+// Bodies that the loop parses itself, within a millisecond.
 inline constexpr std::size_t kParsedAtOnceBytesMax = 64 * limits::kKiB;
-// On workers; and waiting for that, of one source.
+// How many reviews workers parse at the same time, and how many of one source wait for that.
 inline constexpr std::size_t kParsingMax = 2;
 inline constexpr std::size_t kParsingWaitingMax = 16;
-// Of one review: the object as it is and as it was, and what is said about them. The API server
-// takes requests of 3 MiB.
+// Size of one review: the new and the old object, and the fields around them. The API server
+// accepts requests of 3 MiB.
 inline constexpr std::uint64_t kReviewBytesMax = 2 * 3 * limits::kMiB + limits::kMiB;
-// Of all reviews without an answer. As values they may take a dozen times as much.
+// Size of all reviews without an answer. Parsed, they may take a dozen times as much memory.
 inline constexpr std::uint64_t kReviewsBytesMax = 32 * limits::kMiB;
 inline constexpr std::uint64_t kSourceReviewsBytesMax = kReviewsBytesMax / 2;
 
 class ReviewReader {
  public:
-  // Bytes of a review that has no answer yet, until it is destroyed.
+  // Holds the bytes of a review that has no answer yet, until this object is destroyed.
   class Bytes {
    public:
     Bytes(Bytes&& other) noexcept
@@ -67,13 +66,13 @@ class ReviewReader {
     Bytes bytes;
   };
 
-  // Outlives what it has read. So do the two.
+  // The reader, `loop` and `workers` outlive the results of read().
   ReviewReader(io::Loop& loop, io::Workers& workers);
   ReviewReader(const ReviewReader&) = delete;
   ReviewReader& operator=(const ReviewReader&) = delete;
 
   // Errors, for the sender: InvalidInput as of parse_review(), or too large for any review;
-  // Unavailable: too much is under way; Cancelled.
+  // Unavailable: too many reviews are in progress; Cancelled.
   [[nodiscard]] io::Task<Result<Read>> read(std::string body, std::string source,
                                             std::stop_token stop);
 
@@ -86,7 +85,7 @@ class ReviewReader {
   io::Workers& workers_;
   budget::FairSlots parsing_;  // A source is a tenant.
   std::uint64_t bytes_ = 0;
-  std::map<std::string, std::uint64_t> source_bytes_;  // Of those that hold any.
+  std::map<std::string, std::uint64_t> source_bytes_;  // Only of sources that hold bytes.
 };
 
 }  // namespace hangar::admission

@@ -36,7 +36,7 @@ class ReviewReaderTest : public ::testing::Test {
  protected:
   using Outcome = std::optional<Result<ReviewReader::Read>>;
 
-  // What becomes of one body; nothing yet.
+  // Starts to read a body; the returned outcome is set later.
   Outcome& read(std::string body, std::string source = "10.0.0.1") {
     Outcome& outcome = outcomes_.emplace_back();
     loop_.spawn(read_into(std::move(body), std::move(source), outcome));
@@ -93,7 +93,7 @@ TEST_F(ReviewReaderTest, ParsesLargeBodiesElsewhereAndSmallOnesAtOnce) {
 
 TEST_F(ReviewReaderTest, BoundsHowManyOfOneSourceWaitToBeParsed) {
   occupy_workers();
-  // One of them is at the worker: the other place is for somebody else.
+  // One of them is at the worker: the other place is for another source.
   for (std::size_t i = 0; i < 1 + kParsingWaitingMax; ++i)
     read(body_of(kParsedAtOnceBytesMax));
 

@@ -38,12 +38,12 @@ namespace hangar::admission {
 namespace {
 
 constexpr std::uint64_t kBodyBytesMax = limits::kConversionBytesMax;
-// Of all requests without an answer.
+// Size of all requests without an answer.
 constexpr std::uint64_t kBodiesBytesMax = 4 * kBodyBytesMax;
-// The API server's own default, and what it accepts at most.
+// The API server's default, and its maximum.
 constexpr std::chrono::seconds kTimeoutDefault{10};
 constexpr std::chrono::seconds kTimeoutMax{30};
-// For the request and the answer on the network.
+// Time for the request and the answer on the network.
 constexpr std::chrono::milliseconds kOnTheWay{1000};
 // For conversions the API server waits for half a minute, and does not send a timeout.
 constexpr std::chrono::seconds kConversionMax = kTimeoutMax - std::chrono::seconds(5);
@@ -100,7 +100,7 @@ Duration time_for(std::string_view query, Duration otherwise) {
   return timeout > 2 * kOnTheWay ? timeout - kOnTheWay : timeout / 2;
 }
 
-// What both threads know. The paths do not change once it listens.
+// State of both threads. The paths do not change once the server listens.
 struct Server::Shared {
   Shared(io::Loop& main_in, Metrics& metrics_in, Log log_in, Callers callers_in)
       : main(main_in),
@@ -127,8 +127,8 @@ struct Server::Shared {
   std::atomic<bool> is_leaving = false;
 };
 
-// The thread that speaks with clients. Constructed and destroyed on the main thread; everything
-// else is its own thread's, once that runs.
+// The thread that talks to clients. Constructed and destroyed on the main thread; all other members
+// belong to its own thread once that runs.
 class Server::Door {
  public:
   explicit Door(Shared& shared) : shared_(shared), parser_(loop_, 1), reader_(loop_, parser_) {
@@ -155,7 +155,7 @@ class Server::Door {
     return {};
   }
 
-  // The rest is for the main thread.
+  // All functions below are for the main thread.
 
   [[nodiscard]] std::uint16_t port() const { return port_; }
 
@@ -179,7 +179,7 @@ class Server::Door {
  private:
   io::Task<void> end(io::OneShot<bool> ended) {
     co_await server_->stop(kStopGrace);
-    // The last reference goes back to the main loop, since only one thread may use a OneShot.
+    // The last reference moves to the main loop, since only one thread may use a OneShot.
     shared_.main.post([done = std::move(ended)] { done.set(true); });
     loop_.stop();
   }
@@ -194,7 +194,7 @@ class Server::Door {
 
   template <class T>
   using Work = std::move_only_function<io::Task<Result<T>>(std::stop_token stop)>;
-  // Calls `work` on the main loop, and stops it when it is due.
+  // Calls `work` on the main loop, and requests its stop at `due`.
   template <class T>
   io::Task<Result<T>> ask_main(Work<T> work, Instant due);
   template <class T>
@@ -206,7 +206,7 @@ class Server::Door {
   ReviewReader reader_;
   std::unique_ptr<http::Server> server_;
   std::uint16_t port_ = 0;
-  bool is_closed_ = false;  // Of the main thread.
+  bool is_closed_ = false;  // Used by the main thread only.
   std::jthread thread_;
 };
 
@@ -377,7 +377,7 @@ io::Task<void> Server::Door::work_on_main(Work<T> work, Instant due, io::OneShot
   const Duration left = std::max<Duration>(due - io::Loop::now(), Duration::zero());
   const io::Loop::Timer limit = shared_.main.after(left, [stop] { stop.request_stop(); });
   Result<T> result = co_await work(stop.get_token());
-  // The last reference goes back to the thread of the OneShot, since no other may use it.
+  // The last reference moves back to the thread of the OneShot, since no other may use it.
   loop_.post([done = std::move(told), result = std::move(result)]() mutable {
     done.set(std::move(result));
   });

@@ -59,7 +59,7 @@ class AdmissionServerTest : public ::testing::Test {
     main_.run_until([this] { return main_.spawned_count() == 0; });
   }
 
-  // What a client gets that has a loop of its own. The main loop does not run meanwhile.
+  // The answer to a client with its own loop. The main loop does not run meanwhile.
   Result<http::Response> ask(std::string method, std::string_view path, std::string body = {}) {
     io::Loop loop;
     http::Client client(loop);

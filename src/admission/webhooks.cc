@@ -36,7 +36,7 @@ namespace {
 constexpr std::string_view kHttps = "https://";
 constexpr std::string_view kInjectAnnotation = "cert-manager.io/inject-ca-from";
 constexpr std::chrono::seconds kOwnerAgain{10};
-// For one write. The host ends without it when the API server is away.
+// Time for one write. The host exits without it if the API server does not respond.
 constexpr std::chrono::seconds kWithdrawalMax{2};
 
 kube::Resource policy_resource() {
@@ -222,9 +222,10 @@ Result<> Webhooks::check() const {
 io::Task<void> Webhooks::stop() {
   if (has_started_) {
     server_.leave();
-    // Requests arrive until endpoints and proxies have learned that this host leaves.
+    // Requests still arrive until endpoints and proxies have removed this host.
     std::ignore = co_await parts_.loop.sleep(options_.drain, {});
-    // Until another host leads, the API server then fails at once instead of waiting for this one.
+    // Until another host leads, requests of the API server then fail at once instead of waiting for
+    // this host.
     if (is_leading_ && options_.leader.service.is_set()) {
       is_leading_endpoint_ = false;
       put_leader();
@@ -280,7 +281,7 @@ void Webhooks::put_all() {
     }
   }
   put_leader();
-  // Configurations that cannot be wanted yet must not be deleted meanwhile.
+  // Configurations that cannot be registered yet must not be deleted meanwhile.
   if (is_complete_ && authorities_pem_ && is_owner_known_) kept_.keep_no_others();
 }
 
@@ -297,17 +298,18 @@ std::optional<Address> Webhooks::address_of(std::string_view path) const {
 std::optional<json::Value> Webhooks::leader_client_config(std::string_view path) const {
   if (!authorities_pem_) return std::nullopt;
   const Reach& reach = options_.leader.service.is_set() ? options_.leader.service : options_.reach;
-  // Also those that cert-manager injects elsewhere: the object is not the host's to annotate.
+  // Contains the authorities even where cert-manager injects them elsewhere: hangar must not
+  // annotate this object.
   return reach.client_config(path, *authorities_pem_);
 }
 
-// The leader is the only endpoint of its Service, until it ends.
+// The leader is the only endpoint of its Service until it stops.
 void Webhooks::put_leader() {
   const auto& [service, address] = options_.leader;
   if (!service.is_set() || address.empty() || !is_owner_known_) return;
   const bool is_ipv6 = address.find(':') != std::string::npos;
   const Result<http::ListenAddress> listening = http::parse_listen_address(options_.bind_address);
-  if (!listening) return;  // Not served: listen() has said so.
+  if (!listening) return;  // The server does not listen; listen() has reported why.
   json::Array endpoints;
   if (is_leading_endpoint_) {
     endpoints.push_back(json::Object{{"addresses", json::Array{address}},
@@ -328,7 +330,7 @@ void Webhooks::put_leader() {
   slices_.keep_no_others();
 }
 
-// Only once the API server can reach the path, and trusts the certificate.
+// Registers the webhook only when the API server can reach the path and trusts the certificate.
 void Webhooks::put(const Registration& registration) {
   std::optional<Address> address = address_of(registration.path);
   if (!address || !is_owner_known_) return;

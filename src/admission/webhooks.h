@@ -1,12 +1,11 @@
 // hangar's webhooks as a whole: the server, its certificate, and the configurations in the API
-// server. A feature registers its reviewers at server(), and the configuration for them by want().
+// server. A feature registers its reviewers at server(), and their configuration with want().
 //
 // Guarantees:
-//   - Every replica answers, whether or not it leads; the one that leads keeps the configurations.
-//   - No configuration covers more than a feature asks for: none is for all resources.
-//   - A configuration is deleted together with its object. A host that leads deletes those that are
-//     no longer wanted. With an owner, they are deleted together with it, whether or not a host
-//     runs.
+//   - Every replica answers, whether or not it leads; the leader maintains the configurations.
+//   - No configuration covers more than a feature requests: none is for all resources.
+//   - A configuration is deleted together with its object. The leader deletes configurations that
+//     are no longer wanted. With an owner, they are deleted together with it, even if no host runs.
 // Loop thread only.
 #pragma once
 
@@ -50,7 +49,7 @@ struct Reach {
   [[nodiscard]] bool is_set() const { return !url.empty() || !service_name.empty(); }
   // The names that the certificate must have.
   [[nodiscard]] std::vector<std::string> server_names() const;
-  // `clientConfig` of a configuration. Without authorities, an injector puts them in.
+  // `clientConfig` of a configuration. Without authorities, cert-manager's injector adds them.
   [[nodiscard]] json::Value client_config(std::string_view path,
                                           std::string_view authorities_pem) const;
 };
@@ -67,49 +66,49 @@ struct Address {
 
 // One ValidatingWebhookConfiguration with one webhook.
 struct Registration {
-  std::string name;     // Of the configuration.
+  std::string name;     // Name of the configuration.
   std::string webhook;  // Its webhook, as refusals name it: "airways.yoke.cd".
   std::string path;
   json::Array rules;
   json::Array match_conditions;  // {"name", "expression"}
   std::chrono::seconds timeout{10};
-  json::Value owner;  // An owner reference, if the host has no owner for all; null: none.
+  json::Value owner;  // An owner reference, used if the host has no common owner; null: none.
 };
 
-// How the API server reaches the replica that leads, which alone runs operators: a Service without
-// a selector, whose EndpointSlice the leader keeps.
+// How the API server reaches the leader, which alone runs operators: a Service without a selector,
+// whose EndpointSlice the leader maintains.
 struct LeaderReach {
-  Reach service = {};        // Not set: operators are reached as everything else is.
-  std::string address = {};  // Of this process's pod.
+  Reach service = {};        // Not set: operators are reached like all other webhooks.
+  std::string address = {};  // Address of this process's pod.
 };
 
 class Webhooks {
  public:
   struct Options {
-    // Whether the host itself reviews anything. Otherwise it keeps no configurations.
+    // Whether the host itself answers reviews. Otherwise it maintains no configurations.
     bool has_reviews = true;
     LeaderReach leader = {};
     std::string bind_address = {};  // Empty: there are no webhooks.
     Reach reach = {};
     CertificateFiles certificate = {};  // Not given: the Secret.
-    std::string namespace_ = {};        // The host's; the Secret is in it.
+    std::string namespace_ = {};        // The host's namespace; the Secret is in it.
     std::string secret = "hangar-webhook";
     // The Certificate of cert-manager (namespace/name) whose authority the injector puts into the
-    // configurations; empty: hangar does it.
+    // configurations; empty: hangar sets it.
     std::string authorities_from = {};
     // The ClusterRole that owns the configurations, so that they are deleted with the chart; empty:
     // none.
     std::string owner = {};
     Duration drain = std::chrono::seconds(5);
     // A file with the authorities that sign the API server's client certificate, and the common
-    // names that it may have (empty: any). Without the file, anybody may send reviews.
+    // names that it may have (empty: any). Without the file, anyone may send reviews.
     std::filesystem::path client_authorities = {};
     std::vector<std::string> client_names = {};
   };
   struct Parts {
     io::Loop& loop;
     kube::Client client;         // Writes whether or not this host leads.
-    const kube::Client& leader;  // Writes only while it does.
+    const kube::Client& leader;  // Writes only while this host leads.
     kube::Cache& cache;
     Metrics& metrics;
     Log log;
@@ -130,28 +129,29 @@ class Webhooks {
   // itself.
   void want_policy(json::Value policy, json::Value binding);
   [[nodiscard]] Result<> check_policy(const std::string& name) const;
-  // Everything wanted is registered: other configurations of this host are deleted.
+  // Call it after the last want(): other configurations of this host are deleted.
   void keep_no_others();
   // Whether the API server has the configuration.
   [[nodiscard]] Result<> check(const std::string& name) const { return kept_.check(name); }
 
-  // For configurations that features keep themselves (a CRD's conversion). Nothing before there is
-  // a certificate.
+  // For configurations that features maintain themselves (a CRD's conversion). std::nullopt until
+  // there is a certificate.
   [[nodiscard]] std::optional<Address> address_of(std::string_view path) const;
-  // The `clientConfig` of webhooks that only the leader answers. Nothing before there is a
-  // certificate.
+  // The `clientConfig` of webhooks that only the leader answers. std::nullopt until there is
+  // a certificate.
   [[nodiscard]] std::optional<json::Value> leader_client_config(std::string_view path) const;
-  // `changed` is called whenever an address changes; an empty one ends that. One for each feature.
+  // `changed` is called whenever an address changes; an empty function unregisters it. One function
+  // for each feature.
   void on_address_change(std::string_view feature, std::function<void()> changed);
 
-  // Answers from now on, once there is a certificate. The paths of all features are registered
-  // before.
+  // Answers reviews from now on, once there is a certificate. Call it after all features have
+  // registered their paths.
   void start();
-  // Keeps the configurations from now on.
+  // Maintains the configurations from now on.
   void lead();
   // For /readyz.
   [[nodiscard]] Result<> check() const;
-  // Leaves the Service, answers for a while longer, then stops.
+  // Leaves the Service, answers reviews for a while longer, then stops.
   [[nodiscard]] io::Task<void> stop();
 
  private:
@@ -176,14 +176,14 @@ class Webhooks {
     json::Value binding;
   };
   std::map<std::string, Policy> wanted_policies_;
-  std::optional<std::string> authorities_pem_;  // Nothing: no certificate yet.
+  std::optional<std::string> authorities_pem_;  // Unset: no certificate yet.
   std::map<std::string, std::function<void()>, std::less<>> address_changed_;  // By feature.
   std::optional<Error> not_listening_;
-  json::Value owner_;            // A reference; null: none, or not known yet.
-  bool is_owner_known_ = false;  // Or there is none.
+  json::Value owner_;            // An owner reference; null: none, or not known yet.
+  bool is_owner_known_ = false;  // True also if there is none.
   bool is_complete_ = false;     // keep_no_others() was called.
   bool is_leading_ = false;
-  bool is_leading_endpoint_ = true;  // Of the leader's Service, while it leads.
+  bool is_leading_endpoint_ = true;  // Whether this leader is an endpoint of the leader's Service.
   bool has_started_ = false;
   std::stop_source stop_;
 };

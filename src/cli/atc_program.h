@@ -33,8 +33,8 @@ using Environment = std::function<std::optional<std::string>(std::string_view na
 [[nodiscard]] Result<AtcSettings> read_atc_settings(std::span<const std::string> arguments,
                                                     const Environment& environment);
 
-// The directory of modules by the variables of yoke's programs: theirs, and TMPDIR, each empty when
-// it is not set. A subdirectory, since other users may write to TMPDIR.
+// The directory of modules by the variables of yoke's programs: their own variable, and TMPDIR,
+// each empty when it is not set. A subdirectory, since other users may write to TMPDIR.
 [[nodiscard]] std::string module_cache_in(std::string_view own, std::string_view temporary);
 
 // Returns the exit code.

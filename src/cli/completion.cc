@@ -221,7 +221,7 @@ std::string first_of(const Completion& completion, std::initializer_list<const c
   return {};
 }
 
-// Names from the cluster; none if it cannot be asked.
+// Names from the cluster; none if the cluster does not answer.
 std::vector<KnownName> names_for(const Completion& completion) {
   host::Config config;
   // NOLINTNEXTLINE(concurrency-mt-unsafe): before any thread starts.

@@ -97,7 +97,7 @@ struct GoFlag {
   std::optional<std::string> value;  // The text after `=`.
 };
 
-// Nothing: not a flag, so flags end here.
+// std::nullopt: not a flag, so the flags end here.
 std::optional<GoFlag> flag_in(std::string_view argument) {
   if (argument.size() < 2 || !argument.starts_with('-') || argument == "--") return std::nullopt;
   argument.remove_prefix(argument.starts_with("--") ? 2 : 1);

@@ -1,4 +1,4 @@
-// Reads command lines as Go's flag package does, for the commands that yoke has, too: -namespace=x
+// Reads command lines as Go's flag package does, for the commands that yoke also has: -namespace=x
 // means --namespace=x, and flags that all commands have may come before the command.
 #pragma once
 

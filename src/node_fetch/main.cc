@@ -1,7 +1,7 @@
 // hangar-node-fetch: downloads runtimes into a directory, with a SHA256SUMS, for `hangar-node
 // install --runtimes-dir`.
 //
-// A program of its own so that the privileged one opens no connection and unpacks no archive: this
+// A separate program so that the privileged one opens no connection and unpacks no archive: this
 // one runs before it, without privileges, as an init container that shares a volume.
 #include "base/digest.h"
 #include "base/result.h"
@@ -39,7 +39,7 @@ using node_install::RuntimeSource;
 
 // For one runtime: 500 MB at 1 MB/s.
 constexpr std::chrono::minutes kDownloadMax{10};
-// A server that is silent for this long is gone.
+// A server that is silent for this long counts as dead.
 constexpr std::chrono::seconds kSilenceMax{60};
 constexpr int kRedirectsMax = 5;
 
@@ -78,7 +78,7 @@ io::Task<Result<>> download(http::Client* client, node_install::RuntimeSource so
   co_return Result<>();
 }
 
-// Removes what a failed run has left under this name, and its own files if it fails.
+// Removes files that a failed run has left under this name, and its own files if it fails.
 Result<std::string> fetch_one(const RuntimeSource& source, const fs::path& directory,
                               const std::shared_ptr<const http::Transport>& transport) {
   const std::string part = (directory / (source.file + ".part")).string();

@@ -22,7 +22,7 @@ namespace {
 
 using ArchivePtr = std::unique_ptr<archive, int (*)(archive*)>;
 
-// Bound of the entries to look at: a release has a handful.
+// Bound of the entries to read: a release has a handful.
 constexpr int kEntriesMax = 10'000;
 
 Result<> write_entry(archive* reader, const std::string& to) {

@@ -1,5 +1,5 @@
-// What a change of a node's state means for users: an Event on the Node, and the end of an attempt
-// in the metrics. No I/O.
+// Turns a change of a node's state into an Event on the Node and into the result of an attempt for
+// the metrics. No I/O.
 #pragma once
 
 #include "nodes/names.h"
@@ -22,7 +22,7 @@ struct Announcement {
   reconcile::EventText text = {};
 };
 
-// None for a change that ends no attempt.
+// std::nullopt for a change that ends no attempt.
 [[nodiscard]] std::optional<Announcement> announcement_of(const NodeState& before,
                                                           const NodeState& after,
                                                           const Policy& policy);

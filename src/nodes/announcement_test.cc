@@ -66,7 +66,7 @@ TEST(Announcement, OfAFailureIsAboutTheActionThatFailedAndSaysWhyAndWhenItIsRetr
     NodeState after = in(Phase::Failed, action);
     after.failures = 2;
     after.last_error = "exit code 1: no containerd";
-    // The state before tells of the action before: not of the one that failed.
+    // The earlier state names the earlier action, not the one that failed.
     const auto told = announcement_of(in(Phase::Provisioned), after, kPolicy);
 
     ASSERT_TRUE(told.has_value()) << reason;
@@ -85,7 +85,7 @@ TEST(Announcement, TellsNothingOfAChangeThatEndsNoAttempt) {
       std::pair(Phase::Installing, Phase::Verifying),
       std::pair(Phase::Provisioned, Phase::Installing),
       std::pair(Phase::Provisioned, Phase::Uninstalling),
-      // Labels that somebody removed are written again.
+      // Labels that a user removed are written again.
       std::pair(Phase::Provisioned, Phase::Provisioned),
       std::pair(Phase::Failed, Phase::Installing),
       // Only the text of the failure changes.

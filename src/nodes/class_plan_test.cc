@@ -24,7 +24,7 @@ std::vector<std::string> names_of(const ClassManifests& manifests) {
   return names;
 }
 
-// As the API server has it.
+// The manifest as the API server stores it.
 json::Value present(json::Value manifest, std::string_view uid) {
   json::set_at(manifest, {"metadata", "uid"}, json::String(uid));
   json::set_at(manifest, {"metadata", "resourceVersion"}, json::String("7"));
@@ -110,7 +110,7 @@ TEST(ClassPlan, RemovesOurClassThatIsWantedNoMore) {
 }
 
 TEST(ClassPlan, TouchesNoClassThatIsNotOurs) {
-  // One has a wanted name and another handler, the other a name that nobody wants.
+  // One has a wanted name and another handler, the other a name that is not wanted.
   json::Value same_name = foreign(present(wanted({kFast}).at("fast"), "u1"));
   json::set_at(same_name, {"handler"}, json::String("another"));
   const std::array there = {same_name, foreign(present(wanted({kSlow}).at("slow"), "u2"))};

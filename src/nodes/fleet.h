@@ -1,4 +1,4 @@
-// The fleet as `hangar nodes` shows it.
+// The output of `hangar nodes`.
 #pragma once
 
 #include "base/time.h"
@@ -11,7 +11,7 @@
 
 namespace hangar::nodes {
 
-// One line: the node's phase, or its status without one ("Pending", "Skipped").
+// One line: the node's phase or, if it has none, its status ("Pending", "Skipped").
 struct FleetRow {
   std::string node;
   std::string version = {};
@@ -25,7 +25,7 @@ struct FleetRow {
 [[nodiscard]] std::vector<FleetRow> fleet_rows(const std::vector<json::Value>& nodes,
                                                const Record& record);
 
-// A table as kubectl prints it, with the progress of the rollout and why it does not go on.
+// A table as kubectl prints it, with the progress of the rollout and the reason why it halts.
 [[nodiscard]] std::string fleet_table(const std::vector<FleetRow>& rows, const Record& record,
                                       WallTime now);
 // {"rollout": {...}, "nodes": [{"node": ..., "version": ..., ...}]}

@@ -15,12 +15,12 @@ inline constexpr std::size_t kNodesInProgressMax = 1000;
 inline constexpr std::chrono::seconds kNodeReadyMin{10};
 inline constexpr std::chrono::seconds kNodeReadyMax{300};
 
-// Between attempts on one node. Each attempt restarts the node's container runtime.
+// The least time between attempts on one node. Each attempt restarts the node's container runtime.
 inline constexpr std::chrono::seconds kNodeRetryMin{60};
 inline constexpr std::chrono::seconds kNodeRetryMax{1800};
 
-// One install or uninstall, including the pull of its image; and how long its Job is kept for
-// people to look at.
+// The time for one install or uninstall, including the pull of its image; and how long its Job is
+// kept for inspection.
 inline constexpr std::chrono::seconds kNodeJobMax{600};
 inline constexpr std::chrono::seconds kNodeJobKept{3600};
 

@@ -47,7 +47,7 @@ json::Object small_resources() {
           {"limits", json::Object{{"memory", "512Mi"}}}};
 }
 
-// The container that opens connections and unpacks archives has no power over the node.
+// The container that opens connections and unpacks archives has no privileges on the node.
 json::Object fetch_container(const JobOptions& options) {
   json::Array command{"hangar-node-fetch", "--to", kRuntimes};
   json::Array mounts{json::Object{{"name", "runtimes"}, {"mountPath", kRuntimes}}};
@@ -144,8 +144,7 @@ json::Object pod_spec(const NodeView& node, Action action, const JobOptions& opt
     spec["volumes"].as_array().push_back(
         json::Object{{"name", "runtimes"}, {"emptyDir", json::Object{}}});
     if (!options.fetch_ca_config_map.empty()) {
-      // Only one key: the rest of the ConfigMap does not belong into a container that talks
-      // to strangers.
+      // Only one key: the rest of the ConfigMap must not reach a container that talks to strangers.
       const json::Array items{json::Object{{"key", kCaKey}, {"path", kCaKey}}};
       spec["volumes"].as_array().push_back(json::Object{
           {"name", "ca"},

@@ -23,7 +23,7 @@ namespace hangar::nodes {
 
 struct RuntimeClass {
   std::string name;
-  std::string handler;  // As containerd's configuration names the runtime.
+  std::string handler;  // The name of the runtime in containerd's configuration.
   bool operator==(const RuntimeClass&) const = default;
 };
 // Parses "wasmtime", or "fast=wasmtime" for a class whose name differs from its
@@ -38,7 +38,7 @@ struct JobOptions {
   std::string namespace_;
   std::string image;                           // The installer's.
   std::vector<std::string> uninstall_command;  // In that image.
-  std::vector<std::string> pull_secrets = {};  // Of that namespace, for all images of a Job.
+  std::vector<std::string> pull_secrets = {};  // Secrets for all images of a Job.
   // Runtimes to fetch before the installer runs, instead of those in its image, in the notation of
   // hangar-node-fetch; and the image with hangar-node-fetch.
   std::vector<std::string> runtimes = {};
@@ -46,21 +46,21 @@ struct JobOptions {
   // configuration, not from the container before it.
   std::vector<std::string> checksums = {};
   std::string fetch_image = {};
-  std::string fetch_proxy = {};     // Empty: none. No password: everyone who sees a Job reads it.
-  std::string fetch_no_proxy = {};  // As NO_PROXY.
+  std::string fetch_proxy = {};          // Empty: none. Without a password: readers of Jobs see it.
+  std::string fetch_no_proxy = {};       // As NO_PROXY.
   std::string fetch_ca_config_map = {};  // With the key ca.crt. Empty: the CAs of the image.
   std::string probe_image = {};          // Empty: no probe.
   std::string probe_runtime_class = {};  // The one without scheduling.
   Duration timeout = limits::kNodeJobMax;
-  std::int64_t retries = 2;  // Pods after the first one, before the Job has failed.
+  std::int64_t retries = 2;  // Further pods before the Job counts as failed.
 };
 
 // The Job for the attempt that the node is in. The node owns it: it is deleted with the node.
 [[nodiscard]] json::Value job_manifest(const NodeView& node, Action action,
                                        const JobOptions& options);
 
-// Provisioned: schedules to provisioned nodes. Anywhere: for the probe, which runs before a node
-// is provisioned.
+// Provisioned: pods run on provisioned nodes only. Anywhere: for the probe, which runs before a
+// node is provisioned.
 enum class Scheduling : std::uint8_t { Provisioned, Anywhere };
 [[nodiscard]] json::Value runtime_class_manifest(const RuntimeClass& runtime_class,
                                                  Scheduling scheduling);
@@ -76,7 +76,7 @@ enum class Scheduling : std::uint8_t { Provisioned, Anywhere };
 struct Record {
   std::string resource_version = {};  // Empty: it does not exist.
   Slots slots = {};
-  Slots leaving = {};  // Subset of slots to be given up: their nodes are not begun.
+  Slots leaving = {};  // Slots about to be given up: no work starts on their nodes.
   Progress progress = {};
   std::string version = {};
   bool auto_provision = false;

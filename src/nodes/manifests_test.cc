@@ -120,7 +120,8 @@ TEST(JobManifest, FetchesRuntimesWithoutPowerOverTheNode) {
   EXPECT_TRUE(json::equal(*json::find(installer, {"volumeMounts"}), yaml(R"([
     {name: root-mount, mountPath: /mnt/node-root},
     {name: runtimes, mountPath: /runtimes, readOnly: true}])")));
-  // The configuration tells it what to find; it does not trust a list of the other container.
+  // The checksums come from the configuration; the installer does not trust a list of the
+  // other container.
   EXPECT_TRUE(json::equal(*json::find(installer, {"command"}), yaml(R"(
     [hangar-node, install, --runtimes-dir, /runtimes,
      --checksum, "crun=sha256:aa", --checksum, "crun-x=sha256:bb"])")));
@@ -366,7 +367,7 @@ TEST(NewSlots, AreThoseThatTheRecordBeforeDidNotHave) {
 
 TEST(NewSlots, ANodeThatIsLeavingHasNone) {
   EXPECT_THAT(new_slots({}, {.slots = {"n1"}, .leaving = {"n1"}}), testing::IsEmpty());
-  // Its slot comes back: nothing else would wake it up.
+  // The slot is no longer given up: no other event would reconcile the node.
   EXPECT_THAT(new_slots({.slots = {"n1"}, .leaving = {"n1"}}, {.slots = {"n1"}}),
               ElementsAre("n1"));
 }

@@ -1,5 +1,5 @@
-// The names that provisioning uses in the API: those that KWasm's operator published, which
-// existing clusters and manifests use, and ours where it had none.
+// The names that provisioning uses in the API: those of KWasm's operator, which existing clusters
+// and manifests use, and hangar's own where KWasm has none.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,17 @@
 
 namespace hangar::nodes {
 
-// KWasm's. A user requests a node with the annotation; the label says that it is provisioned, and
-// its value is the node's name.
+// KWasm's. A user requests provisioning with the annotation; the label says that the node is
+// provisioned, and its value is the node's name.
 inline constexpr std::string_view kWishAnnotation = "kwasm.sh/kwasm-node";
 inline constexpr std::string_view kPublishedLabel = "kwasm.sh/kwasm-provisioned";
 inline constexpr std::string_view kJobLabel = "kwasm.sh/job";
 
-// A user's: leave this node alone; retry this node now.
+// Set by users: skip this node; retry this node now.
 inline constexpr std::string_view kSkipAnnotation = "nodes.hangar.dev/skip";
 inline constexpr std::string_view kRetryAnnotation = "nodes.hangar.dev/retry";
 
-// The same on every provisioned node, as the nodeSelector of a RuntimeClass needs it.
+// Has the same value on every provisioned node, as the nodeSelector of a RuntimeClass needs it.
 inline constexpr std::string_view kProvisionedLabel = "nodes.hangar.dev/provisioned";
 
 // The state of a node, kept on the node.

@@ -29,14 +29,15 @@ kube::ObjectKey runtime_classes_key() {
   return {.namespace_ = "hangar", .name = "runtime-classes"};
 }
 
-// Against a client that writes a Node as fast as we do, each attempt wins every other time.
+// Even if another client writes the Node as often as hangar does, about every second
+// attempt succeeds.
 constexpr int kWriteAttemptsMax = 10;
 
 kube::WriteOptions written_by_us(std::string subresource = {}) {
   return {.field_manager = std::string(kFieldManager), .subresource = std::move(subresource)};
 }
 
-// No repetition of the request helps: the node's attempt has failed.
+// A retry of the request does not help: the node's attempt has failed.
 bool is_refusal(const Error& error) {
   return error.kind() == ErrorKind::InvalidInput || error.kind() == ErrorKind::Denied ||
          error.kind() == ErrorKind::NotFound;
@@ -109,7 +110,7 @@ void NodeController::on_node(const kube::Delta& delta) {
     NodeView& known = nodes_[name];
     const bool is_news = !is_same_to_us(known, view);
     known = std::move(view);
-    // Mostly a kubelet's heartbeat.
+    // No news is usually a kubelet's heartbeat.
     if (!is_news) return;
   }
   controller_.enqueue({.name = name});
@@ -139,7 +140,7 @@ NodeController::OutcomeTask NodeController::roll_out(std::stop_token stop) {
   if (!record_) {
     Record read = HANGAR_CO_TRY(co_await read_record(stop));
     record_ = std::move(read);
-    // Nodes in progress go on.
+    // Nodes in progress continue.
     for (const auto& [name, node] : nodes_)
       controller_.enqueue({.name = name});
   }
@@ -160,7 +161,7 @@ NodeController::OutcomeTask NodeController::roll_out(std::stop_token stop) {
              : co_await platform_.client.update(kube::config_map_resource(), std::move(manifest),
                                                 written_by_us(), stop);
   if (!answer) {
-    // Whatever happened to the write, only the stored record counts.
+    // Whatever the result of the write was, only the stored record counts.
     record_.reset();
     co_return std::unexpected(Error(answer.error()).in("record the rollout"));
   }
@@ -172,8 +173,8 @@ NodeController::OutcomeTask NodeController::roll_out(std::stop_token stop) {
   co_return Outcome{};
 }
 
-// Wakes up the node of every new slot, whatever the reason for reading the record was: a sleeping
-// node that has a slot already causes no further event.
+// Enqueues the node of every new slot, whatever the reason for reading the record was: no other
+// event would reconcile that node.
 void NodeController::adopt(Record stored) {
   ++adopted_count_;
   const std::optional<Record> before = std::exchange(record_, std::move(stored));
@@ -191,7 +192,8 @@ io::Task<Result<Record>> NodeController::read_record(std::stop_token stop) {
 }
 
 // A cache may be older than the record, so it alone neither takes a slot away nor gives one back:
-// the node is read first. Nodes that the stored record lists as leaving cannot be begun meanwhile.
+// the node is read first. No work starts meanwhile on nodes that the stored record lists
+// as leaving.
 io::Task<Result<Record>> NodeController::settle_slots(Record record, std::stop_token stop) {
   for (const std::string& name : std::exchange(record.leaving, {})) {
     const std::optional<NodeView> node = HANGAR_CO_TRY(co_await look_at(name, stop));
@@ -308,7 +310,7 @@ io::Task<Result<std::optional<NodeView>>> NodeController::look_at(std::string na
   co_return std::optional(node_view(*read));
 }
 
-// None when the node has changed by now: the watch will deliver the change.
+// std::nullopt when the node has changed: the watch will deliver the change.
 io::Task<Result<std::optional<NodeView>>> NodeController::still_as(NodeView node,
                                                                    std::stop_token stop) {
   std::optional<NodeView> live = HANGAR_CO_TRY(co_await look_at(node.name, std::move(stop)));
@@ -366,7 +368,7 @@ NodeController::OutcomeTask NodeController::settle_name(NodeView node, Action ac
       stop);
   if (is_of_kind(job, ErrorKind::NotFound)) co_return Outcome{.requeue_after = Duration::zero()};
   if (!job) co_return std::unexpected(job.error());
-  // The watch will show it: its selector includes the Job.
+  // The watch will deliver the Job: its selector includes it.
   if (kube::label_of(*job, kJobLabel) == "true") co_return Outcome{};
   const std::string problem = fmt::format("a Job {} that is not ours exists already: delete it",
                                           job_name(node.name, action));

@@ -1,12 +1,12 @@
-// Keeps annotated nodes as requested: provisioned, verified and labelled; uninstalled when the
-// annotation goes; and never more of them at once than allowed. rollout.h decides what to do; this
-// class watches, reads, and carries out one write at a time for each node.
+// Keeps annotated nodes provisioned, verified and labelled; uninstalls when the annotation is
+// removed; works on no more nodes at once than allowed. rollout.h decides what to do; this class
+// watches, reads, and carries out one write at a time for each node.
 //
 // Guarantees, also while several hosts believe that they lead:
 //   - a node's state changes only from the version of the Node that was read;
 //   - a slot is taken and given back only by compare-and-swap of the record, and given back only
-//     after a read of the Node itself shows nothing under way;
-//   - a Job is created only for the attempt that the Node is in, and its name allows one at a time.
+//     after a read of the Node itself shows no work in progress;
+//   - a Job is created only for the Node's current attempt, and its name allows one Job at a time.
 // Loop thread only.
 #pragma once
 
@@ -49,7 +49,7 @@ class NodeController {
 
   void start();
   [[nodiscard]] io::Task<void> stop();
-  // Nodes, Jobs and RuntimeClasses are known: nothing is decided before.
+  // True once Nodes, Jobs and RuntimeClasses are known; before that nothing is decided.
   [[nodiscard]] bool is_synced() const;
 
  private:
@@ -91,7 +91,7 @@ class NodeController {
   const Options options_;
   const Log log_;
   Nodes nodes_;
-  std::optional<Record> record_;           // As the server last confirmed it. None: not read yet.
+  std::optional<Record> record_;           // As the server last confirmed it. Unset: not read yet.
   std::uint64_t adopted_count_ = 0;        // How often record_ was adopted.
   std::set<std::string> foreign_classes_;  // Reported already.
   std::unique_ptr<kube::Cache::Subscription> node_watch_;

@@ -58,7 +58,7 @@ Wish wish_of(std::string_view annotation) {
 std::string line_of(std::string_view text) {
   while (text.ends_with('\n'))
     text.remove_suffix(1);
-  text = utf8_end(text, kProblemBytesMax);  // A program's last words tell why it failed.
+  text = utf8_end(text, kProblemBytesMax);  // The end of the output names the cause.
   std::string line(text.substr(0, valid_utf8_prefix(text)));
   std::ranges::replace_if(
       line, [](char one) { return static_cast<unsigned char>(one) < 0x20; }, ' ');

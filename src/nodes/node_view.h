@@ -1,7 +1,7 @@
-// What decisions about a node read: its Node object, our annotations on it, and the Jobs that work
-// on it, as plain values.
+// The input of decisions about a node, as plain values: its Node object, our annotations on it, and
+// the Jobs that work on it.
 //
-// Everything that must survive a host is on the Node itself. Anyone may have written its
+// All state that must survive a host is on the Node itself. Others may have written its
 // annotations: unreadable ones count as absent.
 #pragma once
 
@@ -22,9 +22,9 @@ namespace hangar::nodes {
 [[nodiscard]] kube::Resource job_resource();
 
 enum class Phase : std::uint8_t {
-  None,        // Nothing of ours is on it.
+  None,        // Not provisioned, and no work in progress.
   Installing,  // The install Job runs.
-  Verifying,   // It has succeeded: the node has to be Ready, and a probe to run.
+  Verifying,   // That Job has succeeded: the node has to become Ready, and the probe to pass.
   Provisioned,
   Uninstalling,  // The uninstall Job runs, or the node is not Ready again yet.
   Failed,        // `action` failed; it will be retried.
@@ -33,7 +33,7 @@ inline constexpr std::array kPhases = {Phase::None,        Phase::Installing,   
                                        Phase::Provisioned, Phase::Uninstalling, Phase::Failed};
 [[nodiscard]] std::string_view name_of(Phase phase);
 
-// Work is under way that may make the node unavailable.
+// True while work is in progress that may make the node unavailable.
 [[nodiscard]] constexpr bool is_in_flight(Phase phase) {
   return phase == Phase::Installing || phase == Phase::Verifying || phase == Phase::Uninstalling;
 }
@@ -41,12 +41,12 @@ inline constexpr std::array kPhases = {Phase::None,        Phase::Installing,   
 // The annotations nodes.hangar.dev/...
 struct NodeState {
   Phase phase = Phase::None;
-  Action action = Action::Install;  // What the phase belongs to: Install or Uninstall.
+  Action action = Action::Install;  // The action of the phase: Install or Uninstall.
   std::int64_t attempt = 0;         // Grows with each start of an action.
-  std::int64_t failures = 0;        // In a row.
-  WallTime since;                   // Of the phase.
-  std::string version = {};  // The installer's image that the node has been provisioned with.
-  std::string target = {};   // The one being, or last, tried.
+  std::int64_t failures = 0;        // Consecutive failures.
+  WallTime since;                   // Start of the phase.
+  std::string version = {};         // The version with which the node is provisioned.
+  std::string target = {};          // The version of the current or last attempt.
   std::string last_error = {};
 
   bool operator==(const NodeState&) const = default;
@@ -64,10 +64,10 @@ struct NodeView {
   bool is_ready = false;
   bool is_linux = true;
   bool is_being_deleted = false;
-  bool has_published_label = false;  // With the value that is right for this node.
+  bool has_published_label = false;  // With the correct value for this node.
   bool has_provisioned_label = false;
   bool has_foreign_label = false;     // The published label with another value.
-  std::string condition_reason = {};  // Of our condition; empty: there is none.
+  std::string condition_reason = {};  // Reason of our condition; empty: there is none.
   std::string condition_message = {};
   NodeState state = {};
 
@@ -75,11 +75,11 @@ struct NodeView {
 };
 [[nodiscard]] NodeView node_view(const json::Value& node);
 
-// Equal except for the version of the object: a write of the Node changed nothing that
+// Equal except for the version of the object: the Node was written without a change that
 // matters here.
 [[nodiscard]] bool is_same_to_us(const NodeView& left, const NodeView& right);
 
-// The same node, in the same state of ours: what was decided about `left` holds for `right`.
+// The same node with the same NodeState: a decision about `left` also holds for `right`.
 [[nodiscard]] bool is_in_same_state(const NodeView& left, const NodeView& right);
 
 enum class JobState : std::uint8_t { Running, Succeeded, Failed };
@@ -87,16 +87,16 @@ enum class JobState : std::uint8_t { Running, Succeeded, Failed };
 struct JobView {
   std::string name;
   std::string uid;
-  std::string node;  // Of its owner.
+  std::string node;  // Name of its owner.
   std::string node_uid;
-  std::optional<Action> action = {};  // None: not created by hangar.
+  std::optional<Action> action = {};  // Unset: not created by hangar.
   std::int64_t attempt = 0;
   JobState state = JobState::Running;
   WallTime finished_at;
   bool is_being_deleted = false;
   std::string problem = {};     // Why it failed, or is stuck.
   bool is_out_of_time = false;  // Why it failed.
-  bool is_stuck = false;        // Nothing has run yet, and may never: its image cannot be pulled.
+  bool is_stuck = false;        // No container has run, and may never: an image cannot be pulled.
 
   bool operator==(const JobView&) const = default;
 };

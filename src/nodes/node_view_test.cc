@@ -91,7 +91,7 @@ TEST(IsInSameState, AJobIsForTheAttemptOfThatVeryNode) {
   made_anew.uid = "u2";
   NodeView next_attempt = node;
   next_attempt.state.attempt = 4;
-  // What a Job does not depend on.
+  // Properties that do not affect a Job.
   NodeView not_ready = node;
   not_ready.is_ready = false;
   not_ready.resource_version = "8";

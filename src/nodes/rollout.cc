@@ -28,7 +28,7 @@ bool has_our_condition(const NodeView& node) {
   return !node.condition_reason.empty();
 }
 
-// The condition for a node with nothing under way.
+// The condition for a node without work in progress.
 SetCondition condition_of(const NodeView& node) {
   const NodeState& state = node.state;
   if (state.phase == Phase::Provisioned) {
@@ -57,12 +57,12 @@ Step begin(const NodeView& node, const NodeJobs& jobs, Action action, const Poli
   const bool is_install = action == Action::Install;
   std::optional<Step> first =
       is_install ? clear(jobs, {Action::Install, Action::Probe}) : clear(jobs, {Action::Uninstall});
-  // An install Job that was given up while it was stuck must not install after all.
+  // An install Job that was abandoned while it was stuck must not install later.
   if (!is_install && !first && jobs.install && jobs.install->state == JobState::Running)
     first = clear(jobs, {Action::Install});
   if (first) return *std::move(first);
   NodeState state = node.state;
-  // A new action begins without failures; the last error stays readable until the action succeeds.
+  // A new action starts without failures; the last error stays visible until the action succeeds.
   if (state.action != action || state.phase != Phase::Failed) state.failures = 0;
   state.phase = is_install ? Phase::Installing : Phase::Uninstalling;
   state.action = action;
@@ -75,15 +75,15 @@ Step begin(const NodeView& node, const NodeJobs& jobs, Action action, const Poli
                     .is_retry_over = node.is_retry_asked};
 }
 
-// How long ago. Clocks of other machines may be ahead a little; hangar did not write a time far in
-// the future.
+// The age of a time. Clocks of other machines may be slightly ahead; hangar did not write a time
+// far in the future.
 Duration age_of(WallTime from, WallTime now) {
   constexpr std::chrono::minutes kSkewMax{5};
   if (from > now + kSkewMax) return Duration::max();
   return std::max<Duration>(now - from, Duration::zero());
 }
 
-// A rest until what began `age` ago is `delay` old; none once it is.
+// A rest for the remainder of `delay`, of which `age` has passed; std::nullopt when all has passed.
 std::optional<Rest> rest(Duration age, Duration delay, WallTime now) {
   if (age >= delay) return std::nullopt;
   return Rest{.until = now + std::chrono::ceil<WallTime::duration>(delay - age)};
@@ -110,8 +110,8 @@ WriteState settled(const NodeView& node, WallTime now) {
 
 // The state of a Job that has to exist: created if it is missing, replaced if it is an old one.
 struct Awaited {
-  std::optional<Step> step = {};   // To be done first.
-  const JobView* ended = nullptr;  // Otherwise.
+  std::optional<Step> step = {};   // The step that has to come first.
+  const JobView* ended = nullptr;  // Set if there is no such step.
 };
 Awaited await_job(const NodeView& node, const NodeJobs& jobs, Action action) {
   const std::optional<JobView>& job = jobs.of(action);
@@ -124,7 +124,8 @@ Awaited await_job(const NodeView& node, const NodeJobs& jobs, Action action) {
   return {.step = WriteState{.state = std::move(state)}};
 }
 
-// A Job that ran out of time has no pods any more that could say why; an earlier error may say it.
+// A Job that ran out of time has no more pods that could name the cause; an earlier error may
+// name it.
 std::string problem_of(const NodeView& node, const JobView& job) {
   const std::string& before = node.state.last_error;
   if (!job.is_out_of_time || before.empty()) return job.problem;
@@ -143,7 +144,8 @@ Step installing(const NodeView& node, const NodeJobs& jobs, const Policy& policy
   if (is_in_vain(node, jobs.install, policy)) return failed(node, jobs.install->problem, now);
   Awaited awaited = await_job(node, jobs, Action::Install);
   if (awaited.step) return *std::move(awaited.step);
-  // The request was withdrawn meanwhile: uninstall whatever the Job did, with the same slot.
+  // The request was withdrawn meanwhile: uninstall, whatever the result of the Job, with the
+  // same slot.
   if (!is_wanted(node, policy) && policy.may_uninstall) {
     return begin(node, jobs, Action::Uninstall, policy, now);
   }
@@ -198,7 +200,7 @@ Step retrying(const NodeView& node, const NodeJobs& jobs, const Policy& policy, 
   return begin(node, jobs, action, policy, now);
 }
 
-// No work is needed: only labels, annotations and old Jobs have to follow.
+// No work on the node is needed: only labels, annotations and old Jobs have to be updated.
 Step tidy_up(const NodeView& node, const NodeJobs& jobs) {
   if (node.state.phase == Phase::Provisioned) {
     if (node.has_published_label && node.has_provisioned_label) return Rest{};
@@ -361,7 +363,7 @@ WriteState failed(const NodeView& node, std::string error, WallTime now) {
   ++state.failures;
   state.since = now;
   state.last_error = std::move(error);
-  // Whether Wasm runs there now is unknown.
+  // Whether Wasm works on the node now is unknown.
   return {.state = std::move(state),
           .labels =
               state.action == Action::Uninstall ? LabelChange::Unschedulable : LabelChange::Remove};

@@ -114,7 +114,7 @@ TEST(TakeSlots, ANodeThatIsNotReadyIsDownAndNotBegun) {
 }
 
 TEST(TakeSlots, NobodyWhileOneIsFailed) {
-  // Also while it is retried.
+  // Holds also while the node is retried.
   for (const Phase phase : {Phase::Failed, Phase::Installing, Phase::Verifying}) {
     NodeView broken = ready("b", in_phase(phase));
     broken.state.failures = 1;
@@ -419,8 +419,8 @@ struct Server {
   }
 };
 
-// A host: its caches, and a write of the record that is under way. It does what NodeController
-// does, in the same order.
+// A host with its caches and a pending write of the record. It does the same as NodeController, in
+// the same order.
 class SimulatedHost {
  public:
   SimulatedHost(Server& server, Policy policy) : server_(server), policy_(std::move(policy)) {}
@@ -524,7 +524,7 @@ class SimulatedHost {
   Server& server_;
   const Policy policy_;
   Nodes nodes_;
-  Server jobs_;  // Of an earlier moment; only for its Jobs.
+  Server jobs_;  // An earlier state, used only for its Jobs.
   std::optional<Record> record_;
   std::optional<Record> pending_;
 };
@@ -561,7 +561,7 @@ class Simulation {
     }
   }
 
-  // Every host sees everything and nothing fails any more: the world settles.
+  // From here every host sees all changes and no step fails: the rollout has to converge.
   void settle() {
     for (auto& [name, node] : server_.nodes) {
       node.is_ready = true;
