@@ -30,7 +30,7 @@ bool looks_like_time(std::string_view text) {
          is_digit(text[5]);
 }
 
-// Narrower than YAML allows: quotes cost nothing, a string that is read as something else does.
+// Stricter than YAML: unnecessary quotes do no harm, a string that is read as another type does.
 bool is_plain(std::string_view text) {
   if (text.empty()) return false;
   constexpr std::string_view kFirst = "_/.$(^+-";
@@ -152,8 +152,7 @@ void append(std::string& out, const Value& value, std::size_t indent, After afte
       if (!inline_first) append_indent(out, indent);
       inline_first = false;
       append_key(out, member.key(), indent);
-      // Items of an array stand below their key without an indent of their own, as kubectl
-      // writes them.
+      // Items of an array stand below their key without a further indent, as kubectl writes them.
       append(out, member.value(), member.value().is_array() ? indent : indent + 2, After::Key);
     }
     return;

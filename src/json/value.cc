@@ -32,8 +32,7 @@ namespace {
 namespace bj = boost::json;
 
 // Builds the DOM. We use it instead of bj::parser for one reason: Boost 1.81 reads doubles up to
-// one unit in the last place off, and a number that changes on its way through us is a change that
-// nobody asked for.
+// one unit in the last place off, so a number could change on its way through hangar.
 struct Builder {
   static constexpr std::size_t max_object_size = bj::object::max_size();
   static constexpr std::size_t max_array_size = bj::array::max_size();
@@ -313,7 +312,7 @@ std::uint64_t parsed_bytes_max(std::string_view text) {
   const auto separators = std::ranges::count_if(
       text, [](char c) { return c == ',' || c == ':' || c == '[' || c == '{'; });
   // A value takes 24 bytes, and twice that while its array is being built; a member takes 40 and
-  // the text of its key, and the allocations of a container and of a key have heads of their own.
+  // the text of its key, and the allocations of a container and of a key have their own headers.
   constexpr std::uint64_t kSeparatorBytes = 64;
   constexpr std::uint64_t kDocumentBytes = 1024;
   return kDocumentBytes + 2 * std::uint64_t{text.size()} +

@@ -29,8 +29,8 @@ using String = boost::json::string;
 // several members with one name the last one counts, as for the API server.
 [[nodiscard]] Result<Value> parse(std::string_view text);
 
-// An upper bound of the memory that parse() takes for the text, what it returns included. Counts
-// the text's separators: a byte of `[1,1,1` costs many times as much as one of a long string.
+// An upper bound of the memory that parse() takes for the text, including its result. Counts the
+// text's separators: a byte of `[1,1,1` costs many times as much as one of a long string.
 [[nodiscard]] std::uint64_t parsed_bytes_max(std::string_view text);
 
 // Compact, one line. Numbers look as Go writes them: 1.5, 1e+21, and 3 for the double 3.0. Strings

@@ -193,7 +193,7 @@ TEST(JsonEqual, ComparesByMeaning) {
   }
 }
 
-// Counts what is taken at the same time, as parse() takes it from the heap.
+// Measures the most memory that is allocated at the same time, as parse() allocates it.
 class CountingMemory final : public boost::json::memory_resource {
  public:
   [[nodiscard]] std::size_t peak_bytes() const { return peak_bytes_; }

@@ -300,7 +300,7 @@ class EventReader final : public YAML::EventHandler {
              frame.anchor);
   }
 
-  // A value is complete: it is put where it belongs.
+  // Adds a complete value to its container.
   void complete(const YAML::Mark& mark, Sized sized, YAML::anchor_t anchor) {
     if (anchor != YAML::NullAnchor) {
       if (!spend(mark, sized.cost)) return;
@@ -449,7 +449,7 @@ Result<std::vector<Value>> parse_yaml_stream(std::string_view text) {
   if (const auto forbidden = find_forbidden(text)) return to_error(*forbidden);
   auto yaml = read_yaml(text);
   if (auto* documents = std::get_if<std::vector<Value>>(&yaml)) return std::move(*documents);
-  // The reader that got further understood the text better; its failure is reported.
+  // Reports the failure of the reader that got further: it fits the text better.
   const Failure& failure = std::get<Failure>(yaml);
   return to_error(maybe_json && json.failure.position > failure.position ? json.failure : failure);
 }

@@ -1,9 +1,9 @@
 // Reads and writes YAML as Kubernetes tools read it: a manifest means here what it means
 // to kubectl.
 //
-// That is YAML 1.2 core with JSON as its subset, and three remains of YAML 1.1 that manifests rely
+// That is YAML 1.2 core with JSON as its subset, and three features of YAML 1.1 that manifests rely
 // on: 0644 is octal, << merges, and plain yes/no/on/off/y/n are booleans. to_yaml() quotes every
-// string that a reader of either version would take for something else.
+// string that a reader of either version would not read as a string.
 #pragma once
 
 #include "base/result.h"
@@ -26,8 +26,8 @@ namespace hangar::json {
 // Parses exactly one document.
 [[nodiscard]] Result<Value> parse_yaml(std::string_view text);
 
-// Writes a document without the leading `---`, ending in a newline. Strings that YAML would read as
-// something else are quoted.
+// Writes a document without the leading `---`, ending in a newline. Strings that YAML would not
+// read as strings are quoted.
 [[nodiscard]] std::string to_yaml(const Value& value);
 
 }  // namespace hangar::json

@@ -50,8 +50,8 @@ std::uint64_t share_of(const FileLimits& limits) {
   return limits.bytes_max / kFilesMin;
 }
 
-// Open and locked: no other process deletes or rewrites it meanwhile. Not open: another one is
-// doing so, or has done it.
+// Opens and locks the file, so that no other process deletes or rewrites it meanwhile. Not open:
+// another process is doing so, or has done so.
 io::Descriptor lock_file(const std::filesystem::path& path) {
   io::Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!file.is_open() || ::flock(file.value(), LOCK_EX | LOCK_NB) != 0) return {};
@@ -63,7 +63,7 @@ io::Descriptor lock_file(const std::filesystem::path& path) {
   return is_present ? std::move(file) : io::Descriptor();
 }
 
-// Its age by the file system decides for other processes when it is deleted.
+// Other processes use the file's age in the file system to decide when to delete it.
 void set_written(const std::filesystem::path& path, WallTime written) {
   const auto seconds = std::chrono::floor<std::chrono::seconds>(written);
   const std::array<struct ::timespec, 2> times{
@@ -72,8 +72,8 @@ void set_written(const std::filesystem::path& path, WallTime written) {
   (void)::utimensat(AT_FDCWD, path.c_str(), times.data(), AT_SYMLINK_NOFOLLOW);
 }
 
-// Copies that a killed process did not finish. If another process is writing one, it fails, and
-// tries again later.
+// Removes copies that a killed process did not finish. If another process is writing one, its
+// rewrite fails, and it retries later.
 void remove_leftovers(const std::filesystem::path& directory) {
   std::error_code error;
   std::filesystem::directory_iterator entries(directory, error);
@@ -204,17 +204,17 @@ Result<> Files::begin_file(Instant now, WallTime wall_now) {
                                  O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOFOLLOW,
                                  0600));
     if (file.is_open() || errno != EEXIST) break;
-    ++sequence;  // It belongs to another process.
+    ++sequence;  // The sequence is taken by another process.
   }
   if (!file.is_open()) {
     const int error = errno;
-    // The directory may have been deleted: the next call creates it again.
+    // The directory may have been deleted: the next call recreates it.
     is_listed_ = false;
     (void)current_.close();
     errno = error;
     return failed("create", path_of(sequence));
   }
-  // Tells other processes that this file is being written; held until the file is closed.
+  // The lock tells other processes that this file is being written; held until the file is closed.
   (void)::flock(file.value(), LOCK_EX | LOCK_NB);
   const std::string header = encode(FileHeader{.host = host_, .sequence = sequence});
   if (Result<> written = write(file.value(), header, path_of(sequence)); !written) {
@@ -239,14 +239,15 @@ void Files::make_room(std::uint64_t coming_bytes, Instant now, WallTime wall_now
   const FileLimits only_age{.bytes_max = kAnySize, .age_max = limits_.age_max};
   remove_oldest(count_to_remove(files_, coming_bytes, only_age, now, wall_now));
   if (current_.is_open()) collect_debts(coming_bytes, now, wall_now);
-  // Only if that was not enough: other processes are writing, or a file cannot be rewritten.
+  // Deletes whole files only if that did not free enough: other processes are writing, or a file
+  // cannot be rewritten.
   const FileLimits full{.bytes_max = limits_.bytes_max - share_of(limits_),
                         .age_max = limits_.age_max};
   remove_oldest(count_to_remove(files_, coming_bytes, full, now, wall_now));
 }
 
 void Files::remove_oldest(std::size_t count) {
-  // The file that is being written stays until the next one has begun.
+  // The file that is being written stays until the next one is started.
   if (current_.is_open()) count = std::min(count, files_.size() - 1);
   for (std::size_t index = 0; index < count; ++index) {
     const std::filesystem::path path = path_of(files_[index].sequence);
@@ -284,7 +285,7 @@ void Files::measure_files(std::size_t count_max) {
     if (files_[index].held) continue;
     measure_file(files_[index]);
     --count_max;
-    // What a killed process had already copied into this file, and not deleted.
+    // Files that a killed process had copied into this file and not yet deleted.
     const auto is_part = [first = files_[index].first, sequence = files_[index].sequence,
                           host = files_[index].host](const KnownFile& one) {
       return one.host == host && one.sequence >= first && one.sequence < sequence;
@@ -295,7 +296,8 @@ void Files::measure_files(std::size_t count_max) {
   }
 }
 
-// Files that belong to no namespace, damaged or of another version, would make all others pay.
+// Files without a known namespace (damaged or of another version) would take space from
+// all namespaces.
 void Files::remove_unreadable() {
   std::erase_if(files_, [this](const KnownFile& file) {
     if (file.host != 0) return false;
@@ -341,10 +343,11 @@ bool Files::thin_file(std::size_t index, std::uint64_t coming_bytes, Instant now
                                         : fail(ErrorKind::Unavailable, "another process has it");
   Result<Thinned> rest = bytes ? thin(*bytes, debts_) : std::unexpected(bytes.error());
   if (!rest) {
-    file.held = Holdings();  // It owes nothing that could be had.
+    file.held = Holdings();  // It has no bytes that can be freed.
     return true;
   }
-  // Readers learn of it before it is done: a process that is killed here has promised too little.
+  // Written before the records are removed: if the process is killed here, readers find more
+  // records than announced, never fewer.
   if (!tell(*rest, now, wall_now)) return false;
   std::uint64_t count = 0;
   for (const auto& [namespace_, records] : rest->given_up)
@@ -371,13 +374,13 @@ Result<> Files::tell(const Thinned& rest, Instant now, WallTime wall_now) {
   return write_block(block.take(), held, now, wall_now);
 }
 
-// Whether the remaining `bytes` of a file should be written together with the file before it. Else
-// files with few records each could become many.
+// Whether the remaining `bytes` of a file should be written together with the file before it.
+// Otherwise there could be many files with few records.
 bool Files::may_join(std::size_t index, std::uint64_t bytes) const {
   if (index == 0) return false;
   const KnownFile& before = files_[index - 1];
   const KnownFile& file = files_[index];
-  // A sequence between the two might belong to another process.
+  // The sequences between the two may belong to another process.
   if (!before.began_here || !file.written_here || before.sequence + 1 != file.first) return false;
   return before.bytes + bytes <= file_bytes_max(limits_) &&
          *file.written_here - *before.began_here <= file_age_max(limits_) &&
@@ -416,7 +419,7 @@ Result<> Files::replace(std::size_t index, Thinned rest) {
   return {};
 }
 
-// A file without records is gone; the next one of this process takes over its sequences.
+// Forgets a deleted file without records; the next file of this process takes over its sequences.
 void Files::forget_emptied(std::size_t index) {
   const KnownFile& file = files_[index];
   KnownFile& next = files_[index + 1];

@@ -1,11 +1,11 @@
-// The recorder's files: one is being written, older ones are kept within limits of size and age.
+// The recorder's files: writes one, and keeps older ones within limits of size and age.
 //
 // A directory has files turns-<sequence>.rec, of which the highest is the newest. Each process
-// begins a file of its own and never appends to one that a killed process may have left incomplete.
-// Files are deleted when they are too old. When all together would be too large, the namespaces
-// that hold the most give up their oldest records (holdings.h): the files are rewritten without
-// them, and the file that is being written says so. Several processes may share a directory: no
-// process deletes or rewrites a file that another one is writing.
+// starts its own file and never appends to one that a killed process may have left incomplete.
+// Files are deleted when they are too old. When all files together would be too large, the
+// namespaces that hold the most give up their oldest records (holdings.h): the files are rewritten
+// without these records, and the file that is being written says so. Several processes may share a
+// directory: no process deletes or rewrites a file that another one is writing.
 //
 // Any thread, one at a time; all functions block on the disk.
 #pragma once
@@ -38,13 +38,13 @@ struct KnownFile {
   std::uint64_t sequence = 0;
   std::uint64_t bytes = 0;
   WallTime written;  // Time of the last write.
-  // The same by the monotonic clock; nothing if another process wrote the file.
+  // The same by the monotonic clock; unset if another process wrote the file.
   std::optional<Instant> written_here = {};
-  // Begin of the oldest of its blocks; nothing if another process wrote the file.
+  // Start of its oldest block; unset if another process wrote the file.
   std::optional<Instant> began_here = {};
   // The files with the sequences [first, sequence) are part of this one, or were deleted.
   std::uint64_t first = 0;
-  std::optional<Holdings> held = {};  // Nothing: not measured yet.
+  std::optional<Holdings> held = {};  // Unset: not measured yet.
   std::uint64_t host = 0;             // As in FileHeader; zero: not measured, or not readable.
 };
 
@@ -54,8 +54,8 @@ struct KnownFile {
 [[nodiscard]] std::size_t count_to_remove(std::span<const KnownFile> files,
                                           std::uint64_t coming_bytes, const FileLimits& limits,
                                           Instant now, WallTime wall_now);
-// Whether the next block of `coming_bytes` needs a new file, given the size and age of the present
-// one.
+// Whether the next block of `coming_bytes` needs a new file, given the size and age of the
+// current one.
 [[nodiscard]] bool is_full(std::uint64_t bytes, std::uint64_t coming_bytes, Duration age,
                            const FileLimits& limits);
 
@@ -66,15 +66,15 @@ class Files {
   Files(const Files&) = delete;
   Files& operator=(const Files&) = delete;
 
-  // Appends a block to the present file, or to a new one. After an error the file is truncated to
-  // its former size; if that fails, the next call begins a new file. Unavailable, with the message
+  // Appends a block to the current file, or to a new one. After an error the file is truncated to
+  // its former size; if that fails, the next call starts a new file. Unavailable, with the message
   // of the system: no space, a broken disk.
   [[nodiscard]] Result<> append(Block block, Instant now, WallTime wall_now);
   // Deletes files that are too old.
   [[nodiscard]] Result<> sweep(Instant now, WallTime wall_now);
 
   [[nodiscard]] std::uint64_t bytes() const;
-  // Records that namespaces gave up, since the start.
+  // How many records namespaces have given up since the start.
   [[nodiscard]] std::uint64_t given_up() const { return given_up_; }
 
  private:
@@ -104,14 +104,14 @@ class Files {
   std::vector<KnownFile> files_;  // By sequence; if a file is open, it is the last one.
   io::Descriptor current_;
   Instant current_began_;
-  Holdings debts_;  // What namespaces have still to give up.
+  Holdings debts_;  // Bytes that namespaces still have to give up.
   std::uint64_t given_up_ = 0;
 };
 
-// Nothing if this is not the name of a recorder's file.
+// std::nullopt if this is not the name of a recorder's file.
 [[nodiscard]] std::optional<std::uint64_t> sequence_of(const std::filesystem::path& path);
 
-// Paths of the files in a directory, the oldest first. NotFound when there is no such directory.
+// Paths of the files in a directory, the oldest first. NotFound when the directory does not exist.
 [[nodiscard]] Result<std::vector<std::filesystem::path>> list_files(
     const std::filesystem::path& directory);
 

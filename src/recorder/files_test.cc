@@ -82,7 +82,7 @@ class FilesTest : public testing::Test {
   [[nodiscard]] static Block block(std::size_t bytes = 0) {
     return block_of("", bytes, kNow, kWall);
   }
-  // Requests of at least so many bytes.
+  // A block with requests of at least `bytes`.
   [[nodiscard]] static Block block_of(std::string_view namespace_, std::size_t bytes, Instant now,
                                       WallTime wall_now) {
     const std::string text(500, 'x');
@@ -146,7 +146,7 @@ class FilesTest : public testing::Test {
     return count;
   }
 
-  ReadDirectory read_;  // By the last turns().
+  ReadDirectory read_;  // Result of the last turns().
 
  private:
   std::filesystem::path root_;
@@ -254,7 +254,7 @@ TEST_F(FilesTest, ComeBackWhenTheDirectoryIsGone) {
   ASSERT_TRUE(files.append(block(), kNow, kWall));
   std::filesystem::remove_all(directory());
 
-  // The open file has no name any more. The next file cannot be created, which makes the one after
+  // The open file no longer has a name. The next file cannot be created, which makes the one after
   // it create the directory.
   (void)files.append(block(), kNow + 3h, kWall);
   ASSERT_TRUE(files.append(block(), kNow + 6h, kWall));
@@ -279,7 +279,7 @@ TEST_F(FilesTest, KeepAQuietNamespaceHoweverMuchAnotherOneWrites) {
   EXPECT_EQ(read_.shortened.front().namespace_, "loud");
   EXPECT_EQ(read_.shortened.front().records, files.given_up());
   EXPECT_GT(files.given_up(), 0U);
-  // The space is used: nobody else wants it.
+  // The namespace uses the space, because no other one needs it.
   EXPECT_GT(files.bytes(), kBytesMin * 3 / 4);
 }
 
@@ -339,7 +339,7 @@ TEST_F(FilesTest, AreNotJoinedIntoOneThatBecomesTooOld) {
                              wall_now));
     fill(files, "loud", 1, now, wall_now);
     const std::vector<std::uint64_t> numbers = turns("shy");
-    // All of the last 16 hours are there, and nothing that is older by more than a file's span.
+    // All records of the last 16 hours exist, and none that are older by more than a file's span.
     ASSERT_EQ(numbers.front(), static_cast<std::uint64_t>(hour));
     ASSERT_LE(numbers.back(), static_cast<std::uint64_t>(std::max(hour - 16, 0)));
     ASSERT_GE(numbers.back() + 18, static_cast<std::uint64_t>(hour));

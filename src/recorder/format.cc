@@ -218,7 +218,8 @@ struct RawBlock {
   std::string_view payload;
 };
 
-// Takes a block from the front of `rest`. If there is no valid one, returns nothing and sets `why`.
+// Takes a block from the front of `rest`. If there is no valid one, returns std::nullopt and
+// sets `why`.
 std::optional<RawBlock> take_block(std::string_view& rest, std::string& why) {
   if (rest.size() < kBlockHeaderBytes) {
     why = "the file ends within a block";
@@ -255,7 +256,7 @@ std::optional<RawBlock> take_block(std::string_view& rest, std::string& why) {
 
 struct SizedRecord {
   Record record;
-  std::uint64_t bytes = 0;  // With its type and its length.
+  std::uint64_t bytes = 0;  // Includes its type and its length.
 };
 
 // The records in their order. After an invalid record, returns the records before it and sets
@@ -325,7 +326,7 @@ Result<Blocks> blocks_of(std::string_view bytes) {
   return found;
 }
 
-// False: the callback asked to stop.
+// False: the callback requested a stop.
 template <class Records>
 bool give(const Records& records, Place place, const OnRecord& on_record, ReadFile& read) {
   for (const SizedRecord& sized : records) {

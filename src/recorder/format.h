@@ -1,8 +1,8 @@
 // Encodes and reads a recorder's file: docs/formats/recorder.md.
 //
-// A file is a header and blocks. Each block is independent of the others: it has a checksum, a time
-// and a table of texts of its own. A truncated file is therefore readable up to the incomplete
-// block, and a reader keeps no state between blocks.
+// A file is a header and blocks. Each block is independent of the others: it has its own checksum,
+// time and table of texts. A truncated file is therefore readable up to the incomplete block, and a
+// reader keeps no state between blocks.
 #pragma once
 
 #include "base/result.h"
@@ -26,8 +26,8 @@ inline constexpr std::uint32_t kFormatVersionOldest = 2;
 
 struct FileHeader {
   std::uint32_t version = kFormatVersion;
-  // The file has the records of so many files before it, too: ignore those with the sequences
-  // [sequence - replaces, sequence).
+  // The file also contains the records of this many files before it: ignore the files with the
+  // sequences [sequence - replaces, sequence).
   std::uint32_t replaces = 0;
   std::uint64_t host = 0;  // Random number of the process. Instants of one host are comparable.
   std::uint64_t sequence = 0;
@@ -51,7 +51,7 @@ class Block {
   [[nodiscard]] bool is_empty() const { return records_ == 0; }
   [[nodiscard]] std::size_t size_bytes() const { return payload_.size(); }
   [[nodiscard]] std::uint64_t record_count() const { return records_; }
-  // Bytes of its records by the namespaces of their guests.
+  // Bytes of its records, by the namespaces of their guests.
   [[nodiscard]] const Holdings& held() const { return held_; }
   // The `now` of the first record becomes the block's; that of the others is ignored.
   void add(const Turn& record, const Moment& now);
@@ -84,7 +84,7 @@ struct Place {
   Block::Moment block;
   std::uint64_t record_bytes = 0;  // Size of the record in the file.
 
-  // The wall time of an instant, by the wall clock as it was set when the block was begun.
+  // The wall time of an instant, by the wall clock as it was set at the start of the block.
   [[nodiscard]] WallTime wall(Instant instant) const {
     return block.wall + std::chrono::duration_cast<WallTime::duration>(instant - block.instant);
   }

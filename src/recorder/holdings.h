@@ -1,4 +1,4 @@
-// Bytes of records by namespace, and what each namespace gives up when space is short. Pure.
+// Bytes of records by namespace, and how many each namespace gives up when space is short. Pure.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,19 @@
 
 namespace hangar::recorder {
 
-// Only namespaces that hold any. The empty name: guests without a namespace.
+// Only namespaces that hold bytes. The empty name: guests without a namespace.
 using Holdings = std::map<std::string, std::uint64_t, std::less<>>;
 
 void add(Holdings& holdings, std::string_view namespace_, std::uint64_t bytes);
 void add(Holdings& holdings, const Holdings& more);
-// At most what is there.
+// Stops at zero.
 void subtract(Holdings& holdings, const Holdings& less);
 [[nodiscard]] std::uint64_t held_by(const Holdings& holdings, std::string_view namespace_);
 
-// What each namespace gives up so that together they hold at least `bytes` less (all, if they hold
-// no more than that). The namespaces that hold the most give up what they hold above one level,
-// which is the same for all; those below it give up nothing. So the records of a namespace that
-// holds less than an equal share of the space are never deleted to make room.
+// How many bytes each namespace gives up so that together they hold at least `bytes` less (all
+// bytes, if they hold no more than that). The namespaces that hold the most give up their bytes
+// above one level, which is the same for all; namespaces below it give up nothing. So the records
+// of a namespace that holds less than an equal share of the space are never deleted to make room.
 [[nodiscard]] Holdings debts(const Holdings& held, std::uint64_t bytes);
 
 }  // namespace hangar::recorder

@@ -15,23 +15,23 @@ inline constexpr std::uint64_t kBytesMax = 256 * limits::kMiB;
 inline constexpr std::chrono::hours kAgeMax{24};
 // A file that is too old is deleted as a whole. With at least this many files, a deletion removes
 // at most a sixteenth of the records. Of the size, one sixteenth is kept free for the copy of a
-// file that is being rewritten; namespaces begin to give up records when another one is all that is
-// left, and give up a third.
+// file that is being rewritten. Namespaces start to give up records when only one further sixteenth
+// is free, and then free another one.
 inline constexpr std::uint64_t kFilesMin = 16;
-// A reader holds one file in memory, and who rewrites one holds it twice.
+// A reader holds one file in memory; a rewrite holds it twice.
 inline constexpr std::uint64_t kFileBytesMax = 4 * limits::kMiB;
 // Readers accept files of up to this size: those of former versions had 16 MiB.
 inline constexpr std::uint64_t kFileBytesReadMax = 64 * limits::kMiB;
 inline constexpr std::uint64_t kFileBytesMin = 64 * limits::kKiB;
 inline constexpr std::uint64_t kBytesMin = kFilesMin * kFileBytesMin;
 
-// How long a record stays in memory before it is written: a host that is killed loses at most about
-// a second of records.
+// How long a record stays in memory before it is written: a killed host loses at most about a
+// second of records.
 inline constexpr std::chrono::milliseconds kWriteAfter{500};
 // Records of this size are written at once, before that time has passed.
 inline constexpr std::size_t kBlockBytes = 64 * limits::kKiB;
 // Bytes that may wait for the disk. A namespace may have no more of them than it leaves free.
-// Further records are lost, and counted.
+// Further records are lost and counted.
 inline constexpr std::size_t kWaitingBytesMax = 2 * limits::kMiB;
 // Time from a failed write to the next attempt.
 inline constexpr std::chrono::seconds kRetryAfter{10};

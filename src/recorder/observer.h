@@ -1,11 +1,13 @@
-// Sees each record of a turn and of a request as it happens, whether or not the disk takes it.
+// Receives each record of a turn and of a request as it happens, whether or not it is written
+// to disk.
 #pragma once
 
 #include "recorder/record.h"
 
 namespace hangar::recorder {
 
-// Loop thread. Called while the guest's turn waits, so it copies what it needs and does no I/O.
+// Loop thread. Called while the guest's turn waits, so it copies the data that it needs and does
+// no I/O.
 class Observer {
  public:
   virtual void on_turn(const Turn& turn) = 0;

@@ -1,8 +1,8 @@
 // Records of guests' turns, as values.
 //
-// Texts are views: of a record to write, into the guest's own; of a record that was read, into the
+// Texts are views: in a record to write, of the guest's texts; in a record that was read, of the
 // bytes of the file. docs/formats/recorder.md specifies the encoding. A request is two records
-// because a host may be killed between them; the first one still tells that a write was requested.
+// because a host may be killed between them; the first one still shows that a write was requested.
 #pragma once
 
 #include "base/time.h"
@@ -22,9 +22,8 @@ struct Guest {
   Contract contract = Contract::Operator;
   std::string_view namespace_;
   std::string_view name;
-  // The instance, by its start: two instances of one name on one host never have the same number.
-  // Zero for guests that do not live between turns. Ids of requests and timers belong to an
-  // instance.
+  // Number of the instance: two instances of one name on one host never have the same number. Zero
+  // for guests that do not live between turns. Ids of requests and timers belong to an instance.
   std::uint64_t instance = 0;
 };
 
@@ -76,7 +75,7 @@ struct Turn {
   std::string_view module;   // SHA-256, hexadecimal.
   std::uint64_t number = 0;  // Ascends; a new instance continues the count.
   Instant arrived;           // When the first of its reasons arrived.
-  Instant began;             // When it got one of the places for turns.
+  Instant began;             // When it got one of the slots for turns.
   Instant ended;
   Duration resume{};  // Time to resume from sleep; part of the turn.
   Duration cpu{};
@@ -106,7 +105,7 @@ enum class Verb : std::uint8_t {
   return verb != Verb::Get && verb != Verb::List && verb != Verb::Watch;
 }
 
-// A request; recorded when it is passed on.
+// A request; recorded when it is forwarded.
 struct Asked {
   Guest guest;
   std::uint64_t turn = 0;
@@ -125,7 +124,7 @@ struct Asked {
   std::uint64_t bytes = 0;
 };
 
-// The end of a request: its answer is complete, or will not come.
+// The end of a request: its answer is complete, or will not arrive.
 struct Answered {
   Guest guest;
   std::uint64_t id = 0;
@@ -146,7 +145,7 @@ struct Slept {
   bool is_asleep = false;
 };
 
-// Records that are missing at this place.
+// Records are missing at this place.
 struct Lost {
   std::uint64_t count = 0;
   Instant since;
@@ -163,9 +162,9 @@ struct GivenUp {
 
 using Record = std::variant<Turn, Asked, Answered, Slept, Lost, GivenUp>;
 
-// The namespace that a record is accounted to; nothing: none.
+// The namespace that a record is accounted to; std::nullopt: none.
 [[nodiscard]] std::optional<std::string_view> holder_of(const Record& record);
-// When it happened; for Lost and GivenUp, the last moment that it speaks of.
+// When it happened; for Lost and GivenUp, the time of the last missing record.
 [[nodiscard]] Instant time_of(const Record& record);
 
 }  // namespace hangar::recorder

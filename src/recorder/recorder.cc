@@ -15,7 +15,7 @@ namespace {
 // Part of limits::kShutdownMax, the time for the whole shutdown.
 constexpr std::chrono::seconds kFlushMax{2};
 
-// Records are written in their order; may_wait() shares the room that they have meanwhile.
+// Records are written in their order; may_wait() shares the memory for waiting records.
 Consumer thread_user() {
   return Consumer::of_host("records");
 }
@@ -43,8 +43,8 @@ Recorder::Recorder(io::Loop& loop, Options options, Metrics& metrics, Log log)
 
 Recorder::~Recorder() = default;
 
-// A namespace has no more bytes that wait than it leaves free, so that the records of others find
-// room when one namespace makes more than the disk takes.
+// A namespace may have no more waiting bytes than it leaves free, so that the records of others
+// find room when one namespace produces more than the disk can take.
 bool Recorder::may_wait(std::string_view namespace_) const {
   return waiting_bytes_ <= kWaitingBytesMax &&
          held_by(waiting_, namespace_) <= kWaitingBytesMax - waiting_bytes_;
@@ -152,7 +152,7 @@ void Recorder::lose(std::uint64_t count, Instant since) {
 
 void Recorder::care() {
   thread_.submit(thread_user(), [this] {
-    // An error of this would make writes fail, too, and is logged there.
+    // The cause of an error also makes writes fail, and is logged there.
     (void)files_->sweep(io::Loop::now(), io::Loop::wall_now());
     loop_.post([this, bytes = files_->bytes()] { files_bytes_.set(static_cast<double>(bytes)); });
   });

@@ -1,11 +1,11 @@
 // The flight recorder: writes the cause, requests and cost of each turn of each guest to files.
 //
-// Recording copies into memory. A thread of the recorder writes that to disk half a second later,
-// so a slow, full or hanging disk delays neither the loop nor guests. The amount that waits for the
-// disk is bounded, for each namespace, too; further records are lost and counted. When the files
-// are full, the namespaces that hold the most give up their oldest records. When a write fails,
-// recording stops; the recorder logs that once, retries after a while, and logs when recording
-// continues.
+// Recording copies data into memory. The recorder's thread writes it to disk half a second later,
+// so a slow, full or hanging disk delays neither the loop nor guests. The data that waits for the
+// disk is bounded, in total and for each namespace; further records are lost and counted. When the
+// files are full, the namespaces that hold the most give up their oldest records. When a write
+// fails, recording stops; the recorder logs that once, retries after a while, and logs when
+// recording continues.
 //
 // While nothing is recorded, the recorder holds no memory for any guest.
 #pragma once
@@ -44,14 +44,14 @@ class Recorder {
   Recorder(io::Loop& loop, Options options, Metrics& metrics, Log log);
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
-  // Requires that the loop has ended.
+  // Requires that the loop has stopped.
   ~Recorder();
 
-  // Each turn and request is shown to it first, until forget().
+  // The observer receives each turn and request before it is recorded, until forget().
   void observe(Observer& observer) { observers_.push_back(&observer); }
   void forget(Observer& observer) { std::erase(observers_, &observer); }
 
-  // Requests carry ids of traces from now on; null: none do. They outlive what is recorded.
+  // Requests carry ids of traces from now on; null: they carry none. `ids` outlives the recording.
   void trace_with(const TraceIds* ids) { trace_ids_ = ids; }
   [[nodiscard]] const TraceIds* trace_ids() const { return trace_ids_; }
 
@@ -60,7 +60,7 @@ class Recorder {
   void record(const Answered& answered);
   void record(const Slept& slept);
 
-  // Waits until everything is written, for at most two seconds.
+  // Waits until all records are written, for at most two seconds.
   [[nodiscard]] io::Task<void> flush();
 
  private:
@@ -101,7 +101,7 @@ class Recorder {
   io::Loop::Timer care_timer_;
   std::uint64_t waiting_bytes_ = 0;
   Holdings waiting_;
-  std::optional<Instant> stopped_at_;  // Time of the last failed write; nothing: no failure.
+  std::optional<Instant> stopped_at_;  // Time of the last failed write; unset: no failure.
   Lost missing_;                       // Lost records that no file reports yet.
   std::optional<Lost> told_;           // The part of `missing_` that a pending block reports.
   bool block_tells_ = false;           // Whether `block_` is that block.

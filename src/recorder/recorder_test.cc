@@ -175,7 +175,7 @@ TEST_F(RecorderTest, SaysOnceThatItCannotWriteAndGoesOn) {
 
 TEST_F(RecorderTest, LeavesRoomForOthersWhenOneNamespaceIsFasterThanTheDisk) {
   Recorder recorder(loop_, options(), metrics_, Log(lines_, "recorder"));
-  // The loop does not run, so nothing that waits is reported as written.
+  // The loop does not run, so no waiting bytes are reported as written.
   const std::string text(500, 'x');
   std::uint64_t number = 0;
   const auto ask = [&](std::string_view namespace_) {
@@ -190,11 +190,11 @@ TEST_F(RecorderTest, LeavesRoomForOthersWhenOneNamespaceIsFasterThanTheDisk) {
   const double lost = value_of("hangar_recorder_lost_total");
   EXPECT_GT(lost, 0);
 
-  // Half of what is left, for one more.
+  // Another namespace may use half of the remaining bytes.
   for (int i = 0; i < 500; ++i)
     ask("shy");
   EXPECT_EQ(value_of("hangar_recorder_lost_total"), lost);
-  // It has all of its share again when that is written.
+  // It has its whole share again after the write.
   flush(recorder);
   loop_.run_until([this] { return value_of("hangar_recorder_bytes") > 0; });
   ask("loud");

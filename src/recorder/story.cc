@@ -23,7 +23,7 @@ ObjectVersion own(const Object& object) {
           .version = object.version};
 }
 
-// Without its requests and its suspend, which are other records.
+// The story without requests and suspend, which are separate records.
 Story own(const Place& place, const Turn& turn) {
   Story story{.host = place.host,
               .contract = turn.guest.contract,
@@ -94,8 +94,8 @@ void add(std::vector<Shortened>& shortened, const Place& place, const GivenUp& g
   one.until = std::max(one.until, place.wall(given_up.until));
 }
 
-// Whether the records of a file are in one of those that were read before, too: a host was killed
-// between the copy and the deletion.
+// Whether a file that was read before also contains this file's records: a host was killed between
+// the copy and the deletion.
 bool is_replaced(const FileHeader& header, const std::vector<FileHeader>& newer) {
   return std::ranges::any_of(newer, [&header](const FileHeader& one) {
     return one.host == header.host && header.sequence < one.sequence &&
@@ -201,7 +201,8 @@ Result<ReadDirectory> read_directory(const std::filesystem::path& directory,
       gone = path.filename().string();
       continue;
     }
-    // Deleted before older ones: its records were copied into a newer file, which had been read.
+    // Deleted before older files: its records were copied into a newer file, which had already
+    // been read.
     if (read && !gone.empty()) {
       out.problems.push_back(fmt::format(
           "{}: the host moved its records meanwhile. Repeat the command to see them.", gone));

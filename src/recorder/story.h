@@ -51,7 +51,7 @@ struct Request {
   std::uint64_t version_before = 0;
   std::uint64_t bytes = 0;  // Size of its body.
   WallTime at;
-  // Nothing: no answer was recorded. A write may have been carried out nevertheless.
+  // Unset: no answer was recorded. A write may have been carried out nevertheless.
   std::optional<Duration> took;
   std::uint64_t status = 0;  // Zero: the guest no longer waited.
   std::uint64_t answer_bytes = 0;
@@ -76,7 +76,7 @@ struct Story {
   std::uint64_t number = 0;
 
   WallTime arrived;
-  Duration waited{};  // Wait for one of the places for turns.
+  Duration waited{};  // Wait for one of the slots for turns.
   Duration ran{};     // Including `resume`.
   Duration resume{};
   Duration cpu{};
@@ -89,13 +89,13 @@ struct Story {
   std::vector<std::uint64_t> timers;
 
   std::vector<Request> requests;    // By their ids.
-  std::optional<Duration> suspend;  // Nothing: it was not suspended after this turn.
+  std::optional<Duration> suspend;  // Unset: it was not suspended after this turn.
   std::uint64_t disk_bytes = 0;
 
   [[nodiscard]] Duration took() const { return waited + ran; }
 };
 
-// Joins records into stories. Takes the records from the newest to the oldest.
+// Joins records into stories. Takes records from the newest to the oldest.
 class Storyteller {
  public:
   // If the record is a turn, returns its story.
@@ -138,13 +138,13 @@ struct Shortened {
 // Which records were read, and what is missing.
 struct ReadDirectory {
   std::uint64_t files = 0;
-  std::optional<WallTime> since;  // Time of the oldest block; nothing: no blocks.
+  std::optional<WallTime> since;  // Time of the oldest block; unset: no blocks.
   std::uint64_t lost_records = 0;
   std::vector<Shortened> shortened;   // By their names.
   std::vector<std::string> problems;  // Truncated or damaged files, with the reason.
 };
 // Calls `on_story` with each turn, newest first, until it returns false; `since` is then the time
-// of the last block that was read. NotFound when there is no such directory. Blocks on the disk.
+// of the last block that was read. NotFound when the directory does not exist. Blocks on the disk.
 [[nodiscard]] Result<ReadDirectory> read_directory(
     const std::filesystem::path& directory, const std::function<bool(Story story)>& on_story);
 // The same for one file.

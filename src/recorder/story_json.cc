@@ -58,7 +58,7 @@ std::string text_at(const json::Value& value, std::string_view member) {
   return std::string(json::string_at(value, {member}));
 }
 
-// Nothing if there is no such member.
+// std::nullopt if the member is missing.
 Result<std::optional<WallTime>> time_at(const json::Value& value, std::string_view member) {
   if (json::find(value, {member}) == nullptr) return std::nullopt;
   const Result<WallTime> time = parse_rfc3339(json::string_at(value, {member}));

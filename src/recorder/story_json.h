@@ -15,7 +15,7 @@ namespace hangar::recorder {
 [[nodiscard]] std::string_view name_of(Waking::Cause cause);
 [[nodiscard]] std::string_view name_of(Verb verb);
 [[nodiscard]] std::string_view name_of(Contract contract);
-// Nothing if there is no such name.
+// std::nullopt for an unknown name.
 [[nodiscard]] std::optional<Contract> contract_of(std::string_view name);
 [[nodiscard]] std::optional<Verb> verb_of(std::string_view name);
 [[nodiscard]] std::string_view name_of(Turn::Outcome outcome);

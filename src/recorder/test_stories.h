@@ -1,4 +1,4 @@
-// For tests: records something and reads it back.
+// For tests: writes records and reads them back.
 #pragma once
 
 #include "base/assert.h"

@@ -16,8 +16,8 @@ namespace hangar::recorder {
 
 // The records that a namespace gave up.
 struct GivenUpRecords {
-  std::uint64_t count = 0;    // With those that the removed GivenUp records speak of.
-  std::uint64_t records = 0;  // Without them.
+  std::uint64_t count = 0;    // Includes the counts of removed GivenUp records.
+  std::uint64_t records = 0;  // Without those.
   WallTime until;             // The newest of them.
 };
 

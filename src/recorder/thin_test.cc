@@ -112,7 +112,7 @@ TEST(Thin, CountsWhatWasGivenUpBefore) {
   EXPECT_EQ(thinned.given_up.at("loud").count, 40U);
   EXPECT_EQ(thinned.given_up.at("loud").records, 0U);
   EXPECT_EQ(thinned.given_up.at("loud").until, kWall - 5s);
-  // Lost records are nobody's, and stay.
+  // Lost records belong to no namespace, and stay.
   EXPECT_EQ(owed.at(""), 100U);
   std::uint64_t lost = 0;
   ASSERT_TRUE(

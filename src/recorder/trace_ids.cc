@@ -28,7 +28,7 @@ Id id_of(const Sha256Bytes& digest, std::size_t from) {
   return id;
 }
 
-// A text's length stands before it, so that no two guests have the same bytes.
+// Each text follows its length, so that no two guests have the same bytes.
 void append_text(std::string& bytes, std::string_view text) {
   append_varint(bytes, text.size());
   bytes += text;

@@ -1,8 +1,8 @@
 // Ids of traces: each turn of a guest is one, and its requests are spans of it.
 //
-// They are computed and not stored: the id that a request carries to the API server, before its
-// turn has ended, is that of the span that is exported afterwards. Nobody without the key can
-// compute them, so no guest can choose ids of its own.
+// Ids are computed and not stored: a request carries to the API server, before its turn has ended,
+// the id of the span that is exported afterwards. Only the holder of the key can compute ids, so
+// guests cannot choose them.
 #pragma once
 
 #include "recorder/record.h"
@@ -18,14 +18,14 @@ namespace hangar::recorder {
 using TraceId = std::array<std::uint8_t, 16>;
 using SpanId = std::array<std::uint8_t, 8>;
 
-// A span of somebody else's.
+// A span of another program.
 struct TraceContext {
   TraceId trace{};
   SpanId span{};
 
   friend bool operator==(const TraceContext&, const TraceContext&) = default;
 };
-// Reads a header as W3C's Trace Context defines it. Nothing: it is not valid.
+// Reads a header as W3C's Trace Context defines it. std::nullopt: it is not valid.
 [[nodiscard]] std::optional<TraceContext> parse_traceparent(std::string_view text);
 
 struct TurnTrace {

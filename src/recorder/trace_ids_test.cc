@@ -57,7 +57,7 @@ TEST(TraceIds, SampleTheShareThatIsAsked) {
   };
   EXPECT_EQ(sampled_of(0), 0);
   EXPECT_EQ(sampled_of(1), 2000);
-  // The key and the numbers are fixed, and so is the count.
+  // Deterministic, because the key and the numbers are fixed.
   EXPECT_NEAR(sampled_of(0.25), 500, 75);
 }
 

@@ -25,7 +25,7 @@ namespace {
 
 constexpr const char* kReviews = "/apis/authentication.k8s.io/v1/tokenreviews";
 
-// Nothing if the request has no bearer token.
+// std::nullopt if the request has no bearer token.
 std::optional<std::string> bearer_token(const http::Headers& headers) {
   constexpr std::string_view kScheme = "bearer ";
   const auto header = http::find_header(headers, "Authorization");

@@ -1,4 +1,4 @@
-// Authenticates callers as the API server of the cluster would.
+// Authenticates callers in the same way as the API server of the cluster.
 //
 // A caller presents a client certificate, which has been verified with the cluster's authorities
 // for clients (http/server.h). Its common name is the user and its organizations are the groups, as

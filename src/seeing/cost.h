@@ -1,5 +1,5 @@
-// What each namespace and module has cost since the host started. The rows together are what the
-// host's processes have used; one of them is the host itself.
+// The cost of each namespace and module since the host started. The sum of the rows is the use of
+// the host's processes; one row is the host itself.
 #pragma once
 
 #include "base/time.h"
@@ -13,7 +13,7 @@
 
 namespace hangar::seeing {
 
-// Rows of what belongs to no namespace. No namespace can have these names.
+// Names of the rows that belong to no namespace. No namespace can have these names.
 inline constexpr std::string_view kHostRow = "(host)";
 inline constexpr std::string_view kClusterRow = "(cluster)";
 inline constexpr std::string_view kOthersRow = "(others)";
@@ -25,7 +25,7 @@ struct Cost {
   std::uint64_t cache_byte_seconds = 0;   // Of the shared cache of objects, by share of use.
   std::uint64_t disk_byte_seconds = 0;    // Of sleeping guests.
   std::uint64_t turns = 0;
-  std::uint64_t requests = 0;       // To the API server, also those that a cache has answered.
+  std::uint64_t requests = 0;       // To the API server, including cached answers.
   std::uint64_t read_bytes = 0;     // Bodies of answers.
   std::uint64_t written_bytes = 0;  // Bodies of writes.
 
@@ -34,7 +34,7 @@ struct Cost {
 };
 
 struct CostRow {
-  std::string namespace_;  // Or one of the names above.
+  std::string namespace_;  // A namespace, or one of the names above.
   std::string module;      // SHA-256, hexadecimal; empty: work that belongs to no single module.
   Cost cost;
 

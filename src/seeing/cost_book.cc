@@ -105,7 +105,7 @@ void CostBook::look(Look look, Duration passed) {
   for (const Look::Guests& guests : look.guests)
     held += guests.memory_bytes;
   const std::uint64_t shares = sum_of(look.cache);
-  // The cache is resident, too, and belongs to the host where nobody uses it.
+  // The cache is resident, too; its unused part belongs to the host.
   look.cache_bytes = std::min(look.cache_bytes, look.resident_bytes);
   const std::uint64_t for_guests = look.resident_bytes - look.cache_bytes;
 

@@ -1,13 +1,13 @@
-// Adds up what namespaces and modules cost. No I/O, no clock.
+// Adds up the costs of namespaces and modules. No I/O, no clock.
 //
-// Turns and requests are added as they happen; memory and disk are looked at every few seconds and
-// count for the time since the look before. Processor time of namespaces is measured elsewhere
-// (budget::Rates): what a namespace used beyond its turns, for compiling and answers, is a row
-// without a module. The host itself is what its processes used beyond all namespaces, so the rows
-// together are the processes' own measures.
+// Turns and requests are added as they happen; memory and disk are measured every few seconds and
+// count for the time since the last measurement. Processor time of namespaces is measured elsewhere
+// (budget::Rates): the part beyond a namespace's turns, for compiling and answers, is a row without
+// a module. The row of the host is the use of its processes beyond all namespaces, so the sum of
+// the rows is the measured use of the processes.
 //
-// Guarantees: no more than kCostRowsMax rows are kept, and of one namespace no more than
-// kCostModulesMax modules; what comes later is added to the namespace's row without a module, or to
+// Guarantees: no more than kCostRowsMax rows are kept, with no more than kCostModulesMax modules of
+// one namespace; the cost of further ones is added to the namespace's row without a module, or to
 // kOthersRow. One thread.
 #pragma once
 
@@ -27,14 +27,14 @@ namespace hangar::seeing {
 
 class CostBook {
  public:
-  using PerNamespace = std::map<std::string, std::uint64_t, std::less<>>;  // Of bytes.
+  using PerNamespace = std::map<std::string, std::uint64_t, std::less<>>;  // Bytes.
 
   void on_turn(const recorder::Turn& turn);
-  // `module`: that of the guest; empty: the one of its next turn.
+  // `module`: the guest's module; empty: its next turn names it.
   void on_asked(const recorder::Asked& asked, std::string_view module);
   void on_answered(const recorder::Answered& answered, std::string_view module);
 
-  // What is held at one moment.
+  // The resources that are held at one moment.
   struct Look {
     struct Guests {
       std::string namespace_;
@@ -43,21 +43,23 @@ class CostBook {
       std::uint64_t disk_bytes = 0;
     };
     std::vector<Guests> guests;
-    // Of namespaces, by their label: what they hold beyond `guests`, and of the cache.
+    // By the labels of namespaces: the bytes that they hold in addition to `guests`, and their
+    // shares of the cache.
     PerNamespace other_memory;
     PerNamespace other_disk;
     PerNamespace cache;
     std::uint64_t cache_bytes = 0;     // The whole cache.
     std::uint64_t resident_bytes = 0;  // Of the host's processes.
   };
-  // What guests hold is not all resident: it is scaled down where it exceeds `resident_bytes`. The
-  // cache is shared: where the shares exceed it, they are scaled down likewise.
+  // Not all memory of guests is resident: if it exceeds `resident_bytes`, it is scaled down. The
+  // cache is shared: if the shares exceed it, they are scaled down, too.
   void look(Look look, Duration passed);
 
-  // `cpu`: of namespaces, by their label, in all. `processes`: of the host's processes.
+  // `cpu`: total processor time of namespaces, by their label. `processes`: that of the
+  // host's processes.
   [[nodiscard]] std::vector<CostRow> rows(const std::map<std::string, Duration>& cpu,
                                           Duration processes) const;
-  // The processes' own measures.
+  // The measured use of the processes.
   [[nodiscard]] Cost whole(Duration processes) const;
 
  private:

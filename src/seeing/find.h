@@ -21,8 +21,7 @@ struct RecordsPlace {
   std::filesystem::path file;  // Read only this file; empty: the directory.
 };
 
-// Limits of one search. If something is left out because of them, the problems of the result say
-// so.
+// Limits of one search. If turns are left out because of them, the problems of the result say so.
 struct ReadBounds {
   std::optional<Duration> time_max;
   // Turns, causes, requests and timers together.

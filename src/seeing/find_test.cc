@@ -217,7 +217,7 @@ TEST_F(FindTest, TellsOfOtherNamespacesOnlyWhenTheyMatter) {
   const auto writes = find_writes(root(), {}, {});
   ASSERT_TRUE(writes);
   EXPECT_THAT(writes->read.shortened, testing::SizeIs(2));
-  // What was given up before the window is not missing in it.
+  // Records that were given up before the window are not missing in it.
   EXPECT_THAT(top({.window = 10s}).read.shortened, IsEmpty());
   EXPECT_THAT(top({.namespace_ = "team", .window = 1h}).read.shortened, testing::SizeIs(1));
 }

@@ -30,15 +30,15 @@ inline constexpr std::size_t kNamesPerUseMax = 32;
 
 // Rows of the table of costs: pairs of a namespace and a module. A row takes some 300 bytes.
 inline constexpr std::size_t kCostRowsMax = 10'000;
-// Of one namespace: whoever changes the module of an Operator again and again takes no rows from
-// namespaces that come later.
+// Rows of one namespace: a user who changes the module of an Operator again and again takes no rows
+// from namespaces that come later.
 inline constexpr std::size_t kCostModulesMax = 100;
 // Guests with requests whose turn is not recorded yet.
 inline constexpr std::size_t kCostPendingMax = 1000;
 
 // Requests that are answered at the same time: one reads, the other is authorised or sent.
 inline constexpr std::size_t kAnswersMax = 2;
-// Requests of one user, or of the ServiceAccounts of one namespace, that wait for that.
+// Requests of one user, or of the ServiceAccounts of one namespace, that wait to be answered.
 inline constexpr std::size_t kWaitingPerUserMax = 4;
 inline constexpr std::size_t kConnectionsMax = 64;
 // Rate of one user, or of the ServiceAccounts of one namespace. A live table sends a request every
@@ -49,8 +49,7 @@ inline constexpr std::size_t kSharersMax = 1000;
 
 // Size of a bearer token; tokens of ServiceAccounts take about 1 KiB.
 inline constexpr std::size_t kTokenBytesMax = 16 * limits::kKiB;
-// TokenReviews at the same time. Senders of wrong tokens delay other callers with tokens, and
-// nobody else.
+// TokenReviews at the same time. Senders of wrong tokens delay only other callers with tokens.
 inline constexpr std::size_t kTokenReviewsMax = 8;
 inline constexpr std::size_t kTokenReviewsWaitingMax = 64;
 // SubjectAccessReviews for the Secrets in an answer, for the guests of one resource, or for the

@@ -175,7 +175,7 @@ json::Value json_of(const WhyStep& step) {
   return turn;
 }
 
-// Nothing if the member is missing. is_whole() checks the upper bound.
+// std::nullopt if the member is missing. is_whole() checks the upper bound.
 std::optional<std::size_t> index_at(const json::Value& value, std::string_view member) {
   const std::int64_t index = json::int_at(value, {member}, -1);
   return index < 0 ? std::nullopt : std::optional(static_cast<std::size_t>(index));

@@ -12,7 +12,7 @@
 namespace hangar::seeing {
 
 inline constexpr std::string_view kPublishedName = "hangar-records";
-// A name in the host's certificate, whatever the address.
+// A name in the host's certificate, independent of the address.
 inline constexpr std::string_view kServerName = "hangar-records";
 
 struct Published {

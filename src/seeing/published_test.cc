@@ -37,7 +37,7 @@ TEST(Published, NamesWhatIsMissingOrWrong) {
   EXPECT_THAT(words(wrong), HasSubstr("\"pod\""));
   wrong = {.port = 9444};
   EXPECT_THAT(words(wrong), HasSubstr("neither a URL nor a pod"));
-  // As the chart creates it, before any host has led.
+  // The ConfigMap as the chart creates it, before any host has led.
   EXPECT_FALSE(parse_config_map(json::Object{{"kind", "ConfigMap"}}));
 }
 

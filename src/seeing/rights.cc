@@ -39,7 +39,7 @@ io::Task<Result<bool>> Rights::allows(kube::Identity identity, std::string verb,
                                                             .name = std::move(key.name)},
                                                            std::move(stop));
   if (allowed || allowed.error().kind() != ErrorKind::Denied) co_return allowed;
-  // Here it is the host that lacks a right, not the caller.
+  // Here the host lacks a right, not the caller.
   co_return fail(ErrorKind::Unavailable,
                  "ask the API server for rights: " + allowed.error().message());
 }

@@ -1,5 +1,5 @@
-// Tells whether a caller may see something: whatever the API server lets the same user get. The API
-// server's decisions are cached for some seconds (gateway/authorizer.h).
+// Decides whether a caller may see an object: if the API server lets the same user `get` it. The
+// API server's decisions are cached for some seconds (gateway/authorizer.h).
 //
 // Users who may `get` a guest see its records. Users who may `get` a Secret see its name.
 //

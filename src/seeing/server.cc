@@ -196,7 +196,7 @@ io::Task<http::Response> Server::answer(http::ServerRequest request) {
 
 io::Task<Result<std::string>> Server::answer(kube::Identity identity, http::ServerRequest request,
                                              std::stop_token stop) {
-  // No user waits behind all requests of another one.
+  // Fair between users: none waits behind all requests of another one.
   Result<budget::FairSlots::Slot> slot = co_await slots_.acquire(asker_of(identity), {}, stop);
   if (!slot && slot.error().kind() == ErrorKind::LimitExceeded) {
     co_return fail(ErrorKind::LimitExceeded, "this user asks too much at once: try again");
@@ -397,7 +397,7 @@ io::Task<Result<>> Server::require_any_list(kube::Identity identity, std::string
   std::size_t asked = 0;
   for (kube::Resource& resource : resources) {
     if (++asked > kReviewsPerAnswerMax) break;
-    // The right to list is asked for a namespace, or for all of them.
+    // The right to list is reviewed for one namespace, or for all.
     resource.namespaced = true;
     if (HANGAR_CO_TRY(co_await rights_.allows(identity, "list", resource,
                                               {.namespace_ = namespace_, .name = {}}, stop))) {

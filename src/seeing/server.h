@@ -1,5 +1,5 @@
-// The HTTPS server that shows recorded turns and writes to users of the cluster, as far as the API
-// server would let the same user see them.
+// The HTTPS server that shows recorded turns and writes to users of the cluster, within the rights
+// that the same user has at the API server.
 //
 // Guarantees:
 //   - A caller is authenticated and authorised before any record is read. A table keeps only the
@@ -7,7 +7,7 @@
 //   - One thread of low priority reads the files. Answers, waiting requests and the rate of each
 //     user are limited; waiting users take turns. The ServiceAccounts of a namespace count as one
 //     user.
-//   - A host that does not lead answers that it does not: its records are old.
+//   - A host that does not lead says so instead of answering: its records are old.
 //
 // Loop thread only. The loop is its own, so that requests take no time from the main loop
 // (host/seeing.h).
@@ -48,16 +48,16 @@ class Server {
   struct Options {
     std::filesystem::path directory;  // The directory of the records.
     kube::Resource operators;
-    // The guests that the host has now. The tasks run on this loop and end soon.
+    // The host's current guests. The tasks run on this loop and finish soon.
     std::function<io::Task<Result<std::vector<PresentGuest>>>()> present;
     // Resources of guests other than operators. Same conditions.
     std::function<io::Task<Result<std::vector<kube::Resource>>>()> guest_resources;
-    // What all namespaces cost. Same conditions.
+    // The costs of all namespaces. Same conditions.
     std::function<io::Task<Result<FoundCost>>()> cost;
     // The open watches of a user's guests.
     std::function<io::Task<Result<std::vector<Right>>>(std::string user)> watches;
   };
-  // `client` sends reviews with the host's rights. Destroy it after the loop has ended.
+  // `client` sends reviews with the host's rights. Destroy it after the loop has stopped.
   Server(io::Loop& loop, const kube::Client& client, Metrics& metrics, Log log, Options options);
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -131,7 +131,7 @@ class Server {
   // The host's guests at that time; requests within a second share them.
   std::vector<PresentGuest> present_;
   std::optional<Instant> present_at_;
-  // The same of what namespaces cost.
+  // The same for the costs of namespaces.
   FoundCost cost_;
   std::optional<Instant> cost_at_;
   std::stop_source stop_;

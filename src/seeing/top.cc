@@ -73,7 +73,7 @@ Result<FoundTop> find_top(const RecordsPlace& place, const TopQuestion& question
                                              : recorder::read_file(place.file, on_story));
   reading.tell(found.read);
   if (!question.namespace_.empty()) internal::leave_only(found.read, question.namespace_);
-  // What was given up before the window is not missing in it.
+  // Records that were given up before the window are not missing in it.
   std::erase_if(found.read.shortened,
                 [since](const recorder::Shortened& one) { return one.until < since; });
   if (!is_reached && found.read.since) {

@@ -1,5 +1,5 @@
 // The cost of each guest: processor time, turns, requests and bytes in a period, from the records;
-// memory, disk and starts from the host's present state.
+// memory, disk and starts from the host's current state.
 #pragma once
 
 #include "base/result.h"
@@ -24,7 +24,7 @@ struct GuestKey {
   friend auto operator<=>(const GuestKey&, const GuestKey&) = default;
 };
 
-// A guest that the host has now.
+// A guest that currently exists on the host.
 struct PresentGuest {
   GuestKey key;
   std::string phase;  // "Asleep".
@@ -35,7 +35,7 @@ struct PresentGuest {
 
 struct TopRow {
   GuestKey key;
-  std::string phase;  // Empty: unknown, since the guest is gone.
+  std::string phase;  // Empty: unknown, since the guest no longer exists.
   Duration cpu{};
   std::uint64_t turns = 0;
   std::uint64_t failures = 0;  // Turns that failed.
@@ -59,10 +59,10 @@ struct FoundTop {
   recorder::ReadDirectory read;
 };
 
-// Only guests that had a turn, as far as the records tell.
+// Only guests with a recorded turn.
 [[nodiscard]] Result<FoundTop> find_top(const RecordsPlace& place, const TopQuestion& question,
                                         const ReadBounds& bounds);
-// Adds the host's other guests, and the present state of all.
+// Adds the host's other guests, and the current state of all.
 void add_present(FoundTop& found, const std::vector<PresentGuest>& present);
 
 }  // namespace hangar::seeing

@@ -40,7 +40,7 @@ Right right_of(const Request& request) {
           .path = request.path};
 }
 
-// Whether this is a write of the host's own: it writes the status of the object that a workflow or
+// Whether the host itself made this write: it writes the status of the object that a workflow or
 // flight runs for, and removes its signals.
 bool is_of_host(const Story& story, const Request& request) {
   if (story.contract == Contract::Operator || request.resource.empty()) return false;

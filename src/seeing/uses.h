@@ -40,7 +40,7 @@ struct Use {
   WallTime last;              // Time of the last request.
   std::set<std::string> names;
   bool has_more_names = false;  // There are more than kNamesPerUseMax, or withheld ones.
-  bool is_open = false;         // It is a watch that is open now.
+  bool is_open = false;         // The use is a watch that is open now.
 };
 
 struct UsesQuestion {
@@ -56,8 +56,8 @@ struct FoundUses {
                      // `hangar run`.
   std::set<std::string> earlier_users;
   std::uint64_t turns = 0;
-  // Whether the records include the requests of its start. Only operators have one: other guests do
-  // not live between turns.
+  // Whether the records include the requests of its start. Only operators have a start: other
+  // guests do not live between turns.
   bool has_start = true;
   std::vector<Use> uses;              // Sorted by their rights.
   std::uint64_t uses_left_out = 0;    // Requests for rights beyond kUsesMax.

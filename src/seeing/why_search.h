@@ -24,7 +24,7 @@ struct WhyTarget {
   friend bool operator==(const WhyTarget&, const WhyTarget&) = default;
 };
 
-// The origin of one cause of a turn, as far as the records tell.
+// The origin of one cause of a turn, if it is recorded.
 struct WhyLink {
   std::optional<std::size_t> step;     // The turn that requested or wrote it.
   std::optional<std::size_t> request;  // The request of that turn.
@@ -57,7 +57,7 @@ class WhySearch {
   };
   WhySearch(WhyTarget target, Limits limits);
 
-  // False: older stories cannot add anything.
+  // False: older stories cannot contribute any more.
   bool add(recorder::Story story);
   [[nodiscard]] const WhyFindings& findings() const { return findings_; }
 

@@ -1,4 +1,4 @@
-// Removes from an answer what its reader may not see. Pure.
+// Removes data from an answer that its reader may not see. Pure.
 #pragma once
 
 #include "kube/object.h"

@@ -24,8 +24,8 @@ namespace {
 constexpr std::string_view kAnchors =
     "must begin with ^ and end with $: without them it fits longer names, too";
 
-// One match. Compiled for each one: what a compiled expression learns of the texts that it has seen
-// stays in memory, and strangers choose these.
+// Compiles the expression for one match. A compiled expression keeps state about the texts that it
+// has seen in memory, and strangers choose these texts.
 class Matcher {
  public:
   explicit Matcher(const std::string& pattern)
@@ -86,14 +86,13 @@ bool is_number_of_times(std::string_view text) {
   return is_number(text.substr(0, comma)) && (most.empty() || is_number(most));
 }
 
-// Why the expression, which ends with a dollar sign, may mean something else for cosign; empty: it
-// means the same. What the C library reads in its own way, such as \< or a parenthesis without its
-// other one, is refused.
+// Why the expression, which ends with a dollar sign, may have another meaning for cosign; empty:
+// the same meaning. Refuses extensions of the C library, such as \< or an unmatched parenthesis.
 std::string_view difference_in(std::string_view text) {
   constexpr std::string_view kAlternatives =
       "has | outside of parentheses: write ^(one|another)$, so that ^ and $ are for both";
   constexpr std::string_view kParentheses = "has a parenthesis without its other one";
-  // What a repetition has to follow; other characters say what comes next.
+  // The kind of the preceding token, which decides whether a repetition may follow.
   enum class Before : std::uint8_t { Nothing, Something, Group, Repetition };
   Before before = Before::Nothing;
   int depth = 0;

@@ -1,5 +1,6 @@
-// Whose keyless signatures a rule accepts: the subjects of certificates, and the OIDC issuers that
-// have vouched for them. In the words of cosign and of Sigstore's policy controller.
+// The identities whose keyless signatures a rule accepts: subjects of certificates, and the OIDC
+// issuers that have vouched for them. The terms are those of cosign and of Sigstore's
+// policy controller.
 #pragma once
 
 #include "base/result.h"
@@ -11,19 +12,19 @@
 
 namespace hangar::sigstore {
 
-// Of a subject or an issuer. The longest usual ones are references of workflows.
+// Size of a subject or an issuer. The longest usual ones are references of workflows.
 inline constexpr std::size_t kIdentityBytesMax = 1024;
 
 // True for a text that may be a subject or an issuer: no control characters, not empty, not longer
 // than kIdentityBytesMax.
 [[nodiscard]] bool is_identity(std::string_view text);
 
-// A text, or a regular expression for the whole of a text.
+// A text, or a regular expression that must match a whole text.
 class IdentityPattern {
  public:
   [[nodiscard]] static Result<IdentityPattern> exact(std::string text);
   // The subset in which the extended regular expressions of POSIX and those of Go (cosign's) mean
-  // the same, between ^ and $. InvalidInput for everything else, with what to write.
+  // the same, between ^ and $. InvalidInput for everything else; the message says what to write.
   [[nodiscard]] static Result<IdentityPattern> regexp(std::string text);
 
   // `text` is_identity().

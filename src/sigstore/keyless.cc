@@ -29,7 +29,7 @@ namespace hangar::sigstore {
 
 namespace {
 
-// What came with a signature, read and not yet verified.
+// The material of a signature, parsed and not yet verified.
 struct Evidence {
   internal::CertificatePtr certificate;
   std::vector<LogEntry> entries;
@@ -81,7 +81,7 @@ Result<Evidence> evidence_in(const json::Value& material) {
   return evidence;
 }
 
-// When the signature was there for sure. Not empty.
+// The proven times at which the signature existed. Not empty.
 Result<std::vector<WallTime>> verify_times(const Evidence& evidence, const modules::Claim& claim,
                                            std::string_view certificate, const TrustRoot& root) {
   if (evidence.entries.empty()) {

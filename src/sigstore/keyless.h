@@ -1,15 +1,16 @@
-// Verifies keyless signatures: who has signed is in a certificate that was valid for some minutes,
-// and that a signature was made then is in a transparency log.
+// Verifies keyless signatures: a certificate that was valid for some minutes names the signer, and
+// a transparency log records that the signature was made in that time.
 //
-// A signature counts when all of this holds, by a trust root and without network:
-//   - its certificate's key has made it;
-//   - a log of the trust root has it, with this certificate: by its promise or an inclusion proof;
+// A signature counts when all of this holds, checked against a trust root and without network:
+//   - the key of its certificate made it;
+//   - a log of the trust root contains it, with this certificate: its promise or an inclusion proof
+//     shows that;
 //   - the time is proven, by that promise or by a timestamp authority of the trust root;
 //   - at each proven time the certificate, which is for code signing, leads to an authority of the
 //     trust root, and a certificate log has seen it;
-//   - an identity of the rule is that of the certificate: its subject, and the OIDC issuer.
-// Certificates and proofs are a stranger's bytes, read by OpenSSL in this process, as those of TLS
-// connections are. Any thread.
+//   - an identity of the rule equals that of the certificate: its subject, and the OIDC issuer.
+// Certificates and proofs are untrusted bytes, parsed by OpenSSL in this process, like those of TLS
+// connections. Any thread.
 #pragma once
 
 #include "base/result.h"

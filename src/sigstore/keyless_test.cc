@@ -40,19 +40,20 @@ class Keyless : public testing::Test {
   [[nodiscard]] KeylessSigners signers() const {
     return {read_trust_root(instance_.trust_root()).value(), identities()};
   }
-  // Who has signed, or why it does not count.
+  // The signer, or the reason why the signature does not count.
   [[nodiscard]] std::string verdict(const KeylessSignature& signature) const {
     const Result<std::string> found = signers().find_signer(signature.claim());
     return found ? *found : found.error().message();
   }
-  // Of a signature in the form of annotations, by a certificate that differs from the usual one.
+  // The verdict on a signature in the form of annotations, by a certificate that differs from the
+  // usual one.
   [[nodiscard]] std::string verdict_on(
       const std::function<void(CertificateOptions& options)>& change) const {
     CertificateOptions options = instance_.leaf();
     change(options);
     return verdict(instance_.sign(kPayload, instance_.issue(options)));
   }
-  // Of a bundle whose material was changed.
+  // The verdict on a bundle whose material was changed.
   [[nodiscard]] std::string verdict_on_bundle(
       const std::function<void(json::Value& material, json::Value& entry)>& change) const {
     KeylessSignature bundle = instance_.sign_bundle(kPayload, instance_.issue(instance_.leaf()));
@@ -172,7 +173,7 @@ TEST_F(Keyless, RefusesCertificatesForOtherPurposes) {
 
 TEST_F(Keyless, RefusesOtherAuthorities) {
   const TestInstance other;
-  // Known to the logs: only its authority is another.
+  // The logs know the certificate: only its authority differs.
   const TestCertificate stranger = make_certificate(instance_.leaf(), &other.intermediate);
   EXPECT_THAT(verdict(instance_.sign(kPayload, stranger)),
               HasSubstr("leads to none of the certificateAuthorities"));
@@ -380,7 +381,7 @@ TEST_F(Keyless, RefusesEveryFlippedByteOfACertificate) {
   for (std::size_t at = kHead; at < kHead + size; ++at) {
     std::string changed = der;
     changed[at] = static_cast<char>(changed[at] ^ 1);
-    // The log has it: only the authority has not issued it.
+    // The log contains it: only the authority has not issued it.
     signature.annotations.certificate = TestCertificate::pem_of(changed);
     signature.annotations.log_entry = instance_.annotated_entry(
         TestInstance::body_for(signature, signature.annotations.certificate));

@@ -33,9 +33,9 @@ constexpr std::size_t kHashBytes = 32;
 constexpr std::size_t kHashesMax = 64;
 constexpr std::size_t kCheckpointBytesMax = std::size_t{16} * 1024;
 constexpr std::size_t kCheckpointLinesMax = 32;
-// Of a line with a signature: the first bytes say by which key.
+// The first bytes of a signature line name the key.
 constexpr std::size_t kKeyHintBytes = 4;
-// An index or a time that a log can have.
+// Bound of an index or a time of a log.
 constexpr std::int64_t kNumberMax = std::int64_t{1} << 53;
 // The clock's type ends in 2262.
 constexpr std::int64_t kSecondsMax = 9'000'000'000;
@@ -100,7 +100,7 @@ Result<InclusionProof> proof_in(const json::Value& value) {
   const json::Array* const hashes = json::array_at(value, {"hashes"});
   InclusionProof proof{
       .hashes = {}, .checkpoint = std::string(json::string_at(value, {"checkpoint", "envelope"}))};
-  // Protocol Buffers leave a zero out, and an empty list.
+  // Protocol Buffers leave out zeros and empty lists.
   if (json::find(value, {"logIndex"}) != nullptr && !index) return damaged("index in its proof");
   if (!size || *size == 0) return damaged("size of the tree in its proof");
   if (hashes != nullptr && hashes->size() > kHashesMax) return damaged("number of hashes");
@@ -143,7 +143,7 @@ Result<LogEntry> bundled_entry(const json::Value& value) {
   return entry;
 }
 
-// What the log signs as its promise: JSON in its canonical form (RFC 8785).
+// The bytes that the log signs as its promise: JSON in its canonical form (RFC 8785).
 std::string promised_bytes(const LogEntry& entry) {
   return fmt::format(R"({{"body":"{}","integratedTime":{},"logID":"{}","logIndex":{}}})",
                      base64_encode(entry.body), entry.integrated_time, hex_of(entry.log_id),
@@ -179,7 +179,7 @@ std::optional<Checkpoint> read_checkpoint(std::string_view text) {
   std::optional<std::string> root = hash_of(lines[2]);
   if (error != std::errc() || size_end != size.data() + size.size() || !root) return std::nullopt;
   checkpoint.root = *std::move(root);
-  // The root has to be in the part that is signed.
+  // The root has to be in the signed part.
   if (lines[0].empty() || lines[1].empty() || lines[2].empty()) return std::nullopt;
   for (const std::string_view line : std::span(lines).subspan(kLinesMin)) {
     if (!line.starts_with(kSignature)) continue;
@@ -205,7 +205,7 @@ Result<> verify_proof_of(const LogEntry& entry, const Log& log) {
   return {};
 }
 
-// The certificate that a body has in PEM.
+// The certificate of a body, which is in PEM.
 std::string certificate_in(std::string_view base64) {
   const std::optional<std::string> pem = base64_decode(base64);
   if (!pem) return {};
@@ -213,7 +213,7 @@ std::string certificate_in(std::string_view base64) {
   return certificate ? internal::der_of_certificate(certificate.get()) : std::string();
 }
 
-// What an entry says that was signed, by which certificate.
+// The contents of an entry: the signed digest, the signature and the certificate.
 struct Said {
   std::string digest;  // Raw, of SHA-256.
   bool is_of_payload = false;
@@ -342,7 +342,7 @@ Result<> check_entry(const LogEntry& entry, const LoggedSignature& signature) {
   if (!body) return damaged("body");
   const Said said = HANGAR_TRY(said_by(*body));
   const std::string_view hashed = said.is_of_payload ? signature.payload : signature.bytes;
-  // Each of them identifies the signature; together they leave nothing to choose.
+  // Each of them identifies the signature; together they leave an attacker no choice.
   const bool is_it = said.digest == hash(hashed) && said.signature == signature.signature &&
                      said.certificate == signature.certificate;
   if (!is_it) return denied_entry("is of another signature");
@@ -358,7 +358,7 @@ std::optional<std::string> root_of(const InclusionProof& proof, std::string_view
     if (last == 0) return std::nullopt;
     if (at % 2 == 1 || at == last) {
       root = hash_of_node(sibling, root);
-      // Up to where the subtree that ends here has a sibling to its left.
+      // Climbs to the level where this subtree has a sibling to its left.
       while (at % 2 == 0 && at != 0) {
         at /= 2;
         last /= 2;

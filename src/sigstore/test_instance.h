@@ -1,6 +1,6 @@
 // An instance of Sigstore that exists for one test: an authority for certificates, one for
-// timestamps, a certificate log and a log of signatures. Makes keyless signatures, and such as are
-// wrong in one way.
+// timestamps, a certificate log and a log of signatures. Makes keyless signatures, also ones with a
+// single defect.
 #pragma once
 
 #include "base/base64.h"
@@ -91,7 +91,7 @@ struct TestCertificate {
   }
 };
 
-// What a certificate has, in the words of OpenSSL's configuration; an empty one is left out.
+// The fields of a certificate, in the syntax of OpenSSL's configuration; empty fields are left out.
 struct CertificateOptions {
   std::string name = {};
   std::int64_t from = kSigned - 600;
@@ -100,9 +100,9 @@ struct CertificateOptions {
   std::string key_usage = "critical,digitalSignature";
   std::string extended_key_usage = "codeSigning";
   std::string alternative_name = fmt::format("critical,URI:{}", kSubject);
-  std::string issuer = std::string(kOidcIssuer);           // Fulcio's extension of today.
-  std::string issuer_as_bytes = std::string(kOidcIssuer);  // Of old certificates.
-  // The key by which a certificate log has seen it, and the log's id; null: none has.
+  std::string issuer = std::string(kOidcIssuer);           // Fulcio's current extension.
+  std::string issuer_as_bytes = std::string(kOidcIssuer);  // The extension of old certificates.
+  // The key of the certificate log that has seen it, and the log's id; null: no log has.
   const TestKey* seen_by = nullptr;
   std::string log_id = {};
   std::uint64_t seen_at_ms = std::uint64_t{kSigned} * 1000;
@@ -222,19 +222,19 @@ inline std::vector<std::string> tree_path(std::size_t at, const std::vector<std:
   return path;
 }
 
-// What a bundle's envelope signs.
+// The signed bytes of a bundle's envelope.
 inline std::string envelope_bytes(std::string_view payload) {
   constexpr std::string_view kType = "application/vnd.in-toto+json";
   return fmt::format("DSSEv1 {} {} {} {}", kType.size(), kType, payload.size(), payload);
 }
 
-// A signature, what came with it, and the claim about them.
+// A signature, its material, and the claim about them.
 struct KeylessSignature {
   std::string bytes;
   std::string payload;
   std::string signature;
   modules::KeylessAnnotations annotations = {};
-  std::optional<json::Value> material = std::nullopt;  // Of a bundle.
+  std::optional<json::Value> material = std::nullopt;  // The material of a bundle.
 
   [[nodiscard]] modules::Claim claim() const {
     return {.bytes = bytes,
@@ -305,7 +305,7 @@ class TestInstance {
                                                   {"validFor", valid}}}}};
   }
 
-  // The log's entry, as cosign has it in an annotation.
+  // The log's entry in the form of cosign's annotation.
   [[nodiscard]] std::string annotated_entry(const std::string& body,
                                             std::int64_t time = kSigned) const {
     return fmt::format(
@@ -348,7 +348,7 @@ class TestInstance {
                        base64_encode(digest_bytes(log.der()).substr(0, 4) + log.sign(text)));
   }
 
-  // What the log says of a signature: of its bytes, or of the payload of an envelope.
+  // The body of a log entry for a signature: for its bytes, or for the payload of an envelope.
   [[nodiscard]] static std::string body_for(const KeylessSignature& of,
                                             const TestCertificate& certificate) {
     return body_for(of, certificate.pem());
@@ -366,7 +366,7 @@ class TestInstance {
         sha256_hex(of.bytes), base64_encode(of.signature), base64_encode(pem));
   }
 
-  // As cosign's annotations have it.
+  // A signature in the form of cosign's annotations.
   [[nodiscard]] KeylessSignature sign(const std::string& payload,
                                       const TestCertificate& certificate) const {
     KeylessSignature made{
@@ -375,7 +375,7 @@ class TestInstance {
                         .log_entry = annotated_entry(body_for(made, certificate))};
     return made;
   }
-  // As a bundle has it.
+  // A signature in the form of a bundle.
   [[nodiscard]] KeylessSignature sign_bundle(const std::string& payload,
                                              const TestCertificate& certificate) const {
     const std::string bytes = envelope_bytes(payload);

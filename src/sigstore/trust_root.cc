@@ -46,7 +46,7 @@ Result<Period> period_in(const json::Value* value, const std::string& where) {
   return period;
 }
 
-// The list with that name; missing: empty.
+// The list with that name; empty if it is missing.
 Result<const json::Array*> list_in(const json::Value& document, std::string_view name) {
   static const json::Array kNone;
   const json::Value* const value = json::find(document, {name});

@@ -1,6 +1,6 @@
-// Whom keyless signatures are trusted by: the certificate authorities, transparency logs and
-// timestamp authorities of a Sigstore instance, as its TrustedRoot document has them. An
-// administrator's file. Pure; any thread.
+// The trust anchors of keyless signatures: the certificate authorities, transparency logs and
+// timestamp authorities of a Sigstore instance, from its TrustedRoot document. An administrator
+// provides the file. Pure; any thread.
 #pragma once
 
 #include "base/result.h"
@@ -15,7 +15,7 @@
 
 namespace hangar::sigstore {
 
-// Of authorities, and of logs of each kind. The public instance has two or three.
+// The number of authorities, and of logs of each kind. The public instance has two or three.
 inline constexpr std::size_t kTrustedMax = 32;
 inline constexpr std::size_t kChainMax = 8;
 
@@ -35,16 +35,16 @@ struct Log {
 
 // An authority for certificates or timestamps.
 struct Authority {
-  std::vector<std::string> chain;  // In DER; the last one is trusted by itself.
+  std::vector<std::string> chain;  // In DER; the last one is the trust anchor.
   Period valid;
 };
 
 struct TrustRoot {
   std::vector<Authority> certificate_authorities;  // Not empty.
-  std::vector<Log> logs;                           // Of signatures (Rekor); not empty.
+  std::vector<Log> logs;                           // Logs of signatures (Rekor); not empty.
   std::vector<Log> certificate_logs;               // Not empty.
   std::vector<Authority> timestamp_authorities;
-  std::string id;  // Equal for equal documents only.
+  std::string id;  // Equal only for equal documents.
 };
 
 // Null when no log has that id.

@@ -26,7 +26,7 @@ struct ParseFailure {
 void append_quoted(std::string& out, std::string_view text);
 
 // Appends a number as Go's encoding/json does: the shortest digits that read back the same, with an
-// exponent only where plain digits get long. JSON has no NaN or infinity, and parse() lets none in;
+// exponent only where plain digits get long. JSON has no NaN or infinity, and parse() accepts none;
 // a computed one becomes null.
 void append_number(std::string& out, double number);
 

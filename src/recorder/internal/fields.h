@@ -1,6 +1,6 @@
 // Writes and reads the fields of records. One function per type hands its members to a Writer or a
-// Reader, so both directions have the same fields in the same order. A text that has occurred in
-// the block already is written as its number.
+// Reader, so both directions have the same fields in the same order. A text that has already
+// occurred in the block is written as its number.
 #pragma once
 
 #include "base/time.h"

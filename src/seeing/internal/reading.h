@@ -63,7 +63,7 @@ class Reading {
   bool is_full_ = false;
 };
 
-// Leaves what is said of this namespace.
+// Keeps only the entry of this namespace.
 inline void leave_only(recorder::ReadDirectory& read, const std::string& namespace_) {
   std::erase_if(read.shortened, [&namespace_](const recorder::Shortened& one) {
     return one.namespace_ != namespace_;

@@ -58,14 +58,14 @@ std::string text_of_time(const ASN1_TIME* time) {
   return to_rfc3339(std::chrono::system_clock::from_time_t(::timegm(&parts)));
 }
 
-// OpenSSL's function for both answers with a sign, and 0 for a damaged time.
+// OpenSSL's function for both ends returns a sign, and 0 for a damaged time.
 bool is_valid_at(const X509* certificate, WallTime time) {
   std::time_t at = seconds_of(time);
   return X509_cmp_time(X509_get0_notBefore(certificate), &at) < 0 &&
          X509_cmp_time(X509_get0_notAfter(certificate), &at) > 0;
 }
 
-// What a leaf has to be, wherever it comes from.
+// The requirements for a leaf, independent of its issuer.
 Result<> check_leaf(X509* leaf) {
   // Also reads the extensions that the other functions return.
   if (X509_check_ca(leaf) != 0) return denied_certificate("is that of an authority");
@@ -80,7 +80,7 @@ Result<> check_leaf(X509* leaf) {
   return {};
 }
 
-// An authority that has purposes has to have that of its certificates.
+// If an authority is limited to purposes, they must include that of its certificates.
 bool may_issue(const STACK_OF(X509) * chain) {
   for (int at = 1; at < sk_X509_num(chain); ++at) {
     X509* const authority = sk_X509_value(chain, at);
@@ -102,7 +102,7 @@ CertificatePtr issuer_by(X509* leaf, const Authority& authority, WallTime time) 
     return nullptr;
   }
   const STACK_OF(X509)* const chain = X509_STORE_CTX_get0_chain(context.get());
-  // A leaf that the trust root names itself has no issuer to look for in a log.
+  // A leaf that is itself in the trust root has no issuer, which the check of the log needs.
   if (sk_X509_num(chain) < 2 || !may_issue(chain)) return nullptr;
   X509* const issuer = sk_X509_value(chain, 1);
   if (X509_up_ref(issuer) != 1) return nullptr;
@@ -114,7 +114,7 @@ void append_number(std::string& to, std::uint64_t number, int bytes) {
     to += static_cast<char>(number >> static_cast<unsigned>(shift) & 0xffU);
 }
 
-// The part of a certificate that is signed, without the timestamps: what the log has seen.
+// The signed part of a certificate without the timestamps, which the log has seen.
 std::string logged_part_of(const X509* leaf) {
   const CertificatePtr copy(X509_dup(leaf));
   if (!copy) return {};
@@ -124,7 +124,7 @@ std::string logged_part_of(const X509* leaf) {
   return der_of<i2d_re_X509_tbs>(copy.get());
 }
 
-// What a log signs for a certificate that is about to be issued (RFC 6962, section 3.2).
+// The bytes that a log signs for a certificate that is about to be issued (RFC 6962, section 3.2).
 std::optional<std::string> bytes_signed_by_log(const SCT* timestamp, const X509* issuer,
                                                std::string_view logged_part) {
   constexpr std::uint64_t kVersion1 = 0;
@@ -170,7 +170,7 @@ bool is_by(const Log& log, const SCT* timestamp, const X509* issuer, std::string
          log.key.has_signed_bytes(*bytes, {reinterpret_cast<const char*>(signature), size});
 }
 
-// The value of an extension; nothing when there is none, or more than one.
+// The value of an extension; std::nullopt unless there is exactly one.
 std::optional<std::string> extension_at(const X509* certificate, const char* oid) {
   const ObjectPtr object(OBJ_txt2obj(oid, 1));
   if (!object) return std::nullopt;
@@ -187,7 +187,7 @@ std::optional<std::string> utf8_in(std::string_view der) {
   return std::string(text_of(text.get()));
 }
 
-// The present form wins over the one of old certificates, as for cosign.
+// The current form takes precedence over that of old certificates, as in cosign.
 std::optional<std::string> issuer_in(const X509* certificate) {
   if (const std::optional<std::string> der = extension_at(certificate, kIssuer)) {
     return utf8_in(*der);
@@ -316,7 +316,7 @@ Result<CertifiedIdentity> identity_of(const X509* certificate) {
 StorePtr store_of(const Authority& authority, WallTime time) {
   StorePtr store(X509_STORE_new());
   const CertificatePtr root = read_der(authority.chain.back());
-  // The last certificate may be signed by somebody whom the trust root does not have.
+  // The last certificate may be signed by an authority that is not in the trust root.
   if (!store || !root || X509_STORE_add_cert(store.get(), root.get()) != 1 ||
       X509_STORE_set_flags(store.get(), X509_V_FLAG_PARTIAL_CHAIN) != 1) {
     return nullptr;

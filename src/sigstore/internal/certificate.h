@@ -1,4 +1,4 @@
-// Certificates of keyless signatures, as Fulcio issues them. Bytes of strangers until
+// Certificates of keyless signatures, as Fulcio issues them. They are untrusted until
 // verify_chain() has accepted them.
 #pragma once
 
@@ -24,18 +24,18 @@ namespace hangar::sigstore::internal {
 [[nodiscard]] std::string der_of_certificate(const X509* certificate);
 [[nodiscard]] Result<schematics::PublicKey> key_of(const X509* certificate);
 
-// The certificate that has issued the leaf, when the leaf is one for code signing, valid at that
-// time, and leads to an authority of the trust root that was valid then. Denied.
+// Returns the issuer of the leaf if the leaf is for code signing, was valid at that time, and
+// chains to an authority of the trust root that was valid then. Denied.
 [[nodiscard]] Result<CertificatePtr> verify_chain(X509* leaf,
                                                   const std::vector<Authority>& authorities,
                                                   WallTime time);
 
-// Whether a certificate log has seen this certificate before it was issued: one of the embedded
+// Checks that a certificate log saw this certificate before it was issued: one of the embedded
 // timestamps (RFC 6962) is for it and by a log of the trust root. Denied.
 [[nodiscard]] Result<> verify_certificate_log(const X509* leaf, const X509* issuer,
                                               const std::vector<Log>& logs);
 
-// Whom the certificate is for, and who has vouched for that.
+// The subject of the certificate, and the issuer that has vouched for it.
 struct CertifiedIdentity {
   std::string subject;  // An e-mail address, a URI, or a name of Fulcio.
   std::string issuer;   // The URL of an OIDC issuer.

@@ -39,8 +39,8 @@ struct CertificatesFreed {
 };
 using CertificatesPtr = std::unique_ptr<STACK_OF(X509), CertificatesFreed>;
 
-// Clears the thread's error queue: an error left there would be taken for a failure of the next
-// call, such as one of a TLS connection.
+// Clears the thread's error queue: a leftover error would look like a failure of the next call,
+// such as one of a TLS connection.
 struct ErrorsForgotten {
   ErrorsForgotten() = default;
   ErrorsForgotten(const ErrorsForgotten&) = delete;

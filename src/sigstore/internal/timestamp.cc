@@ -36,8 +36,8 @@ std::optional<WallTime> time_in(TS_TST_INFO* info) {
   return std::chrono::system_clock::from_time_t(::timegm(&parts));
 }
 
-// The digest that the token has of the signature. Whoever can find two signatures with one digest
-// can move the time.
+// Checks the token's digest of the signature. With a weak digest, an attacker who finds two
+// signatures with one digest could move the time.
 bool has_strong_digest(TS_TST_INFO* info) {
   const X509_ALGOR* const algorithm = TS_MSG_IMPRINT_get_algo(TS_TST_INFO_get_msg_imprint(info));
   const ASN1_OBJECT* name = nullptr;
@@ -53,7 +53,7 @@ bool is_by_authority(TS_RESP* response, std::string_view signature, const Author
   CertificatesPtr certificates = certificates_of(authority);
   BioPtr data(BIO_new_mem_buf(signature.data(), static_cast<int>(signature.size())));
   if (!context || !store || !certificates || !data) return false;
-  // The context frees what it is given.
+  // The context takes ownership.
   TS_VERIFY_CTX_set_store(context.get(), store.release());
   TS_VERIFY_CTX_set_certs(context.get(), certificates.release());
   TS_VERIFY_CTX_set_data(context.get(), data.release());

@@ -1,5 +1,5 @@
 // Timestamps of a signature by an authority (RFC 3161): the time of signing where the transparency
-// log does not promise one.
+// log does not promise a time.
 #pragma once
 
 #include "base/result.h"
@@ -11,8 +11,8 @@
 
 namespace hangar::sigstore::internal {
 
-// When one of the authorities has seen the signature, by its response in DER. Denied; InvalidInput
-// for other bytes.
+// When one of the authorities saw the signature, according to its response in DER. Denied;
+// InvalidInput for other bytes.
 [[nodiscard]] Result<WallTime> verify_timestamp(std::string_view response,
                                                 std::string_view signature,
                                                 const std::vector<Authority>& authorities);
