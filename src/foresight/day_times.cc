@@ -12,14 +12,14 @@ namespace hangar::foresight {
 namespace {
 
 constexpr std::int64_t kDay = 24LL * 3600 * 100;
-// Wakes that are no further apart belong to one time of the day.
+// Wakes within this distance belong to one time of the day.
 constexpr std::int64_t kNear = 60LL * 100;
 constexpr std::uint8_t kDaysMin = 2;
 constexpr std::uint8_t kDaysMax = 30;
-// One that was not seen for so long is not expected: a weekend passes, a holiday does not.
+// A time that was not seen for more days is not expected: it survives a weekend, but not a holiday.
 constexpr std::uint8_t kAbsentMax = 4;
 constexpr float kWeight = 0.3F;
-// Two seconds: jobs begin at a time of the day, but what they cause takes its time.
+// Two seconds: jobs start at a fixed time of the day, but their effects come later.
 constexpr std::uint16_t kErrorUnknown = 200;
 
 struct TimeOfDay {
@@ -34,7 +34,7 @@ TimeOfDay time_of_day(WallTime wall) {
   return {.centiseconds = within, .day = static_cast<std::uint8_t>((all - within) / kDay)};
 }
 
-// From `from` to the next `to`: between minus half a day and half a day.
+// The distance from `from` to the nearest `to`: between minus half a day and half a day.
 std::int64_t signed_distance(std::int64_t from, std::int64_t to) {
   const std::int64_t ahead = ((to - from) % kDay + kDay) % kDay;
   return ahead > kDay / 2 ? ahead - kDay : ahead;
@@ -60,7 +60,7 @@ void DayTimes::learn(WallTime wall) {
     entry.last_day = day;
     return;
   }
-  // Another time of the day has to come often to replace one that was seen often.
+  // A new time of the day must occur often to replace one that was seen often.
   if (weakest->days > 0) --weakest->days;
   if (weakest->days > 0) return;
   *weakest = {.centiseconds = static_cast<std::uint32_t>(centiseconds),
@@ -77,7 +77,7 @@ std::optional<Guess> DayTimes::guess(WallTime idle_since) const {
     // A clock that was set back makes this large, too.
     if (static_cast<std::uint8_t>(day - entry.last_day) > kAbsentMax) continue;
     std::int64_t ahead = ((entry.centiseconds - centiseconds) % kDay + kDay) % kDay;
-    // It has come already, and earlier than expected.
+    // Today's wake has already come, earlier than expected.
     if (ahead == 0 || (ahead <= kNear && entry.last_day == day)) ahead += kDay;
     const float at = static_cast<float>(ahead) / 100;
     if (!next || at < next->at) {

@@ -8,17 +8,17 @@ namespace hangar::foresight {
 
 namespace {
 
-// A processor costs as much as this much memory: what clouds charge for a core and for its memory
-// differs by a factor of about four to eight per GiB.
+// A processor costs as much as this much memory: clouds charge for a core about four to eight times
+// the price of a GiB.
 constexpr float kBytesPerCore = 4.0F * 1024 * 1024 * 1024;
-// Until it is measured: a suspend and a resume of 0.5 ms for a guest of 2 MiB.
+// Used until it is measured: a suspend and a resume of 0.5 ms for a guest of 2 MiB.
 constexpr float kBreakEvenUnknown = 1;
 constexpr float kBreakEvenMin = 0.001F;
 constexpr float kBreakEvenMax = 60;
 constexpr float kCostWeight = 0.2F;
 
-// What may be late of all wakes. The latency is one of 95 %; some of that is for the error of such
-// a short history.
+// The share of all wakes that may be late. The goal allows 5 %; one percent is a margin for the
+// error of such a short history.
 constexpr float kLateMax = 0.04F;
 
 // Scores follow the last wakes: costs faster than hits, since one late wake of twenty has to be
@@ -27,11 +27,11 @@ constexpr float kScoreWeight = 1.0F / 16;
 constexpr float kHitWeight = 1.0F / 32;
 constexpr std::uint8_t kScoredMin = 4;
 constexpr std::uint8_t kScoredMax = 32;
-// By how much a predictor has to be better than Idle.
+// The least gain of a predictor over Idle.
 constexpr float kGainMin = 0.02F;
 
-// What choices may cost above Idle, as a part of what Idle costs; and for how many wakes they may
-// save up.
+// The allowed cost above Idle, as a share of the cost of Idle; and the number of wakes for which
+// allowance accumulates.
 constexpr float kExtraMax = 0.04F;
 constexpr float kSavedWakes = 8;
 
@@ -88,7 +88,7 @@ float Forecaster::hit_rate(Predictor predictor) const {
   return static_cast<float>(hit_rates_[static_cast<std::size_t>(predictor)]) / 65535;
 }
 
-// The guest sleeps until the leader wakes, and is loaded for when its own wake is due.
+// The guest sleeps until the leader wakes, and is loaded by the time its own wake is due.
 std::optional<Forecaster::Draft> Forecaster::draft_of_leader(const Terms& terms) const {
   const std::optional<Guess> lag = leader_lag_.guess();
   if (!lag) return std::nullopt;
@@ -163,7 +163,8 @@ const Plan* Forecaster::on_leader_wake(Instant now) {
   const Terms now_terms = terms();
   const std::optional<Draft> before = draft_of_leader(now_terms);
   const float since = seconds_between(idle_since_, now);
-  // A leader that wakes again before this operator was due only moves the time.
+  // If the leader wakes again before this operator was due, only the time moves; it is not a
+  // false alarm.
   if (leader_woke_ != kNever && before && before->guess &&
       since > before->guess->at + before->guess->spread) {
     false_alarms_ = static_cast<std::uint8_t>(std::min(false_alarms_ + 1, 255));
@@ -176,7 +177,7 @@ const Plan* Forecaster::on_leader_wake(Instant now) {
   return &plan_;
 }
 
-// The guest was loaded for these and dropped again.
+// The cost of false alarms: for each the guest was loaded and dropped again.
 float Forecaster::wasted_by_leader(const Terms& terms) const {
   const std::optional<Guess> lag = leader_lag_.guess();
   if (!lag || !terms.must_load_ahead()) return 0;
@@ -194,7 +195,7 @@ Forecaster::Outcome Forecaster::on_wake(Moment now, std::span<const RecentWake> 
   const bool by_leader = chosen_ == Predictor::Leader;
   const float wasted = wasted_by_leader(now_terms);
 
-  // What each plan would have cost.
+  // The cost that each plan would have had.
   std::array<Price, kPredictors> prices;
   std::array<bool, kPredictors> hits{};
   const Price idle = price_of({.keep = idle_after_}, gap, now_terms);
@@ -213,7 +214,7 @@ Forecaster::Outcome Forecaster::on_wake(Moment now, std::span<const RecentWake> 
   Price actual = price_of(plan_, gap, now_terms);
   if (by_leader) actual.cost += wasted;
 
-  // Wakes that nobody's plan makes a difference for, as within a burst, would only hide the others.
+  // Wakes for which all plans cost the same, as within a burst, would only dilute the scores.
   if (is_decisive) {
     const float weight = 1 / static_cast<float>(scored_ + 1);
     for (std::size_t index = 0; index < kPredictors; ++index) {
@@ -226,7 +227,8 @@ Forecaster::Outcome Forecaster::on_wake(Moment now, std::span<const RecentWake> 
   }
   const float idle_all = idle.cost + (idle.is_late ? kLatePrice : 0);
   const float actual_all = actual.cost + (actual.is_late ? kLatePrice : 0);
-  // Only savings may be paid for with late wakes avoided: the rest is a part of what Idle costs.
+  // Avoided late wakes count as savings; the regular allowance is only a share of the memory cost
+  // of Idle.
   allowance_ = std::min(allowance_ + kExtraMax * idle.cost + idle_all - actual_all,
                         kSavedWakes * std::max(idle_all, now_terms.break_even));
 

@@ -1,8 +1,8 @@
 // Looks ahead for one operator: learns from its wakes, and plans each idle time.
 //
 // Each predictor, and the policy Idle, plans each idle time; the wake then shows what each plan
-// would have cost. The plan of the predictor with the least recent cost is carried out, as long as
-// the allowance lasts that such choices may cost above Idle. README.md says more.
+// would have cost. The plan of the predictor with the lowest recent cost is carried out, as long as
+// there is allowance for cost above that of Idle (README.md).
 #pragma once
 
 #include "base/time.h"
@@ -37,17 +37,17 @@ inline constexpr std::size_t kPredictors = 6;
 class Forecaster {
  public:
   struct Goals {
-    Duration idle_after;   // Of the policy Idle.
-    Duration latency_max;  // Of 95 % of the wakes, for the time that a resume adds to them.
+    Duration idle_after;   // Idle time of the policy Idle.
+    Duration latency_max;  // Goal for the time that a resume adds to 95 % of the wakes.
   };
   explicit Forecaster(Goals goals);
 
-  // What was measured: it has been resumed (`took`: wall time), and what one suspend and one resume
-  // cost together in processor time, for a guest of `bytes`.
+  // Measurements: the wall time of a resume (`took`), and the processor time of one suspend and one
+  // resume together, for a guest of `bytes`.
   void on_resumed(Duration took);
   void on_cost(Duration cpu_time, std::uint64_t bytes);
 
-  // The guest has nothing to do from now on. Returns the plan until it wakes; valid until then.
+  // The guest is idle from now on. Returns the plan until it wakes; valid until then.
   const Plan& on_idle(Moment now);
   // The operator that this one follows has woken. Returns the plan if that changes it.
   [[nodiscard]] const Plan* on_leader_wake(Instant now);
@@ -60,16 +60,16 @@ class Forecaster {
     bool has_loaded_ahead = false;  // The plan had loaded the guest ahead at least once,
     bool has_used_load = false;     // and the wake came while it was loaded.
   };
-  // Something came for the idle guest. `recent`: wakes of operators that it may follow, the latest
-  // first. Ignored (with a default outcome) if it was not idle.
+  // An event woke the idle guest. `recent`: wakes of operators that it may follow, the latest
+  // first. Ignored (with a default outcome) if the guest was not idle.
   Outcome on_wake(Moment now, std::span<const RecentWake> recent = {});
 
-  // When it probably wakes next, by the chosen predictor. Only while it is idle; nothing: no
-  // predictor has an opinion, or its time has passed.
+  // When the guest probably wakes next, according to the predictor with the best hit rate. Only
+  // while it is idle; std::nullopt: no predictor has a guess whose time has not passed.
   struct Expectation {
     Instant at;
     Duration spread;       // Nearly all wakes come within at - spread and at + spread,
-    float confidence = 0;  // namely this part of the recent ones: 0 to 1.
+    float confidence = 0;  // the share of recent wakes for which that held: 0 to 1.
     Predictor predictor = Predictor::Idle;
   };
   [[nodiscard]] std::optional<Expectation> expectation(Moment now) const;
@@ -79,7 +79,7 @@ class Forecaster {
   [[nodiscard]] const Plan& plan() const { return plan_; }
   [[nodiscard]] bool is_idle() const { return is_idle_; }
   [[nodiscard]] OperatorId leader() const { return leader_lag_.leader(); }
-  // Whether an earlier idle time's choices have used up what they may cost above Idle.
+  // Whether earlier choices have used up the allowance for cost above that of Idle.
   [[nodiscard]] bool is_switched_off() const { return allowance_ < 0; }
 
  private:
@@ -87,7 +87,7 @@ class Forecaster {
     Plan plan;
     std::optional<Guess> guess;
   };
-  // Nothing: the predictor knows too little.
+  // std::nullopt: the predictor knows too little.
   [[nodiscard]] std::optional<Draft> draft(Predictor predictor, WallTime idle_wall,
                                            const Terms& terms) const;
   [[nodiscard]] std::optional<Draft> draft_of_leader(const Terms& terms) const;
@@ -103,9 +103,9 @@ class Forecaster {
   LeaderLag leader_lag_;
   Smoothing smoothing_;
   Plan plan_;
-  std::array<float, kPredictors> costs_{};              // Recent mean of each predictor's plans.
-  std::array<std::uint16_t, kPredictors> hit_rates_{};  // In 65535ths, of the recent wakes.
-  float allowance_ = 0;  // What choices may still cost above Idle, in seconds of memory.
+  std::array<float, kPredictors> costs_{};              // Recent mean cost of each predictor.
+  std::array<std::uint16_t, kPredictors> hit_rates_{};  // Share of the recent wakes, in 65535ths.
+  float allowance_ = 0;  // Remaining allowance above the cost of Idle, in seconds of memory.
   float resume_ = 0;     // Mean of recent resumes, and their mean absolute error.
   float resume_error_ = 0;
   float break_even_;

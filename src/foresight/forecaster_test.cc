@@ -19,7 +19,7 @@ constexpr Instant kStart{1h};
 constexpr WallTime kWall{std::chrono::sys_days(std::chrono::year(2026) / 4 / 8)};
 constexpr std::uint64_t kBytes = std::uint64_t{2} << 20U;
 
-// An operator whose wakes the test chooses, and what it costs with its forecaster and with Idle.
+// An operator whose wakes the test chooses, and its cost with the forecaster and with Idle.
 class Course {
  public:
   explicit Course(Duration resume) {
@@ -201,7 +201,7 @@ TEST(Forecaster, CostsAtMostATwentiethMoreThanIdleIfNoLoadAheadIsEverUsed) {
   int useless = 0;
   for (int number = 0; number < 3000; ++number) {
     const Plan& plan = course.forecaster.plan();
-    // Every window is missed, and a guest that is kept wakes after it has left.
+    // Every window is missed, and a guest that is kept in memory wakes after it has left.
     float gap = 700 + 13 * static_cast<float>(number % 7);
     if (plan.loads_ahead()) gap = plan.drop_at + 0.01F;
     const Forecaster::Outcome outcome = course.wake(gap);

@@ -11,10 +11,10 @@ namespace {
 // Classes end at 2 ms, 3.2 ms and so on to 4,260 s; the last one has all longer gaps.
 constexpr float kFirstEnd = 0.002F;
 constexpr float kRatio = 1.6F;
-// Older gaps count half when there are more.
+// With more gaps than this, the older ones count half.
 constexpr unsigned kCountedMax = 240;
 constexpr unsigned kCountedMin = 8;
-// A guest that wakes less often than this is not kept for its next wake.
+// A guest with longer gaps than this is not kept in memory for its next wake.
 constexpr float kKeepMax = 600;
 
 std::size_t class_of(float gap, std::size_t classes) {

@@ -1,5 +1,5 @@
-// The lengths of recent gaps, in classes of a logarithmic scale: how long a guest should stay in
-// memory when nothing but the distribution of gaps is known.
+// The lengths of recent gaps, in classes of a logarithmic scale. From them follows how long a guest
+// should stay in memory when only the distribution of gaps is known.
 #pragma once
 
 #include "foresight/plan.h"
@@ -15,7 +15,7 @@ class GapHistogram {
  public:
   void learn(float gap);
   // The time to stay in memory that would have been cheapest for these gaps, late wakes included.
-  // Nothing: too few gaps are known.
+  // std::nullopt: too few gaps are known.
   [[nodiscard]] std::optional<float> best_keep(const Terms& terms) const;
 
  private:

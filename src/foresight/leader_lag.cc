@@ -15,7 +15,7 @@ constexpr float kLagMax = 5;
 constexpr std::uint8_t kTrustMin = 3;
 constexpr std::uint8_t kTrustMax = 8;
 constexpr std::uint8_t kMistrust = 2;
-// Of a lag, besides a quarter of it: what the loop's own work makes of it.
+// Tolerance of a lag in addition to a quarter of it: the variation that the loop's own work causes.
 constexpr float kToleranceMin = 0.02F;
 
 }  // namespace
@@ -31,12 +31,12 @@ void LeaderLag::learn(Instant at, std::span<const RecentWake> recent) {
       trust_ = std::min<std::uint8_t>(static_cast<std::uint8_t>(trust_ + 1U), kTrustMax);
       return;
     }
-    // A random wake of another operator fits now and then; its misses have to count for more.
+    // Random wakes of another operator fit now and then, so misses have to count for more.
     trust_ = trust_ > kMistrust ? static_cast<std::uint8_t>(trust_ - kMistrust) : 0;
     if (trust_ > 0) return;
     leader_ = 0;
   }
-  // One candidate at a time: a wrong one loses its trust within two wakes.
+  // Tries one candidate at a time: a wrong one loses its trust within two wakes.
   std::size_t usable = 0;
   while (usable < recent.size() && seconds_between(recent[usable].at, at) <= kLagMax)
     ++usable;

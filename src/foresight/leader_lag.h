@@ -1,5 +1,5 @@
-// "B wakes 40 ms after A": B's knowledge of its leader A. Which operators may lead is known to
-// Leaders.
+// "B wakes 40 ms after A": B's knowledge of its leader A. Leaders knows the operators that
+// may lead.
 #pragma once
 
 #include "base/time.h"
@@ -11,7 +11,7 @@
 
 namespace hangar::foresight {
 
-// Of an operator within a host; zero: none.
+// Id of an operator within a host; zero: none.
 using OperatorId = std::uint32_t;
 
 struct RecentWake {
@@ -23,7 +23,8 @@ class LeaderLag {
  public:
   // This operator woke. `recent`: wakes of others before that, the latest first.
   void learn(Instant at, std::span<const RecentWake> recent);
-  // From one leader's wake to this operator's. Nothing: no leader is known well enough.
+  // The time from the leader's wake to this operator's. std::nullopt: no leader is known
+  // well enough.
   [[nodiscard]] std::optional<Guess> guess() const;
   [[nodiscard]] OperatorId leader() const { return leader_; }
 
@@ -32,7 +33,7 @@ class LeaderLag {
   float lag_ = 0;
   float error_ = 0;
   std::uint8_t trust_ = 0;
-  std::uint8_t tries_ = 0;  // Chooses among the candidates.
+  std::uint8_t tries_ = 0;  // Selects the next candidate.
 };
 
 }  // namespace hangar::foresight

@@ -5,7 +5,7 @@
 namespace hangar::foresight {
 
 OperatorId Leaders::join(const std::string& group) {
-  // Ids are taken again after four thousand million operators.
+  // Ids wrap around after four thousand million operators.
   do {
     ++last_id_;
   } while (last_id_ == 0 || members_.contains(last_id_));

@@ -1,7 +1,7 @@
-// Which operators woke lately, and who follows whom: what the forecasters of one host need from
-// each other.
+// The recent wakes of operators, and which operator follows which: the data that the forecasters of
+// one host share.
 //
-// Operators know only those of their group (a namespace). One thread.
+// Operators see only wakes of their group (a namespace). One thread.
 #pragma once
 
 #include "base/time.h"
@@ -18,9 +18,9 @@ namespace hangar::foresight {
 
 class Leaders {
  public:
-  // Wakes of a group that are remembered.
+  // How many wakes of a group are remembered.
   static constexpr std::size_t kRecentMax = 8;
-  // Followers of one operator: each of its wakes looks at all of them.
+  // Bound of the followers of one operator: each of its wakes visits all of them.
   static constexpr std::size_t kFollowersMax = 64;
 
   [[nodiscard]] OperatorId join(const std::string& group);
@@ -30,7 +30,7 @@ class Leaders {
   [[nodiscard]] std::span<const RecentWake> recent(OperatorId id);
   // The operator woke. Returns its followers.
   [[nodiscard]] std::vector<OperatorId> on_wake(OperatorId id, Instant now);
-  // `id` follows `leader` from now on, and nobody else; zero: nobody. Ignored if the leader has
+  // From now on `id` follows only `leader`; zero: it follows no operator. Ignored if the leader has
   // left, is of another group, or has too many followers.
   void follow(OperatorId id, OperatorId leader);
 

@@ -1,4 +1,4 @@
-// A point in time on both clocks: the one that never jumps, and the one that people read.
+// A point in time on both clocks: the monotonic clock and the wall clock.
 #pragma once
 
 #include "base/time.h"

@@ -6,7 +6,7 @@ namespace hangar::foresight {
 
 namespace {
 
-// A load takes its turn among the work of the loop and the workers.
+// A load waits for other work of the loop and the workers.
 constexpr float kLoadMargin = 1.25F;
 
 }  // namespace
@@ -14,7 +14,7 @@ constexpr float kLoadMargin = 1.25F;
 Plan plan_for(const Guess& guess, const Terms& terms) {
   const float end = guess.at + guess.spread;
   if (!terms.must_load_ahead()) {
-    // Sleeping costs one break-even, staying the time until the wake.
+    // Sleeping costs one break-even; staying in memory costs the time until the wake.
     return {.keep = guess.at <= terms.break_even ? end : 0};
   }
   const float load_at = guess.at - guess.spread - kLoadMargin * terms.resume;
@@ -28,7 +28,7 @@ Price price_of(const Plan& plan, float gap, const Terms& terms) {
     return {.cost = plan.keep + terms.break_even, .is_late = terms.must_load_ahead()};
   }
   if (gap <= plan.drop_at) {
-    // A load under way helps as far as it has come.
+    // A load in progress shortens the resume by the time that it has run.
     const float rest = terms.resume - (gap - plan.load_at);
     return {.cost = plan.keep + (gap - plan.load_at) + terms.break_even,
             .is_late = rest > terms.latency};

@@ -1,34 +1,35 @@
-// A plan for the time in which a guest has nothing to do: how long it stays in memory, and when it
-// is loaded ahead. All times are seconds since it became idle.
+// A plan for the time in which a guest is idle: how long it stays in memory, and when it is loaded
+// ahead. All times are seconds since it became idle.
 #pragma once
 
 #include <limits>
 
 namespace hangar::foresight {
 
-// What it may cost to avoid a late wake, in seconds of the guest's memory. An operator whose wakes
-// cannot be predicted stays in memory if they are closer together than this.
+// The price worth paying to avoid a late wake, in seconds of the guest's memory. An operator whose
+// wakes cannot be predicted stays in memory if they are closer together than this.
 inline constexpr float kLatePrice = 60;
 
 inline constexpr float kNever = std::numeric_limits<float>::infinity();
 
-// What a guest's sleep costs and may cost.
+// Costs and goals of a guest's sleep.
 struct Terms {
-  // How long the guest's memory is worth the processor time of one suspend and resume.
+  // The time for which the guest's memory costs as much as the processor time of one suspend
+  // and resume.
   float break_even = 1;
-  // Time of a resume that nearly all resumes stay below.
+  // An upper bound that nearly all resumes keep.
   float resume = 0;
   // A wake that takes longer is late.
   float latency = 0;
-  // Of the policy Idle, which is what the choices are compared with.
+  // Idle time of the policy Idle, with which the choices are compared.
   float idle_after = 1;
 
-  // Whether a guest that sleeps when its wake comes is late.
+  // Whether a wake is late if the guest sleeps at that time.
   [[nodiscard]] bool must_load_ahead() const { return resume > latency; }
 };
 
 struct Plan {
-  float keep = 0;          // Leaves memory then,
+  float keep = 0;          // The guest leaves memory then,
   float load_at = kNever;  // is loaded then, after `keep`,
   float drop_at = kNever;  // and leaves memory again.
 
@@ -43,14 +44,14 @@ struct Guess {
   [[nodiscard]] bool contains(float gap) const { return gap >= at - spread && gap <= at + spread; }
 };
 
-// The cheapest plan for a guess that is right.
+// The cheapest plan if the guess is right.
 [[nodiscard]] Plan plan_for(const Guess& guess, const Terms& terms);
 
 struct Price {
   float cost = 0;        // In seconds of the guest's memory.
   bool is_late = false;  // The guest was not in memory, and resumes too slowly.
 };
-// What the plan costs if the wake comes `gap` seconds after the guest became idle.
+// The cost of the plan if the wake comes `gap` seconds after the guest became idle.
 [[nodiscard]] Price price_of(const Plan& plan, float gap, const Terms& terms);
 
 }  // namespace hangar::foresight

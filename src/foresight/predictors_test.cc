@@ -189,7 +189,7 @@ TEST(DayTimes, SurvivesAClockThatIsSetBackAndForward) {
   DayTimes times;
   for (int day = 10; day < 15; ++day)
     times.learn(kMidnight + day * 24h + 2h);
-  EXPECT_FALSE(times.guess(kMidnight + 3 * 24h));  // Set back: nothing is expected,
+  EXPECT_FALSE(times.guess(kMidnight + 3 * 24h));  // The clock is set back: nothing is expected,
   times.learn(kMidnight - 20000 * 24h);            // not even before 1970,
   EXPECT_TRUE(times.guess(kMidnight + 15 * 24h));  // until it is right again.
 }

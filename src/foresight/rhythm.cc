@@ -10,12 +10,12 @@ namespace hangar::foresight {
 
 namespace {
 
-// Periods below are not worth a plan; beats are searched with this tolerance.
+// Shorter periods are not worth a plan; beats are searched with this tolerance.
 constexpr float kPeriodMin = 0.02F;
 constexpr float kTolerance = 0.05F;
-// Beats in a row that make a period.
+// How many consecutive beats make a period.
 constexpr int kBeats = 3;
-// How fast estimates follow.
+// How fast the estimates adapt.
 constexpr float kPhaseWeight = 0.4F;
 constexpr float kPeriodWeight = 0.1F;
 
@@ -46,7 +46,7 @@ void Rhythm::learn(Instant at, float since_last) {
   }
 }
 
-// The shortest period of which this wake and the three beats before it have a wake.
+// Finds the shortest period with a wake at this time and at each of the three beats before it.
 void Rhythm::search(Instant at) {
   std::array<float, std::tuple_size_v<decltype(gaps_)> + 1> ages{};
   std::size_t count = 1;

@@ -16,17 +16,17 @@ class Rhythm {
  public:
   // The operator woke `since_last` seconds after its previous wake.
   void learn(Instant at, float since_last);
-  // The next beat after `idle_since`. Nothing: no period is known.
+  // The next beat after `idle_since`. std::nullopt: no period is known.
   [[nodiscard]] std::optional<Guess> guess(Instant idle_since) const;
 
  private:
   void search(Instant at);
 
-  Instant beat_;                 // Of the last beat, as estimated.
+  Instant beat_;                 // Estimated time of the last beat.
   std::array<float, 8> gaps_{};  // Between wakes; the latest first. Zero: none.
   float period_ = 0;             // Zero: none is known.
   float error_ = 0;              // Mean absolute error of the beats.
-  std::uint8_t missed_ = 0;      // Beats without a wake in a row.
+  std::uint8_t missed_ = 0;      // Consecutive beats without a wake.
   static constexpr std::uint8_t kMissedMax = 3;
 };
 

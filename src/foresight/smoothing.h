@@ -11,7 +11,7 @@ namespace hangar::foresight {
 class Smoothing {
  public:
   void learn(float gap);
-  // Nothing before the third gap.
+  // std::nullopt before the third gap.
   [[nodiscard]] std::optional<Guess> guess() const;
 
  private:

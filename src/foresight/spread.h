@@ -5,8 +5,8 @@
 
 namespace hangar::foresight {
 
-// Of normally distributed errors, 98 % are below three times their mean. The rest is what the
-// loop's own timers are off by.
+// Of normally distributed errors, 98 % are below three times their mean. The constant is the
+// inaccuracy of the loop's own timers.
 [[nodiscard]] inline float spread_of(float mean_error) {
   return 3 * mean_error + 0.004F;
 }

@@ -32,7 +32,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// For source files, and for the output of `go list` about a thousand packages.
+// Bound for source files, and for the output of `go list` about a thousand packages.
 constexpr std::uint64_t kSourceBytesMax = 16 * limits::kMiB;
 constexpr std::uint64_t kListingBytesMax = 256 * limits::kMiB;
 
@@ -78,7 +78,7 @@ class Build {
   // The directory in which the program now finds that module; it exists only in -overlay.
   Result<fs::path> replace(const Package& package);
   Result<> change_standard_library();
-  // Gives that file that text in this build, whether or not it exists.
+  // Replaces the content of the file in this build, whether or not the file exists.
   Result<> lay_over(const fs::path& file, std::string_view text);
   Result<> add_guest();
   Result<> compile();
@@ -95,7 +95,7 @@ class Build {
   const BuildOptions& options_;
   const Say& say_;
   fs::path go_;
-  fs::path directory_;  // Of the program's main package.
+  fs::path directory_;  // Directory of the program's main package.
   std::string go_version_;
   fs::path go_root_;
   fs::path user_go_mod_;
@@ -134,7 +134,7 @@ const Package* Build::find(std::string_view import_path) const {
 }
 
 Result<> Build::look_at_toolchain() {
-  // In the program's directory: its go.mod may make the go command choose another toolchain.
+  // Runs in the program's directory: its go.mod may make the go command choose another toolchain.
   const io::ProgramOutput output = HANGAR_TRY(
       io::read_program({.path = go_,
                         .arguments = {"env", "-json", "GOVERSION", "GOROOT", "GOMOD", "GOWORK"},
@@ -276,7 +276,7 @@ Result<> Build::compile() {
   std::vector<std::string> arguments = {
       "build", modfile_flag(), "-overlay=" + overlay.string(), "-buildmode=c-shared", "-trimpath",
       "-buildvcs=false",
-      // The way in which the SDK turns off signals refers to internals of os/signal.
+      // The SDK turns off signals through internals of os/signal.
       fmt::format("-ldflags=-s -w -checklinkname=0 {}", options_.ldflags), "-o",
       fs::absolute(options_.output).string()};
   if (!options_.tags.empty()) arguments.push_back("-tags=" + options_.tags);

@@ -2,8 +2,8 @@
 // build go`.
 //
 // The program's main package stays unchanged, and nothing is written beside it. A guest needs
-// package guest, and other lines in a few files of client-go, controller-runtime and Go's own
-// library. The build adds these by a go.mod of its own, copies of those modules, and -overlay.
+// package guest, and changed lines in a few files of client-go, controller-runtime and Go's own
+// library. The build adds these with its own go.mod, copies of those modules, and -overlay.
 #pragma once
 
 #include "base/result.h"

@@ -20,7 +20,7 @@ std::string replace_all(std::string text, std::string_view from, std::string_vie
 
 }  // namespace
 
-// The oldest version that package guest can use: a newer one than the program's own would make the
+// The oldest version that package guest supports: a version above the program's own would make the
 // go command look for another toolchain.
 std::string guest_go_mod() {
   return fmt::format("module {}\n\ngo 1.24\n", kGuestModule);

@@ -72,9 +72,9 @@ constexpr std::array kManager = {
                  .edit = kManagerEdit},
 };
 
-// Packages that operators are linked with (external-secrets 0.16.2 has all of them) and that have
-// no variant for the platform of guests, though one of theirs would do: that for platforms without
-// terminals and routes, or that for Unix with the names of package syscall.
+// Packages that operators link (external-secrets 0.16.2 has all of them) and that have no variant
+// for the platform of guests, although an existing variant would work: the one for platforms
+// without terminals and routes, or the one for Unix with the names of package syscall.
 constexpr std::array kTerminal = {
     KnownVersion{.releases = "0.15 and 0.16",
                  .sha256 = "588465e5e4d62a40d7ff6f9911149bb95f17d07a5079fd6935647508493e4146",

@@ -2,7 +2,7 @@
 // it knows.
 //
 // A version is identified by the digest of the file and not by its number: a fork with the same
-// file is known, a version with a changed file is not, and nothing is changed by guesswork.
+// file is known, and a version with a changed file is not. The build never guesses.
 #pragma once
 
 #include "base/result.h"
@@ -26,21 +26,21 @@ struct KnownVersion {
   Edit edit;
 };
 
-// What to do about a version that is not known.
+// How the build treats an unknown version.
 enum class Unknown : std::uint8_t {
-  Refused,    // The program would not be fit for a guest.
-  LeftAlone,  // It may compile as it is. If not, the compiler says so.
+  Refused,    // The program would not work as a guest.
+  LeftAlone,  // It may compile unchanged. If not, the compiler reports it.
 };
 
 struct ChangedFile {
   std::string_view module;
   std::string_view directory;  // The package's directory in the module; empty: the module's own.
   std::string_view name;
-  std::string_view why;  // What the line would do in a guest.
+  std::string_view why;  // The effect of the unchanged line in a guest.
   std::span<const KnownVersion> versions;
   Unknown unknown = Unknown::Refused;
 
-  // Of the package.
+  // Import path of the package.
   [[nodiscard]] std::string import_path() const;
 };
 

@@ -7,7 +7,7 @@
 
 namespace hangar::limits {
 
-// As large as the engine takes (wasm/limits.h): a host would refuse a larger module.
+// The largest module that the engine accepts (wasm/limits.h): a host would refuse a larger one.
 inline constexpr std::uint64_t kBuiltModuleBytesMax = 256 * kMiB;
 
 }  // namespace hangar::limits

@@ -23,10 +23,10 @@ struct Package {
   std::string version;  // The version in the build: "v0.37.0", or its replacement.
   std::filesystem::path module_directory;
   bool is_of_main_module = false;
-  bool has_go_files = false;               // For a guest's platform.
+  bool has_go_files = false;               // Go files for a guest's platform.
   std::vector<std::string> ignored_files;  // Go files that are left out on that platform.
   std::vector<std::string> imports;
-  std::string error;  // Why it cannot be built; empty: no reason is known.
+  std::string error;  // Why it cannot be built; empty: no error is known.
 };
 
 // Parses the documents that `go list -json` prints in sequence. InvalidInput.

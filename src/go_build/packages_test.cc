@@ -145,7 +145,7 @@ TEST_F(CheckPackages, RefusesOneThatNeedsCgoByItsFiles) {
       AllOf(HasSubstr("example.com/sqlite needs cgo (sqlite.go)"), HasSubstr("no C in a guest")));
 }
 
-// For example a package that has a file in plain Go for builds without cgo.
+// For example, a package that also has a file in plain Go for builds without cgo.
 TEST_F(CheckPackages, TakesCgoThatIsAChoice) {
   files_["/dns/cgo.go"] = "package dns\n\nimport \"C\"\n";
 

@@ -90,7 +90,7 @@ Result<fs::path> download(std::string_view import_path, std::string_view version
         kAnswerBytesMax));
     const Result<json::Value> answer = json::parse(output.text);
     if (!answer || output.exit_code != 0) {
-      // Of several reasons, that of the shortest path counts: longer paths are not even names
+      // Of several errors, that of the shortest path is reported: longer paths are not even names
       // of repositories.
       if (answer && !is_module_known) why = json::string_at(*answer, {"Error"});
       continue;

@@ -10,7 +10,7 @@
 namespace hangar::go_build {
 
 struct Edit {
-  std::string_view line;         // As in the file, with its tabs.
+  std::string_view line;         // Exactly as in the file, with tabs.
   std::string_view replacement;  // Any number of lines, without the last line end.
 };
 

@@ -1,8 +1,8 @@
-// The servers that operators' requests may go to, by name: as TenantPolicies list them, and as URLs
-// name them.
+// Names of servers to which operators may send requests, as TenantPolicies list them and as URLs
+// contain them.
 //
-// Both are read by http/authority.h, and a request is sent to what it returns. So no other parser
-// can read another server into the text.
+// http/authority.h parses both, and a request goes to the server that it returns. So no second
+// parser can take the text for another server.
 #pragma once
 
 #include "base/result.h"
@@ -25,8 +25,8 @@ struct OutboundServer {
 };
 
 // Parses a URL's host and port: "acme.example.org", "acme.example.org:8443". InvalidInput for a
-// user, an IPv6 address, an IPv4 address in another form than a.b.c.d, and characters that are not
-// of a host name; names in other scripts are in Punycode (xn--...).
+// user, an IPv6 address, an IPv4 address in another form than a.b.c.d, and characters that host
+// names do not have; names in other scripts are in Punycode (xn--...).
 [[nodiscard]] Result<OutboundServer> parse_outbound_server(std::string_view authority);
 
 // An entry of a policy's list: a server, or "*.example.org" for all names with exactly one label

@@ -76,7 +76,7 @@ std::shared_ptr<const Rules> Policies::rules_of(const std::string& namespace_nam
   const kube::ObjectPtr object =
       namespaces_ ? namespaces_->get({.namespace_ = {}, .name = namespace_name}) : nullptr;
   auto rules = std::make_shared<const Rules>(set_.rules_of(object.get()));
-  // A namespace that is not known yet is looked up again.
+  // The rules of a namespace that is not known yet are not cached.
   if (object || !set_.needs_labels()) {
     if (rules_.size() >= kRulesKeptMax) rules_.clear();
     rules_.emplace(namespace_name, rules);
@@ -107,7 +107,7 @@ void Policies::on_policy(const kube::Delta& delta) {
   count_->store(set_.size());
   is_readable_->store(true);
   rules_.clear();
-  if (!are_known_) return;  // on_synced reports all of them.
+  if (!are_known_) return;  // on_synced reports all policies.
   follow_namespaces();
   tell_soon();
 }

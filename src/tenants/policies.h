@@ -1,13 +1,13 @@
-// Follows TenantPolicies and the labels of namespaces, and returns the present rules of a
-// namespace.
+// Follows TenantPolicies and the labels of namespaces, and returns the current rules of
+// a namespace.
 //
 // Guarantees:
-//   - Nothing is known until is_settled(): users of rules wait for it.
-//   - A failed watch changes nothing: the last known policies count.
-//   - A host that may not list policies, or whose cluster does not serve them, settles without any:
-//     then only the host's own settings count. It logs this once, and continues to try.
+//   - No rules are known until is_settled(): users of rules wait for it.
+//   - A failed watch changes nothing: the last known policies stay in force.
+//   - A host that may not list policies, or whose cluster does not serve them, settles without
+//     policies: then only the host's own settings apply. It logs this once, and keeps retrying.
 //   - Namespaces are watched (their metadata only) from the first policy that looks at labels. If
-//     that is not allowed, or while a namespace is not known, such a policy counts for it.
+//     that is not allowed, or while a namespace is not known, such a policy applies to it.
 // Loop thread, except for the metrics.
 #pragma once
 
@@ -45,9 +45,9 @@ class Policies {
   Policies& operator=(const Policies&) = delete;
   ~Policies();
 
-  // The rules of one namespace may have changed, or, if the name is empty, of any: ask for them
-  // again. Also called when the policies have settled; a listener that is added later hears of
-  // later changes only. Listeners stay as long as this object.
+  // Called when the rules of one namespace may have changed or, if the name is empty, those of any
+  // namespace: call rules_of() again. Also called when the policies have settled; a listener that
+  // is added later is notified only of later changes. Listeners stay as long as this object.
   using Listener = std::function<void(const std::string& namespace_name)>;
   void listen(Listener listener) { listeners_.push_back(std::move(listener)); }
 
@@ -57,13 +57,13 @@ class Policies {
 
   // False while the labels of namespaces that a new policy looks at are not known.
   [[nodiscard]] bool is_settled() const { return are_known_ && are_namespaces_known_; }
-  // For readiness: they were settled at least once.
+  // For readiness: the policies were settled at least once.
   [[nodiscard]] bool has_settled() const { return has_settled_; }
   // Never null.
   [[nodiscard]] std::shared_ptr<const Rules> rules_of(const std::string& namespace_name) const;
-  // For namespaces that are not known.
+  // The rules for namespaces that are not known.
   [[nodiscard]] Rules rules_of_unknown() const { return set_.rules_of(nullptr); }
-  // Namespaces that are known, because a policy looks at their labels.
+  // The known namespaces; known only if a policy looks at their labels.
   [[nodiscard]] std::vector<std::string> known_namespaces() const;
 
  private:

@@ -1,4 +1,4 @@
-// All policies, and which of them select a namespace. No I/O.
+// All policies, and the selection of those for a namespace. No I/O.
 #pragma once
 
 #include "kube/object.h"
@@ -23,9 +23,9 @@ class PolicySet {
   // Whether a policy looks at the labels of namespaces.
   [[nodiscard]] bool needs_labels() const;
 
-  // `namespace_object`: the Namespace with its labels. Null: they are not known, and a policy that
-  // looks at labels counts as one that selects the namespace. Otherwise a namespace would be less
-  // bounded while nobody can read its labels.
+  // `namespace_object`: the Namespace with its labels. Null: the labels are not known, and every
+  // policy that looks at labels counts as selecting the namespace. Otherwise a namespace would have
+  // fewer limits while its labels cannot be read.
   [[nodiscard]] Rules rules_of(const kube::Object* namespace_object) const;
 
  private:

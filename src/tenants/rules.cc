@@ -36,7 +36,7 @@ std::unexpected<Error> refused(const TenantPolicy& policy, std::string_view what
           .with_reason(std::string(kRefusedByPolicy)));
 }
 
-// A policy that cannot be read may forbid anything.
+// An invalid policy may forbid anything.
 Result<> check_readable(const TenantPolicy& policy) {
   if (policy.problem.empty()) return {};
   return refused(policy, fmt::format("cannot be read ({}), so nothing may run here: mend or "

@@ -1,7 +1,7 @@
 // The bounds and permissions of one namespace: all policies that select it, combined. The strictest
-// one counts for each field, and a refusal names the policy that decided.
+// policy applies for each field, and a refusal names the policy that decided.
 //
-// Rules only narrow the host's own settings. Those are checked elsewhere, and always count.
+// Rules only narrow the host's own settings, which are checked elsewhere and always apply.
 #pragma once
 
 #include "base/result.h"
@@ -21,7 +21,7 @@
 
 namespace hangar::tenants {
 
-// The reason of the errors below, and of the conditions that show them.
+// The reason in the errors below, and in the conditions that show them.
 inline constexpr std::string_view kRefusedByPolicy = budget::kRefusedByPolicy;
 
 // A bound, and the policy that sets it.
@@ -39,7 +39,7 @@ class Rules {
 
   // No policy: nothing is narrowed.
   Rules() = default;
-  // If several decide the same, the first one is named.
+  // If several policies decide the same, the first one is named.
   explicit Rules(Policies policies) : policies_(std::move(policies)) {}
 
   [[nodiscard]] const Policies& policies() const { return policies_; }
@@ -50,15 +50,17 @@ class Rules {
   // The same. A reference that does not parse is not refused here: it fails later, as without
   // policies.
   [[nodiscard]] Result<> check_module(const modules::Source& source) const;
-  // The same. `position`: of one Operator among those of its namespace that run or want to, from 0.
+  // The same. `position`: index of the Operator among those of its namespace that run or wait to
+  // run, from 0.
   [[nodiscard]] Result<> check_operator_count(std::uint64_t position) const;
 
-  // Whether operators may send requests to that server, and to which addresses its name may lead.
-  // Denied as above unless at least one policy lists servers, and each that does lists this one.
+  // Whether operators may send requests to that server, and to which addresses its name may
+  // resolve. Denied as above unless at least one policy lists servers, and each such policy lists
+  // this one.
   enum class Addresses : std::uint8_t { Public, AsHostSays };
   [[nodiscard]] Result<Addresses> check_outbound(const OutboundServer& server) const;
 
-  // Nothing: the host's setting counts.
+  // std::nullopt: the host's setting applies.
   [[nodiscard]] std::optional<Bound> guest_memory_bytes() const;
   [[nodiscard]] std::optional<Bound> guest_disk_bytes() const;
   [[nodiscard]] std::optional<Bound> module_disk_bytes() const;
@@ -69,7 +71,7 @@ class Rules {
   [[nodiscard]] std::optional<Bound> own_watches() const;
   [[nodiscard]] std::optional<Bound> upstream_requests() const;
   [[nodiscard]] std::optional<Bound> fetches() const;
-  // The policy that restricts modules' URLs to public addresses; empty: none does.
+  // The policy that restricts URLs of modules to public addresses; empty: none.
   [[nodiscard]] std::string public_addresses_because() const;
   // The requester for the modules of that namespace, restricted by these rules.
   [[nodiscard]] modules::Requester requester(std::string namespace_name) const;

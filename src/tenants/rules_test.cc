@@ -153,7 +153,7 @@ TEST(TenantPolicy, SaysWhichFieldMakesNoSense) {
   }
 }
 
-// After a downgrade, a policy may have a limit that this version cannot keep.
+// After a downgrade, a policy may have a limit that this version cannot enforce.
 TEST(TenantPolicy, ThatALaterVersionReadsAllowsNothing) {
   for (const auto& [spec, field] : std::vector<std::pair<std::string_view, std::string_view>>{
            {R"({"namespaceSelector":{"matchLabels":{"a":"b"}},"later":true})", "spec.later"},

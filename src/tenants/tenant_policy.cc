@@ -69,7 +69,7 @@ Result<> check_known(const json::Object& object, const Fields& fields,
   return {};
 }
 
-// A field that is missing forbids nothing.
+// A missing field forbids nothing.
 Result<bool> allows(const Fields& fields, std::string_view key) {
   if (!fields.has(key)) return true;
   return fields.flag(key);
@@ -96,7 +96,7 @@ Result<std::optional<std::uint64_t>> bytes_at(const Fields& fields, std::string_
   return *bytes;
 }
 
-// With none of it, a namespace could do nothing at all.
+// With zero cores, a namespace could do no work at all.
 Result<std::optional<std::uint64_t>> cores_at(const Fields& fields, std::string_view key) {
   if (!fields.has(key)) return std::nullopt;
   const Result<std::uint64_t> millicores = parse_millicores(HANGAR_TRY(fields.text(key)));
@@ -119,7 +119,7 @@ Result<Budgets> parse_budgets(const json::Object& object, const Fields& fields) 
   budgets.operators = HANGAR_TRY(count_at(fields, "operators", 0));
   budgets.feeds = HANGAR_TRY(count_at(fields, "feeds", 0));
   budgets.own_watches = HANGAR_TRY(count_at(fields, "ownWatches", 0));
-  // With 0 of these, a namespace could do nothing at all.
+  // With 0 of these, a namespace could do no work at all.
   budgets.upstream_requests = HANGAR_TRY(count_at(fields, "upstreamRequests", 1));
   budgets.fetches = HANGAR_TRY(count_at(fields, "fetches", 1));
   return budgets;

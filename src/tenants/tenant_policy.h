@@ -1,5 +1,5 @@
-// A TenantPolicy as a struct: what some namespaces may use and name. The schema is in
-// deploy/crds/tenantpolicies.hangar.dev.yaml.
+// A TenantPolicy as a struct: the resources that some namespaces may use, and the objects that they
+// may name. The schema is in deploy/crds/tenantpolicies.hangar.dev.yaml.
 #pragma once
 
 #include "base/result.h"
@@ -17,7 +17,7 @@ namespace hangar::tenants {
 
 [[nodiscard]] kube::Resource tenant_policy_resource();
 
-// Of one namespace. Nothing: the host's own bound counts.
+// Budgets of one namespace. Unset: the host's own bound applies.
 struct Budgets {
   std::optional<std::uint64_t> guest_memory_bytes = {};
   std::optional<std::uint64_t> guest_disk_bytes = {};
@@ -34,7 +34,7 @@ struct Budgets {
 };
 
 struct ModuleRules {
-  // Globs as modules::AllowList reads them. Nothing: any module; an empty list: none.
+  // Globs as modules::AllowList reads them. Unset: any module; an empty list: none.
   std::optional<std::vector<std::string>> urls = {};
   bool allows_http = true;
   bool allows_insecure = true;
@@ -43,7 +43,7 @@ struct ModuleRules {
   bool operator==(const ModuleRules&) const = default;
 };
 
-// Servers besides the API server that operators' requests may go to.
+// Servers other than the API server to which operators may send requests.
 struct OutboundRules {
   std::vector<OutboundPattern> hosts = {};
   // The addresses that the host's setting names; otherwise public ones only.
@@ -54,21 +54,21 @@ struct OutboundRules {
 
 struct TenantPolicy {
   std::string name;
-  kube::LabelSelector namespaces = {};  // By default all.
+  kube::LabelSelector namespaces = {};  // By default all namespaces.
   Budgets budgets = {};
   ModuleRules modules = {};
-  // Nothing: the policy neither allows nor forbids any.
+  // Unset: the policy neither allows nor forbids any server.
   std::optional<OutboundRules> outbound = {};
-  // Nothing: any; an empty list: none.
+  // Unset: any; an empty list: none.
   std::optional<std::vector<std::string>> service_accounts = {};
-  // Why the manifest is invalid; empty: it is valid. What an invalid policy was meant to forbid
-  // is not known, so it allows nothing.
+  // Why the manifest is invalid; empty: it is valid. The intent of an invalid policy is not known,
+  // so it allows nothing.
   std::string problem = {};
 };
 
 // Never fails: an invalid manifest is a policy with a problem, for the namespaces that it selects,
-// or for all if the selector is invalid. What the API server's schema refuses is refused here, too:
-// a host may be older or newer than the cluster's schema.
+// or for all if the selector is invalid. Refuses all that the API server's schema refuses: a host
+// may be older or newer than the cluster's schema.
 [[nodiscard]] TenantPolicy parse_tenant_policy(const json::Value& manifest);
 
 // Turns a metav1.LabelSelector into the form of a request. InvalidInput names the field.

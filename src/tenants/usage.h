@@ -1,5 +1,5 @@
-// The usage and the limits of a namespace, as its TenantUsage shows them. The schema is in
-// deploy/crds/tenantusages.hangar.dev.yaml.
+// The usage and the limits of a namespace, which its TenantUsage shows. The schema is
+// in deploy/crds/tenantusages.hangar.dev.yaml.
 #pragma once
 
 #include "json/value.h"
@@ -21,7 +21,7 @@ inline constexpr std::string_view kUsageName = "hangar";
 struct Use {
   std::uint64_t used = 0;
   std::optional<std::uint64_t> limit = {};
-  std::string policy = {};  // It has set the limit; empty: the host has.
+  std::string policy = {};  // The policy that sets the limit; empty: the host sets it.
 };
 
 struct Usage {
@@ -36,7 +36,7 @@ struct Usage {
   std::uint64_t operators_asleep = 0;
   std::uint64_t workflows = 0;
   std::uint64_t flights = 0;
-  std::uint64_t instances = 0;  // Of Airways.
+  std::uint64_t instances = 0;  // Instances of Airways.
   Use feeds = {};
   Use own_watches = {};
   Use upstream_requests = {};

@@ -17,10 +17,10 @@ namespace hangar::tenants {
 
 namespace {
 
-// How many there are of these is what people create and delete.
+// Users create and delete these objects, so every change of their number is shown.
 constexpr std::array<std::string_view, 4> kCounted = {"operators", "workflows", "flights",
                                                       "instances"};
-constexpr std::int64_t kLittle = 10;  // One of that many parts.
+constexpr std::int64_t kLittle = 10;  // The whole divided by this is a little change.
 
 UsageChange change_of(std::string_view part, const json::Value& before, const json::Value& after,
                       std::string_view key) {
@@ -34,7 +34,7 @@ UsageChange change_of(std::string_view part, const json::Value& before, const js
   if (less == more) return UsageChange::None;
   const bool is_counted = std::ranges::find(kCounted, part) != kCounted.end();
   if (key == "limit" || (is_counted && key == "used")) return UsageChange::Much;
-  // The limit of counted objects is about "used", not about those that are awake.
+  // The limit of counted objects applies to "used", not to the number of awake ones.
   const std::int64_t whole = is_counted ? more : std::max(more, json::int_at(after, {"limit"}));
   return more - less > whole / kLittle ? UsageChange::Much : UsageChange::Little;
 }

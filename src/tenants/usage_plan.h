@@ -1,11 +1,11 @@
-// Decides when each TenantUsage is written or deleted. No I/O: the caller reports what is used, and
-// carries out what is due.
+// Decides when each TenantUsage is written or deleted. No I/O: the caller reports the usage, and
+// carries out the due writes.
 //
 // Guarantees: an object is written only if its content has changed by much, or by little since
-// kUsageRefresh, and at most every kUsageInterval. One look has at most kUsageWritesMax writes, and
-// those that had to wait come first at the next one. After a failure, an object is left alone for
-// kUsageRetry. An object is deleted when its namespace has had no consumer for kUsageGone: a host
-// that has just started may not know all of them yet.
+// kUsageRefresh, and at most every kUsageInterval. One look() returns at most kUsageWritesMax
+// writes; those that had to wait come first in the next one. After a failure, an object is not
+// written for kUsageRetry. An object is deleted when its namespace has had no consumer for
+// kUsageGone: a host that has just started may not know all of them yet.
 #pragma once
 
 #include "base/time.h"
@@ -27,8 +27,8 @@ inline constexpr std::chrono::minutes kUsageRefresh{5};
 inline constexpr std::chrono::seconds kUsageGone{20};
 
 enum class UsageChange : std::uint8_t { None, Little, Much };
-// Of two documents of one TenantUsage. Little: of an amount, a tenth at most of the larger one, or
-// of its limit. All of limits, policies and numbers of objects is much.
+// Compares two documents of one TenantUsage. Little: amounts differ by at most a tenth of the
+// larger one, or of the limit. Every change of a limit, a policy or a number of objects is much.
 [[nodiscard]] UsageChange usage_change(const json::Value& before, const json::Value& after);
 
 class UsagePlan {
@@ -40,8 +40,8 @@ class UsagePlan {
     std::string namespace_name;
     json::Value document;  // Null: delete the object.
   };
-  // `documents`: of all namespaces that have a consumer. What is due counts as begun: call done()
-  // or failed() for it.
+  // `documents`: those of all namespaces that have a consumer. Call done() or failed() for each
+  // returned write.
   [[nodiscard]] std::vector<Due> look(std::map<std::string, json::Value> documents, Instant now);
 
   void done(const Due& due, Instant now);
@@ -49,10 +49,10 @@ class UsagePlan {
 
  private:
   struct Object {
-    json::Value document;  // As it was written; null: not by this process.
+    json::Value document;  // As it was written; null: this process has not written it.
     Instant written;
     Instant not_before;
-    Instant gone_since;  // When its namespace had no consumer any more; the epoch: it has.
+    Instant gone_since;  // When its namespace lost its last consumer; the epoch: it has consumers.
     Instant due_since;   // When it became due; the epoch: it is not due.
   };
 

@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::string_view kFieldManager = "hangar-usage";
 
-// Between two looks at what is used; what is due is written then.
+// Time between two measurements of the usage; due objects are then written.
 constexpr std::chrono::seconds kLookInterval{5};
 
 }  // namespace
@@ -61,7 +61,7 @@ io::Task<void> UsageWriter::work() {
   ended_.notify_all();
 }
 
-// Finds the objects of an earlier host. If that fails, only unneeded objects stay.
+// Finds the objects of an earlier host. If that fails, the only harm is that unneeded objects stay.
 io::Task<bool> UsageWriter::find_objects() {
   const Result<kube::List> listed = co_await parts_.client.list(
       tenant_usage_resource(), {.detail = kube::Detail::Metadata}, stop_.get_token());

@@ -26,7 +26,7 @@ class UsageWriter {
   struct Parts {
     io::Loop& loop;
     const kube::Client& client;
-    // The usage of all namespaces that have a consumer; nothing: it is not known yet.
+    // The usage of all namespaces that have a consumer; std::nullopt: it is not known yet.
     std::function<std::optional<std::map<std::string, Usage>>()> read;
     Log log;
   };
