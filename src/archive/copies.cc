@@ -17,7 +17,7 @@ namespace hangar::archive {
 
 namespace {
 
-// For copies of objects that disappeared while no host looked.
+// Removes copies of objects that were deleted while no host ran.
 constexpr std::chrono::hours kTidying{1};
 
 }  // namespace
@@ -77,7 +77,7 @@ io::Task<Result<Copies::Outcome>> Copies::remove(ArchivedModule copy, std::stop_
 }
 
 io::Task<Result<Copies::Outcome>> Copies::tidy(kube::ObjectKey key, std::stop_token stop) {
-  if (!parts_.is_synced()) co_return Outcome{};  // look_at_all() comes once they are known.
+  if (!parts_.is_synced()) co_return Outcome{};  // look_at_all() follows once they are known.
   if (!key.name.empty()) {
     co_return co_await remove(
         {.namespace_ = std::move(key.namespace_), .sha256 = std::move(key.name)}, std::move(stop));
@@ -88,8 +88,8 @@ io::Task<Result<Copies::Outcome>> Copies::tidy(kube::ObjectKey key, std::stop_to
   const bool is_denied = !copies && copies.error().kind() == ErrorKind::Denied;
   if (!copies && !is_denied) co_return std::unexpected(std::move(copies).error());
   if (is_denied && where.empty()) {
-    // A host with rights in some namespaces only looks in those that have objects. Without the
-    // right there, too, it has made no copies.
+    // A host that has rights only in some namespaces looks in those that have objects. Where it
+    // lacks the right, too, it has made no copies.
     looked_in_.emplace();
     for (const std::string& namespace_ : parts_.namespaces())
       look_in(namespace_);
@@ -98,7 +98,7 @@ io::Task<Result<Copies::Outcome>> Copies::tidy(kube::ObjectKey key, std::stop_to
     for (ArchivedModule& copy : *copies)
       look_at(std::move(copy));
   }
-  // The look at all namespaces repeats; the one at a single namespace does not.
+  // Only the look at all namespaces is repeated.
   if (!is_of_all) co_return Outcome{};
   co_return Outcome{.requeue_after = kTidying};
 }

@@ -1,10 +1,9 @@
-// The copies of one feature: an archive, and the removal of copies that no object needs any more.
+// The copies of one feature: an archive, and the removal of copies that no object needs.
 //
-// Guarantees: a copy stays while an object needs it. One that nobody needs is removed when the
-// feature says so (look_at()), when this host begins to lead (look_at_all()), and once an hour.
-// Where the host may not list copies in the whole cluster, it looks for them in the namespaces that
-// have objects of the feature.
-// Loop thread only.
+// Guarantees: a copy stays while an object needs it. An unneeded copy is removed when the feature
+// calls look_at(), when this host starts to lead (look_at_all()), and once an hour. Where the host
+// may not list copies in the whole cluster, it looks for them in the namespaces that have objects
+// of the feature. Loop thread only.
 #pragma once
 
 #include "archive/copy_format.h"
@@ -26,29 +25,29 @@
 
 namespace hangar::archive {
 
-// The namespace whose copies a requester may be given; nothing: none of these. A tenant has those
-// of its own namespace, and what is of the cluster has those of the host's. `kept_in`: the
+// The namespace whose copies a requester may use; std::nullopt: none of these. A tenant may use
+// copies in its own namespace, a cluster-scoped requester those in the host's. `kept_in`: the
 // namespace of all these copies; empty: each namespace has its own. `tenant`: the requester's
-// namespace; empty: it is of the cluster.
+// namespace; empty: it is cluster-scoped.
 [[nodiscard]] std::optional<std::string> namespace_for(const std::string& kept_in,
                                                        const std::string& tenant);
 
 class Copies {
  public:
-  // All of it outlives this object.
+  // All parts outlive this object.
   struct Parts {
     const reconcile::Platform& platform;
     modules::ModuleStore& store;
     CopyFormat format;
     Log log = {};
-    std::string name;  // Of the controller that removes copies, in logs and metrics.
-    // The namespace of all copies; empty: they are in those of their objects.
+    std::string name;  // Name of the controller that removes copies, in logs and metrics.
+    // The namespace of all copies; empty: each copy is in the namespace of its objects.
     std::string kept_in = {};
-    // All objects of the feature are known.
+    // Whether all objects of the feature are known.
     std::function<bool()> is_synced;
     // Whether any object needs the copy. Only called once they are known.
     std::function<bool(const ArchivedModule& copy)> is_needed;
-    // Those with objects. Not called if there is one namespace for all copies.
+    // The namespaces that have objects. Not called if all copies are in one namespace.
     std::function<std::vector<std::string>()> namespaces = {};
   };
   explicit Copies(Parts parts);
@@ -63,11 +62,11 @@ class Copies {
   // The copy that an object of that namespace needs.
   [[nodiscard]] ArchivedModule of(std::string namespace_, std::string sha256) const;
 
-  // Looks for copies that are not needed: call it once all objects are known.
+  // Removes all unneeded copies: call it once all objects are known.
   void look_at_all();
   // An object that needed this copy may need it no longer.
   void look_at(ArchivedModule copy);
-  // There is an object in this namespace.
+  // This namespace has an object.
   void look_in(const std::string& namespace_);
 
  private:
@@ -79,7 +78,8 @@ class Copies {
 
   const Parts parts_;
   ModuleArchive archive_;
-  // Where copies were looked for since the last look at all; none: one look sees the whole cluster.
+  // The namespaces that were searched since the last look at all; unset: one list covers the
+  // whole cluster.
   std::optional<std::set<std::string>> looked_in_;
   reconcile::Controller tidier_;
 };

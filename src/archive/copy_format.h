@@ -1,4 +1,4 @@
-// How the copies of one feature are named, labelled and bounded. Pure.
+// Names, labels and bounds of the copies of one feature. Pure.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace hangar::archive {
 
 struct CopyFormat {
   std::string label;        // On each object; its value has no meaning.
-  std::string name_prefix;  // Of the objects' names; the digest follows.
+  std::string name_prefix;  // Prefix of the objects' names; the digest follows.
   std::string field_manager;
   std::size_t parts_max = 1;    // Objects of one copy, each of limits::kSecretBytesMax.
   std::size_t objects_max = 0;  // Objects of all copies of a namespace; 0: as many as are needed.
@@ -25,9 +25,9 @@ struct CopyFormat {
 [[nodiscard]] std::string digest_of(const CopyFormat& format, std::string_view name);
 
 enum class CopyState : std::uint8_t {
-  Whole,   // Nothing is left to write.
+  Whole,   // All objects exist.
   Wanted,  // Objects are missing.
-  NoRoom,  // Objects are missing, and the namespace has too many already.
+  NoRoom,  // Objects are missing, and the namespace already has too many.
 };
 // `names`: the objects of all copies in the namespace.
 [[nodiscard]] CopyState state_of(const CopyFormat& format, const std::set<std::string>& names,

@@ -37,8 +37,8 @@ namespace hangar::archive {
 
 namespace {
 
-// After this time a copy that someone deleted is made again, and a right that was missing is
-// tried again.
+// After this time a deleted copy is written again, and a write that failed for lack of a right
+// is retried.
 constexpr std::chrono::minutes kBelieved{10};
 
 // The digest comes from a status, which others may write: only a valid digest becomes part of a
@@ -94,7 +94,7 @@ io::Task<Result<budget::FairSlots::Slot>> ModuleArchive::take_turn(std::string n
   Result<budget::FairSlots::Slot> slot = co_await writing_.acquire(
       {.tenant = budget::Tenant::of_namespace(std::move(namespace_)), .name = "copies"}, {},
       std::move(stop));
-  // Of keep(), LimitExceeded means that there can be no copy at all.
+  // Not LimitExceeded, which for keep() means that there can be no copy at all.
   if (!slot && slot.error().kind() == ErrorKind::LimitExceeded) {
     co_return fail(ErrorKind::Unavailable,
                    fmt::format("copies of modules: {}", slot.error().message()));
@@ -132,7 +132,7 @@ io::Task<Result<>> ModuleArchive::create(ArchivedModule module, budget::FairSlot
       slot.consumer(),
       [&store = parts_.store, sha256 = module.sha256] { return store.read_packed(sha256); });
   if (!stored && stored.error().kind() == ErrorKind::NotFound) {
-    // The store evicts modules that it does not need; the copy may exist all the same.
+    // The store may have evicted the module; the copy may exist nevertheless.
     const Result<json::Value> copy = co_await parts_.client.get(
         kube::controller_revision_resource(), key_of(parts_.format, module), stop);
     if (copy) co_return Result<>();
@@ -147,7 +147,7 @@ io::Task<Result<>> ModuleArchive::create(ArchivedModule module, budget::FairSlot
                                packed.size(), parts_.format.parts_max * kPartBytes));
   }
   if (!HANGAR_CO_TRY(co_await is_wanted(module, count, stop))) co_return Result<>();
-  slot.charge(count - 1);  // One was paid for at the beginning.
+  slot.charge(count - 1);  // acquire() has charged one.
   // The first object last: its presence says that the copy is complete.
   for (std::size_t index = count; index-- > 0;) {
     HANGAR_CO_TRY(co_await create_part(key_of(parts_.format, module, index), index,
@@ -158,7 +158,7 @@ io::Task<Result<>> ModuleArchive::create(ArchivedModule module, budget::FairSlot
 
 io::Task<Result<bool>> ModuleArchive::is_wanted(ArchivedModule module, std::size_t parts,
                                                 std::stop_token stop) {
-  // One object needs no look: the API server says that it exists.
+  // A single object needs no check: the API server reports if it exists.
   if (parts == 1 && parts_.format.objects_max == 0) co_return true;
   const kube::List objects = HANGAR_CO_TRY(co_await objects_in(module.namespace_, std::move(stop)));
   std::set<std::string> names;

@@ -1,8 +1,8 @@
 // Keeps copies of the modules to which objects are pinned in the cluster: a host that has never
-// seen a module continues with it, although its ConfigMap, URL or tag gives other bytes by now.
+// seen a module can continue with it, even if its ConfigMap, URL or tag now returns other bytes.
 //
 // A copy is a ControllerRevision, the kind that Kubernetes has for this: its data is immutable, and
-// the usual roles let users read and not write it. Its name contains the module's digest, and bytes
+// the usual roles let users read but not write it. Its name contains the module's digest, and bytes
 // that are read are checked against the digest. One copy serves all objects in its namespace that
 // are pinned to the digest, and stays as long as one of them is. A module that does not fit into
 // one object has further objects, its parts. The first object is written last and removed first, so
@@ -96,7 +96,7 @@ class ModuleArchive {
  private:
   [[nodiscard]] io::Task<Result<>> create(ArchivedModule module, budget::FairSlots::Slot& slot,
                                           std::stop_token stop);
-  // Whether there is anything left to write. LimitExceeded when there is no room for it.
+  // Whether objects of the copy are missing. LimitExceeded when there is no room for them.
   [[nodiscard]] io::Task<Result<bool>> is_wanted(ArchivedModule module, std::size_t parts,
                                                  std::stop_token stop);
   // The objects of all copies in a namespace; in the whole cluster if it is empty.
@@ -111,7 +111,7 @@ class ModuleArchive {
   [[nodiscard]] io::Task<Result<budget::FairSlots::Slot>> take_turn(std::string namespace_,
                                                                     std::stop_token stop);
 
-  // The outcome of keep(), and until when it is believed.
+  // The outcome of keep(), and how long it is reused.
   struct Kept {
     Instant until;
     std::optional<Error> error;

@@ -27,8 +27,8 @@
 namespace hangar::archive {
 namespace {
 
-// No API server: the modules are such that keep() ends before it needs one. A stored module that
-// is a pipe keeps its writer busy until the test ends it.
+// No API server: with these modules keep() returns before it needs one. A stored module that is a
+// pipe keeps its writer busy until the test closes it.
 class ModuleArchiveTest : public ::testing::Test {
  protected:
   ModuleArchiveTest() {
@@ -47,7 +47,7 @@ class ModuleArchiveTest : public ::testing::Test {
     std::filesystem::remove_all(root_);
   }
 
-  // The digest of a module that cannot be read before end_of().
+  // The digest of a module whose read blocks until end_of().
   std::string slow(const std::string& text) {
     std::string sha256 = sha256_hex(text);
     EXPECT_EQ(::mkfifo(path_of(sha256).c_str(), 0600), 0);
@@ -98,7 +98,7 @@ class ModuleArchiveTest : public ::testing::Test {
     return root_ / "modules" / (sha256 + ".wasm.gz");
   }
 
-  // Not a digest: a turn of its namespace is all that keep() waits for.
+  // Not a digest: keep() waits only for a turn of its namespace.
   static constexpr const char* kQuick = "quick";
 
   hangar::testing::Session session_{
@@ -107,7 +107,7 @@ class ModuleArchiveTest : public ::testing::Test {
   std::filesystem::path root_;
   std::unique_ptr<modules::ModuleStore> store_;
   std::optional<ModuleArchive> archive_;
-  int running_ = 0;  // Calls that have not ended.
+  int running_ = 0;  // Calls that have not returned.
   std::map<std::string, std::optional<Error>> ended_;
 };
 

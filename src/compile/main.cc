@@ -46,14 +46,14 @@ namespace hangar::compile {
 
 namespace {
 
-// The bound of the compiler's message.
+// Bound of the compiler's message.
 constexpr std::size_t kMessageBytesMax = 2048;
 
 using EnginePtr = std::unique_ptr<wasm_engine_t, DestroyedBy<wasm_engine_delete>>;
 using ModulePtr = std::unique_ptr<wasmtime_module_t, DestroyedBy<wasmtime_module_delete>>;
 using ErrorPtr = std::unique_ptr<wasmtime_error_t, DestroyedBy<wasmtime_error_delete>>;
 
-// Makes one line without control characters: messages have paragraphs, and quote the module.
+// Makes one line without control characters: messages may have several lines, and quote the module.
 std::string one_line(std::string_view text) {
   std::string line;
   for (const char c : text.substr(0, kMessageBytesMax)) {
@@ -123,7 +123,7 @@ std::unexpected<Error> refused(const wasmtime_error_t* error) {
   if (text.contains("os error 12")) {
     return fail(ErrorKind::LimitExceeded, std::string(wasm::kOutOfMemory));
   }
-  // The beginning only says what the compiler was doing.
+  // The prefix only names the step of the compiler.
   if (constexpr std::string_view kDoing = "failed to parse WebAssembly module: ";
       text.starts_with(kDoing)) {
     text.erase(0, kDoing.size());
@@ -154,7 +154,7 @@ Result<> compile(wasm_engine_t* engine, std::span<const std::byte> module) {
   return written;
 }
 
-// Both are validated by themselves first: linking an invalid module could make it valid, or give a
+// Both are validated separately first: linking could make an invalid module valid, or cause a
 // misleading error.
 Result<> compile_linked(wasm_engine_t* engine, std::span<const std::byte> module,
                         std::span<const std::byte> plugin) {
@@ -236,8 +236,8 @@ int status_of(ErrorKind kind) {
 }  // namespace hangar::compile
 
 #if __has_feature(thread_sanitizer)
-// One thread here is ours. The others are wasmtime's, whose synchronisation ThreadSanitizer does
-// not see: every report would be false.
+// Only one thread belongs to this program. The others are wasmtime's, whose synchronisation
+// ThreadSanitizer does not see: every report would be false.
 extern "C" const char* __tsan_default_options() {  // NOLINT(bugprone-reserved-identifier)
   return "report_bugs=0";
 }

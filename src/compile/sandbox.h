@@ -1,5 +1,5 @@
 // The rights that hangar-compile gives up before it reads a module. A compiler is a large program
-// that reads a stranger's bytes, so a bug in it must gain an attacker nothing.
+// that reads untrusted bytes, so a bug in it must not help an attacker.
 #pragma once
 
 #include "base/result.h"
@@ -16,9 +16,9 @@ struct Resources {
   std::chrono::seconds processor_time = limits::kCompileProcessorMax;
 };
 
-// Bounds memory, processor time and output, and gives up gaining privileges. The process ends
-// with its parent, and before it when memory is short. When its processor time is used up,
-// SIGXCPU ends it.
+// Bounds memory, processor time and output, and prevents new privileges. The kernel kills the
+// process together with its parent, and before it when memory is short. When its processor time is
+// used up, SIGXCPU kills it.
 [[nodiscard]] Result<> limit_resources(const Resources& resources = {});
 
 // From here on only the system calls that compiling needs are allowed: memory, threads of this

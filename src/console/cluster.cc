@@ -16,7 +16,7 @@ namespace hangar::console {
 
 namespace {
 
-// Whether the cluster has an Airway of that name, whose instances these are.
+// Checks that the cluster has an Airway of that name with that version.
 io::Task<Result<>> check_airway(const kube::Client& client, std::string name,
                                 std::string_view version, std::stop_token stop) {
   const kube::Resource airways{.group = "yoke.cd",
@@ -48,7 +48,7 @@ io::Task<Result<std::string>> ask_cluster(const kube::Client& client, gateway::R
   if (!get.airway.empty()) {
     HANGAR_CO_TRY(co_await check_airway(client, std::move(get.airway), target.version, stop));
   }
-  // A stop of its own, since a stream may take as long as it likes.
+  // A separate stop, since a stream has no time limit.
   std::stop_source ended;
   const std::stop_callback passed_on(stop, [&ended] { ended.request_stop(); });
   bool is_late = false;

@@ -20,8 +20,8 @@ struct Listed {
   std::string_view version;
   std::string_view plural;
 };
-// Objects of hangar, and what the page shows beside them. The kinds of core, apps and batch are
-// those of which users ask whether they are ready; their content is left out (projection.h).
+// Objects of hangar, and the others that the page shows. Of kinds in core, apps and batch the page
+// shows only the readiness; their content is left out (projection.h).
 constexpr std::array kListed = {
     Listed{"hangar.dev", "v1alpha1", "operators"},
     Listed{"hangar.dev", "v1alpha1", "tenantpolicies"},
@@ -49,15 +49,15 @@ bool is_listed(const gateway::RequestTarget& target) {
   });
 }
 
-// Groups of Kubernetes and of the list. An Airway with a name in them would not make their
-// resources instances.
+// Groups of Kubernetes and of the list. Even an Airway with a name in such a group does not turn
+// its resources into instances.
 bool has_no_instances(std::string_view group) {
   return group.find('.') == std::string_view::npos || group.ends_with(".k8s.io") ||
          group.ends_with(".kubernetes.io") ||
          std::ranges::any_of(kListed, [&](const Listed& one) { return one.group == group; });
 }
 
-// Parameters that the page uses, as they are passed on.
+// The parameters that are forwarded.
 Result<std::string> query_of(const gateway::RequestTarget& target) {
   kube::Query query;
   std::uint32_t limit = limits::kConsolePageItemsMax;

@@ -1,5 +1,6 @@
-// The GETs that the console's page may have passed to the cluster, with the rights of the
-// kubeconfig. Everything else is refused, whatever those rights are: Secrets, above all. Pure.
+// The list of GETs that the console forwards to the cluster for its page, with the rights of the
+// kubeconfig. All other requests, above all for Secrets, are refused regardless of these
+// rights. Pure.
 #pragma once
 
 #include "base/result.h"
@@ -10,19 +11,19 @@
 
 namespace hangar::console {
 
-// The path of the console under which the cluster's own paths are.
+// The path prefix of the console for paths of the cluster.
 inline constexpr std::string_view kClusterPrefix = "/api/cluster";
 
 struct ClusterGet {
   std::string target;  // Path and query for the API server.
-  // Set if it is about instances of an Airway: the name that this Airway must have
-  // ("backends.examples.com"). It may be passed on only if there is such an Airway.
+  // Set if the request is about instances of an Airway: the name of that Airway
+  // ("backends.examples.com"). Forward the request only if this Airway exists.
   std::string airway;
 };
 
 // `target`: without kClusterPrefix. A list is limited to limits::kConsolePageItemsMax objects; of
 // its parameters only `limit`, `continue` and, for Events, `fieldSelector=involvedObject.uid=UID`
-// are allowed. Denied for what is not in the list.
+// are allowed. Denied for all paths that are not in the list.
 [[nodiscard]] Result<ClusterGet> cluster_get(const gateway::RequestTarget& target);
 
 }  // namespace hangar::console

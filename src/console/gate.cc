@@ -14,7 +14,7 @@ namespace hangar::console {
 
 namespace {
 
-// Two headers of one name could be read differently by whoever checks and whoever acts.
+// If a header occurs twice, the check and the handler could read different values.
 std::size_t count_of(const http::Headers& headers, std::string_view name) {
   return static_cast<std::size_t>(std::ranges::count_if(
       headers, [&](const auto& header) { return equals_ignoring_case(header.first, name); }));
@@ -54,7 +54,7 @@ std::optional<Refusal> Gate::check_origin(const http::ServerRequest& request) co
     return Refusal{.words = "the console answers no other origin's page"};
   }
   // "none": the user typed the address, or opened it from another program. A link on another page
-  // may lead to the page, which contains nothing.
+  // may lead to the page, which contains no data.
   const auto site = http::find_header(request.headers, "Sec-Fetch-Site");
   if (site && *site != "same-origin" && *site != "none") {
     const bool is_link = !is_api(request.path) &&

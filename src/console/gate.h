@@ -2,11 +2,11 @@
 //
 // The server listens on a loopback address, where every program of the machine and every page of
 // every browser can reach it. A request is answered only if it
-// - came from this machine and names the server's own address (`Host`), so that a foreign name that
-//   resolves to 127.0.0.1 is refused;
+// - comes from this machine and names the server's own address (`Host`), so that a foreign name
+//   that resolves to 127.0.0.1 is refused;
 // - does not come from a page of another origin (`Origin`, `Sec-Fetch-Site`); there is no CORS, so
 //   a browser also keeps other pages from sending the header with the key;
-// - shows the key of this start, unless it asks for the page itself, which contains nothing.
+// - presents the key of this start, unless it requests the page itself, which contains no data.
 //
 // Pure; the clock is a parameter.
 #pragma once
@@ -21,7 +21,7 @@
 
 namespace hangar::console {
 
-// The header that shows the key.
+// The header that contains the key.
 inline constexpr std::string_view kKeyHeader = "Hangar-Console-Key";
 // Exchanges the opening key for the key.
 inline constexpr std::string_view kOpenPath = "/api/open";
@@ -40,16 +40,17 @@ class Gate {
   struct Options {
     std::uint16_t port = 0;
     std::string key;  // Not empty.
-    // For the address that a browser is started with: other users of the machine can read command
-    // lines. Valid once, and until `opening_until`: a thief who is faster than the browser is
-    // noticed by its user. Empty: none.
+    // Replaces the key in the address with which the browser is started, because other users of the
+    // machine can read command lines. Valid once, and until `opening_until`: if a thief is faster
+    // than the browser, its user notices. Empty: none.
     std::string opening_key;
     Instant opening_until{};
     bool allows_actions = false;
   };
   explicit Gate(Options options);
 
-  // Why the request is not answered; nothing if it is. A right opening key is used up by this.
+  // The reason why the request is refused; std::nullopt if it may be answered. Uses up a correct
+  // opening key.
   [[nodiscard]] std::optional<Refusal> check(const http::ServerRequest& request, Instant now);
 
   [[nodiscard]] const std::string& key() const { return options_.key; }

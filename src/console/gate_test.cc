@@ -64,7 +64,7 @@ TEST(ConsoleGate, AnswersItsOwnPage) {
   EXPECT_EQ(status_of(gate, question()), 200);
   EXPECT_EQ(status_of(gate, with(question(), "Host", "localhost:8123")), 200);
   EXPECT_EQ(status_of(gate, with(question(), "Origin", "http://127.0.0.1:8123")), 200);
-  // What does not send Sec-Fetch-Site is not a browser of today; the key still counts.
+  // A client that does not send Sec-Fetch-Site is not a current browser; the key is still required.
   EXPECT_EQ(status_of(gate, without(question(), "Sec-Fetch-Site")), 200);
 }
 

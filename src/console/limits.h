@@ -16,7 +16,7 @@ inline constexpr std::uint64_t kConsoleAnswerBytesMax = 32 * kMiB;
 // Objects of one page of a list.
 inline constexpr std::uint32_t kConsolePageItemsMax = 500;
 
-// Questions under way. A browser has six connections to one server; two windows are usual.
+// Questions in progress. A browser has six connections to one server; two windows are usual.
 inline constexpr std::size_t kConsoleQuestionsMax = 16;
 inline constexpr std::size_t kConsoleConnectionsMax = 64;
 
@@ -26,7 +26,7 @@ inline constexpr std::uint64_t kConsoleBodyBytesMax = 64 * kKiB;
 // The time for one request to the cluster.
 inline constexpr std::chrono::seconds kConsoleClusterMax{30};
 
-// The time in which the browser that the command opens must ask for the page.
+// The time in which the browser that the command opens must request the page.
 inline constexpr std::chrono::minutes kConsoleOpeningMax{2};
 
 }  // namespace hangar::limits

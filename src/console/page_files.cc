@@ -3,7 +3,7 @@
 #include <cstddef>
 
 extern "C" {
-// Of cmake/ConsolePage.cmake.
+// Defined by cmake/ConsolePage.cmake.
 extern const char hangar_console_html_begin[];
 extern const char hangar_console_html_end[];
 extern const char hangar_console_js_begin[];

@@ -10,7 +10,7 @@ struct PageFile {
   std::string_view content_type;
   std::string_view gzipped;
 };
-// Nothing: there is no such file.
+// std::nullopt: the file does not exist.
 [[nodiscard]] std::optional<PageFile> page_file(std::string_view path);
 
 }  // namespace hangar::console

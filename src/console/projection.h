@@ -1,5 +1,5 @@
-// Removes what the page does not show from answers of the cluster: less to send, and no content of
-// ConfigMaps or environment of pods in a browser. Pure.
+// Removes fields that the page does not show from answers of the cluster: less to send, and no
+// content of ConfigMaps or environment of pods in a browser. Pure.
 #pragma once
 
 #include "json/value.h"
@@ -8,9 +8,9 @@
 
 namespace hangar::console {
 
-// Of an object or a list. Removes managedFields and kubectl's copy of the object. Of kinds of
-// Kubernetes (`group` is "", "apps" or "batch") only metadata and what tells their readiness stays;
-// Events stay whole.
+// `answer` is an object or a list. Removes managedFields and kubectl's copy of the object. Of
+// built-in kinds (`group` is "", "apps" or "batch") only metadata and the fields for readiness
+// stay; Events stay whole.
 void project(json::Value& answer, std::string_view group, std::string_view plural);
 
 }  // namespace hangar::console

@@ -1,8 +1,9 @@
-// The server of the console: the page's files, and its questions (gate.h says which requests are
-// answered at all).
+// The server of the console: serves the page's files and answers its questions (gate.h decides
+// which requests are answered at all).
 //
-// Guarantees: it listens on 127.0.0.1 only; answers, requests, connections and questions at a time
-// are limited; every response forbids the browser whatever the page does not need.
+// Guarantees: it listens on 127.0.0.1 only; the sizes of answers and requests, and the numbers of
+// connections and concurrent questions are limited; every response forbids the browser all features
+// that the page does not need.
 //
 // Loop thread.
 #pragma once
@@ -28,7 +29,7 @@ namespace hangar::console {
 struct Question {
   gateway::RequestTarget target;  // Path and query: "/api/turns?name=web".
   std::string path;               // "/api/turns".
-  std::string body;               // Of a signal.
+  std::string body;               // The body of a signal.
 
   // The value of a parameter; empty: it is missing.
   [[nodiscard]] std::string parameter(std::string_view name) const;
@@ -36,25 +37,25 @@ struct Question {
 
 class Server {
  public:
-  // Returns an answer as JSON. NotFound for a question that it does not know.
+  // Returns an answer as JSON. NotFound for an unknown question.
   using Answer = std::function<io::Task<Result<std::string>>(Question question)>;
 
   struct Options {
-    std::uint16_t port = 0;  // Zero: a free one.
+    std::uint16_t port = 0;  // Zero: any free port.
     std::string key;
     std::string opening_key;  // As for Gate; empty: none.
     bool allows_actions = false;
-    Duration idle_max{};  // Zero: it never ends by itself.
+    Duration idle_max{};  // Zero: on_idle is never called.
   };
-  // `on_idle` is called once when no question has been answered for `idle_max`. Everything
-  // referenced must outlive the server.
+  // `on_idle` is called once when no question has been answered for `idle_max`. All references must
+  // outlive the server.
   Server(io::Loop& loop, Options options, Answer answer, std::function<void()> on_idle, Log log);
 
   // Errors: Unavailable if the port is in use.
   [[nodiscard]] Result<> start();
   [[nodiscard]] io::Task<> stop(Duration grace) { return server_->stop(grace); }
   [[nodiscard]] std::uint16_t port() const { return server_->port(); }
-  // A question is still being answered.
+  // True while a question is being answered.
   [[nodiscard]] bool is_busy() const { return questions_ > 0; }
 
  private:
@@ -70,7 +71,7 @@ class Server {
   std::size_t questions_ = 0;
   Instant used_at_{};
   io::Loop::Timer idle_timer_;
-  std::unique_ptr<Gate> gate_;  // After start(): it knows the port.
+  std::unique_ptr<Gate> gate_;  // Set by start(), because it needs the port.
   std::unique_ptr<http::Server> server_;
 };
 

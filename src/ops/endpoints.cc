@@ -35,7 +35,7 @@ constexpr std::chrono::seconds kAnswerMax{5};
 
 constexpr std::string_view kOperatorMetrics = "/metrics/operators/";
 
-// Lets a scrape finish that is under way when the host stops.
+// Lets a running scrape finish when the host stops.
 constexpr std::chrono::seconds kStopGrace{1};
 
 http::Response text(int status, std::string body,
@@ -121,7 +121,8 @@ io::Task<http::Response> Endpoints::answer_for_operator(std::string_view names) 
     const int status = scraped.error().kind() == ErrorKind::NotFound ? 404 : 503;
     co_return text(status, scraped.error().message() + "\n");
   }
-  // Chosen by the guest: nothing but the metrics' own type lets a client read it as another.
+  // The guest chooses the text: with the content type of metrics no client reads it as
+  // another format.
   http::Response response = text(200, *std::move(scraped), kMetricsContentType);
   response.headers.emplace_back("X-Content-Type-Options", "nosniff");
   co_return response;
@@ -143,7 +144,7 @@ io::Task<Result<std::invoke_result_t<Question&>>> Endpoints::ask_main(Question q
   const io::OneShot<Answer> done(loop_);
   main_.post(
       [&loop = loop_, done = io::OneShot<Answer>(done), question = std::move(question)]() mutable {
-        // The last reference goes back too: a OneShot is not safe for several threads.
+        // The last reference moves back, too, since only one thread may use a OneShot.
         loop.post([done = std::move(done), answer = Answer(question())]() mutable {
           done.set(std::move(answer));
         });

@@ -1,5 +1,5 @@
 // Endpoints for administrators and the kubelet: /metrics, /healthz, /readyz, /livez, and
-// /metrics/operators/NAMESPACE/NAME for what an operator registers itself.
+// /metrics/operators/NAMESPACE/NAME for the metrics that an operator registers itself.
 #pragma once
 
 #include "base/log.h"
@@ -24,12 +24,12 @@ namespace hangar::ops {
 // Answers have the form of kube-apiserver's own probes: "ok", or with `?verbose` a line for each
 // check; a single check is /readyz/NAME.
 //
-// A loop of its own answers the requests, so that a busy main loop does not block /healthz. Checks
+// A separate loop answers the requests, so that a busy main loop does not block /healthz. Checks
 // that need the main loop are run there, and fail if it does not answer in time.
 class Endpoints {
  public:
-  // Answers on `loop`; `main` may be the same. Use all but the checks and the metrics on the thread
-  // of `loop` only. `metrics` outlives it.
+  // Answers on `loop`; `main` may be the same. Except for the checks and the metrics, use this
+  // object on the thread of `loop` only. `metrics` outlives it.
   Endpoints(io::Loop& loop, io::Loop& main, const Metrics& metrics, Log log);
 
   // /readyz fails while any check does; the error's message is for the log and for ?verbose. Call
@@ -44,8 +44,8 @@ class Endpoints {
       std::function<io::Task<Result<std::string>>(std::string namespace_name, std::string name)>;
   void set_operators(ScrapeOperator scrape) { scrape_operator_ = std::move(scrape); }
 
-  // Answers from here on. `address`: "127.0.0.1:8080", "[::1]:8080", ":8080" (every interface).
-  // InvalidInput when it is not an address; Unavailable when it is taken.
+  // Starts to answer requests. `address`: "127.0.0.1:8080", "[::1]:8080", ":8080" (every
+  // interface). InvalidInput when it is not an address; Unavailable when it is in use.
   [[nodiscard]] Result<> listen(std::string_view address);
   [[nodiscard]] io::Task<void> stop();
   // The port it listens on, port zero resolved; zero before listen().
@@ -68,7 +68,7 @@ class Endpoints {
   [[nodiscard]] io::Task<http::Response> answer(http::ServerRequest request) const;
   // `names`: "NAMESPACE/NAME".
   [[nodiscard]] io::Task<http::Response> answer_for_operator(std::string_view names) const;
-  // On the main loop. `done` is set on the loop that answers.
+  // Runs on the main loop. `done` is set on the loop that answers.
   [[nodiscard]] io::Task<void> scrape_on_main(std::string namespace_name, std::string name,
                                               io::OneShot<Result<std::string>> done) const;
   template <class Question>

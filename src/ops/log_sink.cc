@@ -125,8 +125,8 @@ std::string to_millisecond_text(WallTime time) {
   return fmt::format("{}.{:03}Z", text, milliseconds);
 }
 
-// Writes whole lines to a descriptor without waiting for it. A reader that is briefly behind gets a
-// moment; one that has stopped loses lines, and learns how many when it reads again.
+// Writes whole lines to a descriptor without waiting for it. Waits briefly for a reader that is
+// behind; a reader that has stopped loses lines, and reads how many when it continues.
 class DescriptorSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   explicit DescriptorSink(int descriptor) : descriptor_(descriptor) {}
@@ -175,8 +175,7 @@ class DescriptorSink final : public spdlog::sinks::base_sink<std::mutex> {
 
   bool is_ready() {
     pollfd polled{.fd = descriptor_, .events = POLLOUT, .revents = 0};
-    // Only the first line that has to wait is patient; otherwise a reader that stopped would slow
-    // us for ever.
+    // Only the first line waits; otherwise a stopped reader would slow this process for ever.
     const bool ready =
         ::poll(&polled, 1, was_ready_ ? kPatienceMs : 0) == 1 && (polled.revents & POLLOUT) != 0;
     was_ready_ = ready;
@@ -246,7 +245,7 @@ class StandardError final : public LogSink {
 }  // namespace
 
 std::unique_ptr<LogSink> make_log_sink(LogOptions options) {
-  // Otherwise writing to a pipe without a reader would end the process.
+  // Otherwise writing to a pipe without a reader would kill the process.
   (void)std::signal(SIGPIPE, SIG_IGN);
   return std::make_unique<StandardError>(options);
 }

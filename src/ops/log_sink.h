@@ -1,4 +1,4 @@
-// Where log lines go: standard error, one line each, as JSON for machines or aligned for people.
+// Writes log lines to standard error, as JSON for programs or aligned for people.
 #pragma once
 
 #include "base/log.h"
@@ -20,7 +20,7 @@ struct LogOptions {
 
 // The keys are those of zap as controller-runtime sets it up, so that log pipelines work unchanged.
 // Any thread. A standard error that is closed or full loses lines but blocks no thread: for that
-// the process ignores SIGPIPE from here on.
+// reason the process ignores SIGPIPE from here on.
 [[nodiscard]] std::unique_ptr<LogSink> make_log_sink(LogOptions options);
 
 }  // namespace hangar::ops

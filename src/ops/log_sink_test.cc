@@ -57,7 +57,7 @@ TEST(LogSink, StaysReadableForJsonParsersAndHarmlessForTerminals) {
       << text;
 }
 
-// Takes the place of standard error for as long as it lives.
+// Replaces standard error from construction to destruction.
 class ErrorPipe {
  public:
   ErrorPipe() : before_(::dup(STDERR_FILENO)) {

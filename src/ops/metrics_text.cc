@@ -35,14 +35,15 @@ std::string_view type_name(Metrics::Type type) {
   return "untyped";
 }
 
-// Digits that show no error of a sum in binary: 5.55, not 5.5499999999999998.
+// Formats without the rounding errors of binary sums: 5.55, not 5.5499999999999998.
 std::string number(double value) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
   return fmt::format("{:.16g}", value);
 }
 
-// A line feed would end the line, whoever chose the text. Quotes are escaped in values of labels.
+// A line feed in the text would end the line, so it is escaped. Quotes are escaped in values
+// of labels.
 enum class Quotes : std::uint8_t { Kept, Escaped };
 void append_metric_text(std::string& out, std::string_view text, Quotes quotes) {
   for (const char one : text) {

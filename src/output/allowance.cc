@@ -6,8 +6,8 @@ namespace hangar::output {
 
 namespace {
 
-// Enough for one turn of a guest that prints as much as it may, in lines so short that the prefix
-// of each is several times as long.
+// Enough for one turn of a guest that prints as much as it may, in lines so short that their
+// prefixes are several times as long.
 constexpr double kBurstSeconds = 4;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// How much a guest may print over time. A turn's output has a bound of its own, but a guest may
-// take as many turns as it likes, and its output goes to the host's log, which all operators share.
+// Limits how much a guest prints over time. The output of one turn has its own bound, but a guest
+// may take any number of turns, and its output goes to the host's log, which all operators share.
 #pragma once
 
 #include "base/time.h"
@@ -23,14 +23,15 @@ class Allowance {
   // so that a flood of short lines counts too.
   [[nodiscard]] bool take(std::size_t line_bytes, Instant now);
 
-  // Counts output of the guest that is not kept.
+  // Counts output of the guest that the caller drops.
   void drop(std::uint64_t bytes) { dropped_bytes_ += bytes; }
-  // How much was dropped since the last answer. Answers once a second at most, because the line
-  // that reports it would be a flood of its own; has_untold() while there is more to report.
+  // How many bytes were dropped since the last report. Reports at most once a second, because the
+  // line that reports it would itself be a flood; has_untold() is true while there is more
+  // to report.
   [[nodiscard]] std::optional<std::uint64_t> tell_dropped(Instant now);
   [[nodiscard]] bool has_untold() const { return dropped_bytes_ > 0; }
 
-  // As if the guest had never printed.
+  // True when the state is the same as if the guest had never printed.
   [[nodiscard]] bool is_as_new(Instant now) {
     return !has_untold() && bytes_.is_full(now) && tells_.is_full(now);
   }

@@ -7,17 +7,17 @@
 
 namespace hangar::limits {
 
-// Kept of an operator's last lines, for `hangar logs`.
+// Size of the last output of an operator that is kept for `hangar logs`.
 inline constexpr std::uint64_t kOperatorLogBytesMax = 64 * kKiB;
 
-// One line; a longer one is cut into several, as container runtimes do.
+// Size of one line; a longer one is split into several, as container runtimes do.
 inline constexpr std::uint64_t kPrintedLineBytesMax = 16 * kKiB;
 
-// What a guest may print before the host looks at its rate again: one turn's output.
+// The output of one turn, after which the host checks the guest's rate again.
 inline constexpr std::uint64_t kPrintedAtOnceBytesMax = 256 * kKiB;
 
-// Of all guests of one namespace: four guests at their default rate. A log of that much is 84 GiB
-// a day.
+// Rate of all guests of one namespace: that of four guests at their default rate. Such a log has 84
+// GiB a day.
 inline constexpr std::uint64_t kNamespaceOutputBytesPerSecond = kMiB;
 
 }  // namespace hangar::limits

@@ -110,14 +110,14 @@ std::size_t continuations_after(unsigned char byte) {
 
 std::string LogFiles::format(const Line& line) {
   std::string text = fmt::format("{} {} ", to_rfc3339_micro(line.time), line.stream);
-  std::size_t rest = 0;  // Of one character, as its first byte says.
+  std::size_t rest = 0;  // Continuation bytes that the current character still needs.
   for (std::size_t i = 0; i < line.text.size(); ++i) {
     const auto byte = static_cast<unsigned char>(line.text[i]);
     const auto next = static_cast<unsigned char>(i + 1 < line.text.size() ? line.text[i + 1] : 0);
     const bool is_within = rest > 0 && is_continuation(byte);
     rest = is_within ? rest - 1 : continuations_after(byte);
-    // A guest must not be able to forge lines, nor to control the reader's terminal: some take
-    // U+0080 to U+009F, or these bytes alone, for the beginning of a command.
+    // A guest must not be able to forge lines, nor to control the reader's terminal: some terminals
+    // take U+0080 to U+009F, or these bytes alone, for the start of a command.
     if (byte == 0xc2 && next >= 0x80 && next < 0xa0) {
       rest = 0;
       text += "\\xc2";
@@ -131,8 +131,8 @@ std::string LogFiles::format(const Line& line) {
   return text;
 }
 
-// The name of a resource has no slash, and is not "..": it names a kind that was served, or comes
-// from a command line, where that is checked.
+// The name of a resource has no slash, and is not "..": it names a kind that the API server served,
+// or comes from a command line, which checks it.
 std::filesystem::path LogFiles::directory_of(const std::string& resource) const {
   return resource.empty() ? directory_ : directory_ / resource;
 }
@@ -199,7 +199,8 @@ Result<std::string> LogFiles::read(const kube::ObjectKey& key, const std::string
 
 std::string LogFiles::added(std::string_view before, std::string_view now) {
   if (now.starts_with(before)) return std::string(now.substr(before.size()));
-  // Old lines disappear at the beginning: look for the last line seen; without it nothing is known.
+  // Old lines disappear from the beginning, so look for the last line of `before`; if it is
+  // missing, output may have been lost.
   const std::size_t end = before.find_last_not_of('\n');
   const std::size_t line_end = before.rfind('\n', end == std::string_view::npos ? 0 : end);
   const std::string_view last = before.substr(line_end == std::string_view::npos ? 0 : line_end);

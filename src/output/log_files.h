@@ -1,9 +1,10 @@
-// Guests' output, kept on disk for `hangar logs`: for each operator or instance of an Airway a
-// private file, and the one before it, each of limits::kOperatorLogBytesMax or kFlightLogBytesMax
-// at most. They outlive the process.
+// The output of guests, kept on disk for `hangar logs`. Each operator and each instance of an
+// Airway has a private file and its predecessor, each of at most limits::kOperatorLogBytesMax or
+// kFlightLogBytesMax. The files outlive the process.
 //
-// A line is "2026-04-08T12:00:00.123456Z stderr the output". The first line of each file names the
-// Operator by its uid: a later one of the same name must not show the output of the earlier one.
+// A line is "2026-04-08T12:00:00.123456Z stderr the output". The first line of each file has the
+// uid of the Operator: a later Operator of the same name must not show the output of the
+// earlier one.
 #pragma once
 
 #include "base/limits.h"
@@ -20,7 +21,7 @@
 
 namespace hangar::output {
 
-// Kept of the last lines of each instance of an Airway, of which there may be thousands.
+// Size of the last output of each instance of an Airway; there may be thousands of instances.
 inline constexpr std::uint64_t kFlightLogBytesMax = 16 * limits::kKiB;
 
 class LogFiles {
@@ -37,7 +38,7 @@ class LogFiles {
 
   struct Owner {
     kube::ObjectKey key;
-    std::string uid = {};       // Empty: of `hangar run`.
+    std::string uid = {};       // Empty: the guest of `hangar run`.
     std::string resource = {};  // "backends.examples.com"; empty: an Operator.
   };
   // All functions block on the disk: LogWriter has a thread for that.
@@ -53,15 +54,15 @@ class LogFiles {
   // stderr ...".
   [[nodiscard]] Result<std::string> read_all(const std::string& resource) const;
 
-  // The lines that `now` has and `before` had not, of two successive readings. Begins with a line
-  // that says so when output in between is not kept any more.
+  // The lines of `now` that are not in `before`, for two successive readings. If output in between
+  // is no longer kept, the result starts with a line that says so.
   [[nodiscard]] static std::string added(std::string_view before, std::string_view now);
 
   void remove(const kube::ObjectKey& key, const std::string& resource = {}) const;
-  // Removes the files of all Operators but these, or of all owners of the resource but these. Those
-  // of `hangar run` stay.
+  // Removes the files of all other Operators, or of all other owners of the resource. Files of
+  // `hangar run` stay.
   void remove_others(std::span<const kube::ObjectKey> keys, const std::string& resource = {}) const;
-  // Removes the files of all resources but these.
+  // Removes the files of all other resources.
   void remove_other_resources(std::span<const std::string> resources) const;
 
   // A line of read() with its owner's name added.

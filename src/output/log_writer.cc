@@ -20,15 +20,16 @@ namespace hangar::output {
 namespace {
 
 // A thousand operators could print more in a second at the default rate; output that the disk does
-// not accept within seconds is not worth memory.
+// not take within seconds is not worth the memory.
 constexpr std::uint64_t kWaitingBytesMax = 8 * limits::kMiB;
-// So that the output of one namespace does not cost that of the others.
+// So that one namespace does not displace the output of the others.
 constexpr std::uint64_t kWaitingBytesOfOneMax = kWaitingBytesMax / 4;
 
 // A part of limits::kShutdownMax.
 constexpr std::chrono::seconds kFlushMax{2};
 
-// What is printed is written in its order, whoever printed it; above is what bounds each of them.
+// All output is written in the order of its arrival, as one consumer; the bounds above separate
+// the namespaces.
 Consumer thread_user() {
   return Consumer::of_host("output");
 }

@@ -1,7 +1,7 @@
-// Writes guests' output, on a thread of its own and in the order of the calls: a disk that is slow
-// or hangs blocks neither the loop nor guests.
+// Writes guests' output on its own thread, in the order of the calls: a slow or hanging disk blocks
+// neither the loop nor guests.
 //
-// Output that waits for the disk is bounded, for each namespace and for all; beyond that it is
+// Output that waits for the disk is bounded, for each namespace and in total; further output is
 // dropped, and the log says how much.
 #pragma once
 
@@ -29,17 +29,17 @@ class LogWriter {
   LogWriter(const LogWriter&) = delete;
   LogWriter& operator=(const LogWriter&) = delete;
 
-  // As those of LogFiles.
+  // Like those of LogFiles.
   void begin(LogFiles::Owner owner);
   void append(LogFiles::Owner owner, std::string text);
   void remove(kube::ObjectKey key, std::string resource = {});
   void remove_others(std::vector<kube::ObjectKey> keys, std::string resource = {});
   void remove_other_resources(std::vector<std::string> resources);
 
-  // What namespaces may print. Who appends asks before.
+  // The rate limits of namespaces. Check them before append().
   [[nodiscard]] NamespaceAllowances& allowances() { return allowances_; }
 
-  // Waits until everything is written, for some seconds at most.
+  // Waits until all output is written, for some seconds at most.
   [[nodiscard]] io::Task<void> flush();
 
  private:
@@ -50,8 +50,8 @@ class LogWriter {
   const Log log_;
   NamespaceAllowances allowances_;
   std::uint64_t waiting_bytes_ = 0;
-  std::map<std::string, std::uint64_t> waiting_by_namespace_;  // Those with any.
-  std::uint64_t dropped_bytes_ = 0;                            // Since the disk was last in time.
+  std::map<std::string, std::uint64_t> waiting_by_namespace_;  // Non-zero ones only.
+  std::uint64_t dropped_bytes_ = 0;                            // Since the disk last kept up.
   io::Workers thread_;                                         // Ends before the members it uses.
 };
 

@@ -71,7 +71,8 @@ TEST(LogWriter, ADiskThatHangsHoldsUpNobodyAndCostsOutputBeyondABound) {
     loop.post([&] { has_turned = true; });
     loop.run_until([&] { return has_turned; });
 
-    // From here on the FIFO accepts everything: the writer's end waits for what it has begun.
+    // From here on the FIFO accepts all bytes: the writer's destructor waits for the write
+    // in progress.
     const int fifo = ::open(file.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
     std::jthread reader([&](const std::stop_token& stop) {
       std::string piece(limits::kMiB, '\0');

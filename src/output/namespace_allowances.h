@@ -1,5 +1,5 @@
-// How much the guests of one namespace may print together over time. The bound of one guest is its
-// own (Allowance); a namespace may have any number of guests, and all output goes to one log.
+// Limits how much the guests of one namespace print together over time. Allowance limits each
+// guest, but a namespace may have any number of guests, and all output goes to one log.
 #pragma once
 
 #include "base/period_sum.h"
@@ -23,26 +23,26 @@ inline constexpr std::chrono::seconds kOutputMeasured{15};
 class NamespaceAllowances {
  public:
   struct Bound {
-    std::uint64_t bytes_per_second = 0;  // As output_rate() has it.
+    std::uint64_t bytes_per_second = 0;  // The average of output_rate().
     std::string set_by;                  // "TenantPolicy strangers"; empty: the host.
   };
   // A namespace may print no more than the host's bound, kNamespaceOutputBytesPerSecond, and no
-  // more than what this returns, if anything. Called for each line.
+  // more than the bound that `bound` returns, if any. Called for each line.
   void limit_namespaces(std::function<std::optional<Bound>(const std::string&)> bound) {
     bound_ = std::move(bound);
   }
 
-  // Nothing: the line may be kept, and counts. Otherwise the reason why it is not, for people.
-  // Output of cluster-scoped objects has no bound here: they belong to administrators.
+  // std::nullopt: the line may be kept, and is counted. Otherwise the reason for the refusal, for
+  // people. Output of cluster-scoped objects has no bound here: they belong to administrators.
   [[nodiscard]] std::optional<std::string> refuse(const std::string& namespace_name,
                                                   std::size_t line_bytes, Instant now);
 
-  // Bytes a second that were kept of the namespace's guests, as `hangar logs` prints them: the
-  // average of the last whole period of kOutputMeasured.
+  // Bytes a second of kept output of the namespace's guests, counted as `hangar logs` prints it:
+  // the average over the last complete period of kOutputMeasured.
   [[nodiscard]] std::uint64_t bytes_per_second(const std::string& namespace_name,
                                                Instant now) const;
 
-  // Namespaces that have printed lately.
+  // The number of namespaces that have printed lately.
   [[nodiscard]] std::size_t size() const { return accounts_.size(); }
 
  private:
@@ -55,7 +55,7 @@ class NamespaceAllowances {
   void forget_idle(Instant now);
 
   std::function<std::optional<Bound>(const std::string&)> bound_;
-  std::map<std::string, Account> accounts_;  // Of those that have printed lately.
+  std::map<std::string, Account> accounts_;  // Only namespaces that have printed lately.
   Instant swept_;
 };
 

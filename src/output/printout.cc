@@ -42,7 +42,7 @@ void Printout::keep(std::span<const Line> lines, std::uint64_t dropped_bytes) {
   };
   bool is_full = false;
   for (const Line& line : lines) {
-    // What follows would have no room either, and a guest may print very many lines.
+    // Later lines would have no room either, and a guest may print very many lines.
     if (is_full) {
       allowance_.drop(line.text.size() + 1);
       continue;
@@ -70,7 +70,7 @@ void Printout::keep(std::span<const Line> lines, std::uint64_t dropped_bytes) {
     const Line line{.stream = "stderr", .text = told};
     write(line, LogFiles::format({.time = time, .stream = line.stream, .text = line.text}));
   }
-  // The guest may never print again.
+  // A timer reports them, because the guest may never print again.
   if (allowance_.has_untold()) {
     timer_ = sinks_.loop.after(std::chrono::seconds(1), [this] { keep({}, 0); });
   }

@@ -1,5 +1,5 @@
-// The path of one guest's output to people: lines are made safe, bounded over time, written to the
-// host's log and kept for `hangar logs`. Output beyond the bound is counted and reported.
+// Processes one guest's output: lines are made safe, rate-limited, written to the host's log and
+// kept for `hangar logs`. Dropped output is counted and reported.
 //
 // Loop thread only.
 #pragma once
@@ -20,7 +20,7 @@ namespace hangar::output {
 
 class Printout {
  public:
-  // Outlives it.
+  // The sinks outlive the Printout.
   struct Sinks {
     io::Loop& loop;
     LogWriter& files;
@@ -40,7 +40,7 @@ class Printout {
   // `dropped_bytes`: output that was dropped earlier.
   void keep(std::span<const Line> lines, std::uint64_t dropped_bytes);
 
-  // Whether it could as well be destroyed and created again.
+  // True when destroying and recreating it would make no difference.
   [[nodiscard]] bool is_as_new() { return allowance_.is_as_new(io::Loop::now()); }
 
  private:
@@ -48,7 +48,7 @@ class Printout {
   const LogFiles::Owner owner_;
   const std::string bound_;
   Allowance allowance_;
-  std::string dropped_by_;  // The bound that the last dropped line did not fit.
+  std::string dropped_by_;  // The bound that dropped the last line.
   io::Loop::Timer timer_;   // Runs while there is something to report.
 };
 

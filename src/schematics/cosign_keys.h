@@ -6,7 +6,7 @@
 
 namespace hangar::schematics {
 
-// For the manifest whose bytes are "manifest".
+// The payload for a manifest whose bytes are "manifest".
 inline constexpr std::string_view kCosignPayload =
     R"({"critical":{"identity":{"docker-reference":"registry.example.com/team/web"},)"
     R"("image":{"docker-manifest-digest":)"

@@ -19,11 +19,11 @@ namespace hangar::schematics {
 
 namespace {
 
-// A mounted Secret has its files one directory down. This also ends at a link to a
-// parent directory.
+// A mounted Secret has its files one directory down. The bound also stops a loop through a link to
+// a parent directory.
 constexpr int kDepthMax = 8;
 
-// Of yoke's `keys.json`.
+// Keys in yoke's `keys.json`.
 constexpr std::size_t kKeysInFileMax = 64;
 
 Result<PublicKeys> parse_array(std::string_view text) {

@@ -10,8 +10,8 @@
 namespace hangar::schematics {
 
 // `path` is a file with one key in PEM, a file with an array of such keys in JSON, as yoke's
-// controller reads them, or a directory. Of a directory all files that end in `.pem` are read,
-// those in its subdirectories included, as in a mounted Secret.
+// controller reads them, or a directory. In a directory all files that end in `.pem` are read,
+// including those in subdirectories, as in a mounted Secret.
 [[nodiscard]] Result<PublicKeys> load_public_keys(const std::filesystem::path& path);
 
 }  // namespace hangar::schematics

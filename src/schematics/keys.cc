@@ -33,8 +33,8 @@ using KeyPtr = std::unique_ptr<EVP_PKEY, DestroyedBy<EVP_PKEY_free>>;
 using KeyContext = std::unique_ptr<EVP_PKEY_CTX, DestroyedBy<EVP_PKEY_CTX_free>>;
 using DigestContext = std::unique_ptr<EVP_MD_CTX, DestroyedBy<EVP_MD_CTX_free>>;
 
-// Clears the thread's error queue: an error left there would be taken for a failure of the next
-// call, such as one of a TLS connection.
+// Clears the thread's error queue: a leftover error would look like a failure of the next call,
+// such as one of a TLS connection.
 struct ErrorsForgotten {
   ErrorsForgotten() = default;
   ErrorsForgotten(const ErrorsForgotten&) = delete;
@@ -87,7 +87,7 @@ std::unexpected<Error> unsupported(std::string_view type) {
   return invalid(fmt::format("unsupported key type: \"{}\"", type));
 }
 
-// InvalidInput for keys that sign no module.
+// InvalidInput for keys of a kind that cannot sign modules.
 Result<KeyPtr> checked(KeyPtr key) {
   if (key == nullptr) return invalid("the key is damaged, or of a type that is not known");
   switch (EVP_PKEY_get_base_id(key.get())) {
@@ -228,7 +228,7 @@ bool PublicKey::has_signed(const Sha256Bytes& digest, std::string_view signature
 bool PublicKey::has_signed_bytes(std::string_view bytes, std::string_view signature) const {
   const ErrorsForgotten forgotten;
   EVP_PKEY* const key = key_->key.get();
-  // Ed25519 has a digest of its own. The padding of RSA is PKCS #1 v1.5 unless another one is set.
+  // Ed25519 has its own digest. The padding of RSA is PKCS #1 v1.5 unless another one is set.
   const EVP_MD* const digest =
       EVP_PKEY_get_base_id(key) == EVP_PKEY_ED25519 ? nullptr : EVP_sha256();
   const DigestContext context(EVP_MD_CTX_new());

@@ -1,5 +1,5 @@
-// Keys that sign and verify modules: RSA, ECDSA on NIST's curves, and Ed25519, in PEM as yoke takes
-// it. The only place in this project that calls OpenSSL for signatures.
+// Keys that sign and verify modules: RSA, ECDSA on NIST's curves, and Ed25519, in PEM as yoke
+// accepts it. The only place in this project that calls OpenSSL for signatures.
 //
 // A signature of yoke is over a SHA-256: RSA with PSS, ECDSA in ASN.1; Ed25519 takes the digest as
 // its message. Signatures of cosign differ: has_signed_bytes(). A key is named by its fingerprint,
@@ -75,7 +75,7 @@ class PublicKeys {
   [[nodiscard]] bool has_signed_bytes(std::string_view bytes, std::string_view signature) const;
   [[nodiscard]] std::size_t size() const { return keys_.size(); }
   [[nodiscard]] std::vector<std::string> ders() const;
-  // Equal for equal sets of keys only.
+  // Equal only for equal sets of keys.
   [[nodiscard]] std::string id() const;
 
  private:

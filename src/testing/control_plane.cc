@@ -27,7 +27,7 @@ constexpr std::string_view kScript = HANGAR_SOURCE_DIR "/dev/control-plane.sh";
 // The exit status of dev/control-plane.sh if the control plane's programs have not been built.
 constexpr int kExitNotBuilt = 77;
 
-// A cold start on a busy machine with sanitizers running beside it took 20 s.
+// A cold start on a busy machine beside running sanitizers took 20 s.
 constexpr std::chrono::seconds kStartMax{180};
 
 std::string_view name_of(Component component) {
@@ -82,7 +82,7 @@ Result<std::unique_ptr<ControlPlane>> ControlPlane::start(const ControlPlaneOpti
     return fail(ErrorKind::Unavailable,
                 fmt::format("{}: {}", directory, std::generic_category().message(errno)));
   }
-  // From here on the destructor cleans up, whatever becomes of the start.
+  // From here on the destructor cleans up, even if the start fails.
   std::unique_ptr<ControlPlane> control_plane(new ControlPlane(directory));
   const Finished up = HANGAR_TRY(
       run({.arguments = up_arguments(control_plane->directory_, options), .deadline = kStartMax}));
@@ -94,10 +94,10 @@ Result<std::unique_ptr<ControlPlane>> ControlPlane::start(const ControlPlaneOpti
 
 ControlPlane::~ControlPlane() {
   const std::string script_path(kScript);
-  // If this fails, the watchdog ends the instance when this process is gone.
+  // If this fails, the watchdog stops the instance when this process has exited.
   [[maybe_unused]] const auto ended =
       run({.arguments = {"bash", script_path, "down", "--dir=" + directory_}});
-  // An instance removes its directory; this removes what a start that failed early has left.
+  // An instance removes its directory; this removes the files of a start that failed early.
   std::error_code ignored;
   std::filesystem::remove(directory_, ignored);
 }

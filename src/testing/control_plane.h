@@ -1,11 +1,12 @@
 // A real Kubernetes control plane (etcd, kube-apiserver, ...) for the tests of one program, on
 // loopback.
 //
-// There is no mock of the API server in this project: a test's claims hold for the real one.
-// dev/control-plane.sh does the work; this class starts an instance, gives its addresses, injects
-// faults, and ends it. A killed test program leaves nothing behind: a watchdog ends the instance.
+// This project has no mock of the API server: tests run against the real one. dev/control-plane.sh
+// does the work; this class starts an instance, returns its addresses, injects faults, and stops
+// it. A killed test program leaves nothing behind: a watchdog stops the instance.
 //
-// Tests usually do not start one but use the one that their program shares: shared_control_plane.h.
+// Most tests do not start an instance but use the one that their program
+// shares: shared_control_plane.h.
 #pragma once
 
 #include "base/result.h"
@@ -23,9 +24,9 @@ namespace hangar::testing {
 struct ControlPlaneOptions {
   // kube-controller-manager: garbage collection, namespaces, Jobs, Deployments.
   bool controller_manager = true;
-  // Simulated nodes, whose pods do not really run: they become ready at once, and pods of Jobs end
-  // (how: the pod annotation hangar.dev/test-outcome, see dev/control-plane/stages.yaml). Starts
-  // the scheduler too.
+  // Simulated nodes, whose pods do not really run: they become ready at once, and pods of Jobs
+  // finish (the pod annotation hangar.dev/test-outcome says how, see
+  // dev/control-plane/stages.yaml). Also starts the scheduler.
   int simulated_nodes = 0;
   // A proxy between the program under test and the API server, for ControlPlane's faults.
   bool proxy = false;
@@ -45,7 +46,7 @@ enum class Component : std::uint8_t {
   Registry
 };
 
-// Every call blocks; none is for the loop thread. Only the accessors and unique_namespace()
+// Every call blocks: do not call them on the loop thread. Only the accessors and unique_namespace()
 // are thread-safe.
 class ControlPlane {
  public:
@@ -57,8 +58,8 @@ class ControlPlane {
   ControlPlane(const ControlPlane&) = delete;
   ControlPlane& operator=(const ControlPlane&) = delete;
 
-  // Paths of kubeconfig files of a cluster admin: straight to the API server, and through the
-  // proxy.
+  // Paths of kubeconfig files of a cluster admin: directly to the API server, and through
+  // the proxy.
   [[nodiscard]] const std::string& kubeconfig() const { return value("KUBECONFIG"); }
   [[nodiscard]] const std::string& proxied_kubeconfig() const {
     return value("HANGAR_CP_PROXY_KUBECONFIG");
@@ -88,10 +89,10 @@ class ControlPlane {
   enum class PushForm : std::uint8_t { Oras, Stow };
   [[nodiscard]] Result<std::string> push(const std::string& name_and_tag, const std::string& file,
                                          PushForm form);
-  // Creates a namespace that no other test of this run uses. It ends with the control plane.
+  // Creates a namespace that no other test of this run uses. It is removed with the control plane.
   [[nodiscard]] Result<std::string> unique_namespace(std::string_view prefix = "test");
 
-  // Ends a component as kill -9 does; its state stays. start_again() returns once it answers.
+  // Kills a component with SIGKILL; its state stays. start_again() returns once it answers.
   [[nodiscard]] Result<> kill(Component component);
   [[nodiscard]] Result<> start_again(Component component);
 
@@ -116,7 +117,7 @@ class ControlPlane {
   [[nodiscard]] Result<> toxiproxy(std::string_view method, std::string_view path,
                                    const std::string& body);
 
-  std::string directory_;  // The instance's; removed with it.
+  std::string directory_;  // Directory of the instance; removed with it.
   std::map<std::string, std::string> values_;
   std::string registry_password_;
 };

@@ -1,4 +1,4 @@
-// A control plane for one suite alone: for tests that end parts of it, or that need another setup
+// A control plane for one suite alone: for tests that kill parts of it, or that need another setup
 // than the shared one. Costs some 3 s a suite; see shared_control_plane.h.
 //
 //   class FaultsTest : public OwnControlPlane<FaultsTest> {
@@ -6,7 +6,7 @@
 //     static ControlPlaneOptions options() { return {.proxy = true}; }
 //   };
 //
-// A suite with a SetUp() of its own calls this one first, and returns when is_absent().
+// A suite with its own SetUp() calls this one first, and returns when is_absent().
 #pragma once
 
 #include "base/result.h"
@@ -34,7 +34,7 @@ class OwnControlPlane : public ::testing::Test {
   }
   static void TearDownTestSuite() { own_.reset(); }
 
-  // Each test begins without the faults of the previous one.
+  // Each test starts without the faults of the previous one.
   void SetUp() override {
     if (own_) {
       if (Suite::options().proxy) ASSERT_TRUE(own_->heal().has_value());

@@ -1,4 +1,4 @@
-// One client of a control plane, with its loop, for tests that go step by step.
+// One client of a control plane, with its own loop, for tests that proceed step by step.
 #pragma once
 
 #include "base/log.h"
@@ -32,7 +32,7 @@ class Session {
         client(loop, http, std::make_shared<kube::Credentials>(loop, std::move(login), log),
                metrics, log, options) {}
 
-  // Runs one task to its end and returns its value.
+  // Runs one task until it finishes and returns its value.
   template <class T>
   T run(io::Task<T> task) {
     return io::run_to_end(loop, std::move(task));

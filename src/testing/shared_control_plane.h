@@ -2,13 +2,13 @@
 //
 //   const SharedControlPlane kShared({.simulated_nodes = 3, .registry = true});
 //
-// and in a test, which uses a namespace of its own:
+// and in a test, which uses its own namespace:
 //
 //   ControlPlane& cluster = HANGAR_SHARED_CONTROL_PLANE();
 //   const auto name = cluster.unique_namespace();
 //
-// If the control plane's programs have not been built the test reports skipped, with the reason;
-// where the environment has CI=true it fails instead. If they do not start it always fails.
+// If the control plane's programs have not been built, the test is skipped, with the reason; if the
+// environment has CI=true, it fails instead. If the programs do not start, it always fails.
 #pragma once
 
 #include "base/result.h"
@@ -32,7 +32,7 @@ class SharedControlPlane {
     ::testing::AddGlobalTestEnvironment(new Environment());  // GoogleTest owns it.
   }
 
-  // Starts it at the first call; later calls return the same answer.
+  // Starts it at the first call; later calls return the same result.
   [[nodiscard]] static const Result<std::unique_ptr<ControlPlane>>& get() {
     std::optional<Result<std::unique_ptr<ControlPlane>>>& started = started_of_program();
     if (!started) started.emplace(ControlPlane::start(options_of_program()));
@@ -45,7 +45,7 @@ class SharedControlPlane {
   }
 
  private:
-  // Ends the control plane after the last test, not at exit: no part of it outlives the tests.
+  // Stops the control plane after the last test, not at exit: no part of it outlives the tests.
   class Environment : public ::testing::Environment {
    public:
     void TearDown() override { started_of_program().reset(); }

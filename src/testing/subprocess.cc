@@ -35,7 +35,7 @@ class FileDescriptor {
 };
 
 // Files in memory instead of pipes: no thread has to read while the program writes, and a program
-// that ends early raises no SIGPIPE here.
+// that exits early raises no SIGPIPE here.
 int memory_file(const char* name) {
   return ::memfd_create(name, MFD_CLOEXEC);
 }
@@ -84,7 +84,7 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   return pointers;
 }
 
-// Waits for the process without taking its exit status. False if it is still there at the deadline.
+// Waits for the process without reaping it. False if it still runs at the deadline.
 bool ended_within(pid_t pid, std::chrono::seconds deadline) {
   // The system call itself: Debian 12's <sys/pidfd.h> declares its wrapper without C linkage.
   const FileDescriptor process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));

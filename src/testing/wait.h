@@ -1,4 +1,4 @@
-// Runs a loop until a condition is true, for tests of what lives on it.
+// Runs a loop until a condition is true, for tests of objects on the loop.
 #pragma once
 
 #include "io/loop.h"
@@ -8,7 +8,7 @@
 
 namespace hangar::testing {
 
-// False when the condition is not true within the time. It may become true without an event on the
+// False when the condition does not become true in time. It may become true without an event on the
 // loop, so it is also checked every few milliseconds.
 [[nodiscard]] inline bool wait(io::Loop& loop, const std::function<bool()>& condition,
                                std::chrono::seconds at_most = std::chrono::seconds(60)) {
@@ -22,7 +22,7 @@ namespace hangar::testing {
   return !is_over;
 }
 
-// Waits until all tasks that were spawned on the loop have ended.
+// Waits until all tasks that were spawned on the loop have finished.
 [[nodiscard]] inline bool wait_for_end_of_tasks(io::Loop& loop) {
   return wait(loop, [&loop] { return loop.spawned_count() == 0; });
 }

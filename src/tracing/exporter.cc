@@ -108,7 +108,7 @@ io::Task<void> Exporter::send() {
 io::Task<void> Exporter::stop() {
   is_ending_ = true;
   timer_.cancel();
-  // A request that hangs is not waited for.
+  // Does not wait for a request that hangs.
   const io::Loop::Timer limit = loop_.after(kLastMax, [this] { stop_.request_stop(); });
   while (is_sending_)
     (void)co_await sent_one_.wait({});

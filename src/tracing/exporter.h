@@ -1,9 +1,9 @@
-// Sends spans to an OpenTelemetry collector by OTLP over HTTP, behind everything else.
+// Sends spans to an OpenTelemetry collector by OTLP over HTTP, in the background.
 //
-// Guarantees: spans wait in memory, kQueueMax at most; further ones are dropped and counted. There
-// is one request at a time, of kSendMax at most. A collector that hangs, is slow or refuses costs
-// spans, and nothing else: what it did not take is dropped, counted and logged once, until it takes
-// some again. Loop thread.
+// Guarantees: at most kQueueMax spans wait in memory; further ones are dropped and counted. There
+// is one request at a time, which takes at most kSendMax. A collector that hangs, is slow or
+// refuses costs only spans: those that it did not accept are dropped and counted, which is logged
+// once until it accepts spans again. Loop thread.
 #pragma once
 
 #include "base/log.h"
@@ -27,7 +27,7 @@ namespace hangar::tracing {
 class Exporter {
  public:
   struct Options {
-    std::string url;  // Of the collector, without the path.
+    std::string url;  // URL of the collector, without the path.
     Origin origin;
     Duration batch_every = kBatchEvery;
     Duration again = kAgain;
@@ -36,12 +36,12 @@ class Exporter {
   Exporter(io::Loop& loop, http::Client& http, Options options, Metrics& metrics, Log log);
   Exporter(const Exporter&) = delete;
   Exporter& operator=(const Exporter&) = delete;
-  // Requires that it is stopped.
+  // Requires that stop() has finished.
   ~Exporter();
 
   void add(Span span);
 
-  // Tries to send what waits, with one request of a second at most.
+  // Tries to send the waiting spans, with one request of a second at most.
   [[nodiscard]] io::Task<void> stop();
 
  private:
@@ -59,9 +59,9 @@ class Exporter {
   const Log log_;
   std::deque<Span> queue_;
   io::Loop::Timer timer_;
-  bool is_waiting_ = false;  // For the timer.
+  bool is_waiting_ = false;  // The timer runs.
   bool is_sending_ = false;
-  bool is_failing_ = false;  // And the log says so.
+  bool is_failing_ = false;  // True once the failure was logged.
   bool is_ending_ = false;
   io::Event sent_one_;
   std::stop_source stop_;

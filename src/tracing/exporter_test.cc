@@ -26,7 +26,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// In place of a status: there is no answer.
+// Used in place of a status: the collector does not answer.
 constexpr int kHangs = 0;
 
 class ExporterTest : public testing::Test {

@@ -27,7 +27,7 @@ inline constexpr std::size_t kLinksMax = 8;
 // answered keeps its trace until newer ones take its place.
 inline constexpr std::size_t kTracesMax = 4096;
 inline constexpr std::size_t kHeldSpansMax = 8192;
-// Requests of one turn that have a span at a time, so that no guest takes the place of all others.
+// Requests of one turn that have a span at a time, so that one guest does not displace all others.
 inline constexpr std::size_t kTraceSpansMax = 256;
 static_assert(2 * kTraceSpansMax + 1 < kHeldSpansMax, "there is always another trace to forget");
 

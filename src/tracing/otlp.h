@@ -14,10 +14,10 @@ namespace hangar::tracing {
 inline constexpr std::string_view kTracesPath = "/v1/traces";
 inline constexpr std::string_view kOtlpType = "application/x-protobuf";
 
-// Who made the spans.
+// The program that made the spans.
 struct Origin {
-  std::string version;   // Of hangar.
-  std::string instance;  // Of the process, such as its pod.
+  std::string version;   // Version of hangar.
+  std::string instance;  // Id of the process, such as its pod.
 };
 
 [[nodiscard]] std::string otlp_of(std::span<const Span> spans, const Origin& origin);

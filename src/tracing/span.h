@@ -1,4 +1,4 @@
-// A span of a trace, as OpenTelemetry defines it, with what hangar uses of it.
+// A span of a trace, as OpenTelemetry defines it, with the fields that hangar uses.
 #pragma once
 
 #include "base/time.h"
@@ -20,7 +20,7 @@ struct Span {
 
   recorder::TraceId trace{};
   recorder::SpanId id{};
-  std::optional<recorder::SpanId> parent = {};  // Nothing: the root of its trace.
+  std::optional<recorder::SpanId> parent = {};  // Unset: the root of its trace.
   std::string name;
   Kind kind = Kind::Internal;
   WallTime start;

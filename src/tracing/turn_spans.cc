@@ -32,8 +32,9 @@ WallTime wall_of(Instant instant) {
          std::chrono::duration_cast<WallTime::duration>(io::Loop::now() - instant);
 }
 
-// Guests choose the paths of their requests: names in them may be long, and no UTF-8. Protobuf's
-// texts must be, so a collector could refuse the whole request, with the spans of all namespaces.
+// Guests choose the paths of their requests: names in them may be long, or not valid UTF-8.
+// Protobuf requires UTF-8, so a collector could refuse the whole request, with the spans of
+// all namespaces.
 std::string safe_text(std::string_view text) {
   const std::string_view cut = utf8_beginning(text, kTextBytesMax);
   if (valid_utf8_prefix(cut) == cut.size()) return std::string(cut);
@@ -180,7 +181,7 @@ void TurnSpans::end(Traces::iterator trace, Span span) {
 
 void TurnSpans::forget_if_ended(Traces::iterator trace) {
   const Trace& one = trace->second;
-  // Requests are passed on after the turn that made them.
+  // Requests are forwarded after the turn that made them.
   if (one.has_turn && one.seen >= one.asked && one.open.empty()) forget(trace);
 }
 

@@ -1,14 +1,14 @@
 // Makes spans of turns and their requests: each turn is a trace, its requests are children.
 //
-// A sampled trace is given away span by span, as they end. Of the others, spans are held back until
-// the turn and its requests have ended, and given away only if one of them is an error: a turn that
-// failed, an answer that refuses (401, 403, 429 and the like), or one of 500 and more. Answers that
-// programs expect in the course of their work (404, 409, 410) are none. Watches, which last for
-// hours, have no span. Names of Secrets are left out.
+// Each span of a sampled trace is passed on when it ends. Spans of other traces are held until the
+// turn and its requests have ended, and passed on only if one of them is an error: a failed turn, a
+// refusal (401, 403, 429 and the like), or a status of 500 and more. Statuses that programs expect
+// in the course of their work (404, 409, 410) are not errors. Watches, which last for hours, have
+// no span. Names of Secrets are left out.
 //
-// Guarantees: holds at most kTracesMax traces and kHeldSpansMax spans, of one trace no more than
-// kTraceSpansMax requests. What is new takes the place of the oldest trace, whose spans that have
-// not ended are dropped. Loop thread.
+// Guarantees: holds at most kTracesMax traces and kHeldSpansMax spans, and at most kTraceSpansMax
+// requests of one trace. A new trace replaces the oldest one, whose unfinished spans are dropped.
+// Loop thread.
 #pragma once
 
 #include "recorder/observer.h"
@@ -29,7 +29,7 @@ namespace hangar::tracing {
 
 class TurnSpans final : public recorder::Observer {
  public:
-  // `ids` outlives this. `give` receives a span that has ended.
+  // `ids` outlives this object. `give` receives each span that has ended.
   TurnSpans(const recorder::TraceIds& ids, std::function<void(Span)> give)
       : ids_(ids), give_(std::move(give)) {}
 
@@ -50,7 +50,7 @@ class TurnSpans final : public recorder::Observer {
     bool has_turn = false;
     std::map<std::uint64_t, Span> open;  // Requests without an answer, by their id.
     std::vector<Span> held;
-    std::uint64_t asked = 0;  // Requests of the turn, and those that were seen.
+    std::uint64_t asked = 0;  // Number of requests of the turn, and how many were seen.
     std::uint64_t seen = 0;
     std::uint64_t age = 0;
   };
@@ -60,7 +60,7 @@ class TurnSpans final : public recorder::Observer {
   void end(Traces::iterator trace, Span span);
   void forget_if_ended(Traces::iterator trace);
   void forget(Traces::iterator trace);
-  // For one more span; forgets the oldest traces but this one.
+  // Makes room for one more span: forgets the oldest traces, but not this one.
   void make_room(Traces::iterator trace);
 
   const recorder::TraceIds& ids_;

@@ -248,7 +248,7 @@ TEST_F(TurnSpansTest, AreBoundedThoughNoRequestIsEverAnswered) {
   }
   EXPECT_LE(spans.trace_count(), kTracesMax);
 
-  // Newer traces are seen as before.
+  // Newer traces are still handled.
   spans.on_asked(asked_in(count + 1, count + 1));
   spans.on_turn(turn_numbered(count + 1, Turn::Outcome::Failed));
   EXPECT_THAT(names(), ElementsAre("turn of operator"));
@@ -259,7 +259,7 @@ TEST_F(TurnSpansTest, AreSeenThoughAnotherGuestsTracesNeverEnd) {
   std::uint64_t id = 0;
   for (std::uint64_t number = 1; number <= kTracesMax; ++number) {
     Turn turn = turn_numbered(number);
-    turn.asked = 100;  // The others are malformed, and never passed on.
+    turn.asked = 100;  // The other requests are malformed, and never forwarded.
     for (int at = 0; at < 3; ++at) {
       spans.on_asked(asked_in(number, ++id));
       spans.on_answered(answer_to(id, 200));
