@@ -34,8 +34,8 @@ using Certificate = std::unique_ptr<X509, DestroyedBy<X509_free>>;
 using Extension = std::unique_ptr<X509_EXTENSION, DestroyedBy<X509_EXTENSION_free>>;
 using Number = std::unique_ptr<BIGNUM, DestroyedBy<BN_free>>;
 
-// Certificates begin this much earlier, so that a machine whose clock is a little behind trusts a
-// new one.
+// Certificates are valid from this much earlier on, so that a machine whose clock is slightly
+// behind trusts a new one.
 constexpr std::chrono::hours kClockSkew{1};
 constexpr int kSerialBits = 127;
 constexpr long kVersion3 = 2;

@@ -42,7 +42,7 @@ struct CertificateFacts {
 struct Issued {
   KeyPair server;
   std::string authorities_pem;    // For the API server to trust; the newest first.
-  std::string authority_key_pem;  // Of the newest authority.
+  std::string authority_key_pem;  // Key of the newest authority.
 };
 
 enum class Renewal : std::uint8_t {

@@ -90,7 +90,7 @@ class CertificateKeeper {
   const Options options_;
   const Listener listener_;
   std::optional<ServerCertificate> current_;
-  std::optional<Error> problem_;  // Of the last attempt.
+  std::optional<Error> problem_;  // Error of the last attempt.
   std::stop_source stop_;
   std::optional<io::OneShot<bool>> ended_;  // Unset before start().
 };

@@ -68,7 +68,7 @@ class KeptObjects {
   struct Wanted {
     json::Value object;
     std::string applied_version;   // resourceVersion after our last apply; empty: none.
-    std::optional<Error> problem;  // Of the last attempt.
+    std::optional<Error> problem;  // Error of the last attempt.
   };
 
   [[nodiscard]] kube::ObjectKey key_of(std::string name) const {

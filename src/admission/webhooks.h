@@ -90,7 +90,7 @@ class Webhooks {
     LeaderReach leader = {};
     std::string bind_address = {};  // Empty: there are no webhooks.
     Reach reach = {};
-    CertificateFiles certificate = {};  // Not given: the Secret.
+    CertificateFiles certificate = {};  // Unset: use the Secret.
     std::string namespace_ = {};        // The host's namespace; the Secret is in it.
     std::string secret = "hangar-webhook";
     // The Certificate of cert-manager (namespace/name) whose authority the injector puts into the

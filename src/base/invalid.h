@@ -9,7 +9,7 @@
 
 namespace hangar {
 
-// `message` says what is wrong and what would be right.
+// `message` names the mistake and the valid values.
 [[nodiscard]] inline std::unexpected<Error> invalid(std::string message) {
   return fail(ErrorKind::InvalidInput, std::move(message));
 }

@@ -23,8 +23,8 @@ struct Shortage {
 
   Level level = Level::Host;
   std::uint64_t wanted_bytes = 0;  // In addition to those held already.
-  std::uint64_t free_bytes = 0;    // At that level.
-  std::uint64_t limit_bytes = 0;   // Of that level.
+  std::uint64_t free_bytes = 0;    // Free at that level.
+  std::uint64_t limit_bytes = 0;   // Limit of that level.
   std::string limited_by = {};     // The policy that limits a tenant; empty: the host's settings.
 
   // Waiting does not help: the limit of the level is too small even if nothing else is held.

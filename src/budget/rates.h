@@ -113,7 +113,7 @@ class Rates {
   std::function<std::optional<RateLimit>(const Tenant&)> limit_;
   std::function<void(const Consumer&)> on_brake_;
   std::map<Consumer, Wait> waits_;
-  std::set<Consumer> unbraked_;  // Those of `waits_` without a brake.
+  std::set<Consumer> unbraked_;  // Consumers in `waits_` without a brake.
   mutable std::mutex mutex_;
   std::map<Tenant, Account> accounts_;
 };

@@ -32,7 +32,7 @@ class ArgocdCommand {
     std::string keys;
   };
 
-  const CLI::App& command_;  // Not for run(): the parser is gone by then.
+  const CLI::App& command_;  // Not used by run(): the parser is destroyed by then.
   SettingFlags settings_;
   std::unique_ptr<Flags> flags_ = std::make_unique<Flags>();  // CLI11 keeps pointers to it.
 };

@@ -197,7 +197,7 @@ Result<AtcSettings> read_atc_settings(std::span<const std::string> arguments,
 
   set("webhook-bind-address", fmt::format(":{}", reading.number("PORT", 3000)), "PORT");
   set("kubeconfig", reading.text("KUBE").value_or(""), "KUBE");
-  // Twice as many: one namespace has half of them, and has all that it asks for with the original.
+  // Twice as many: here one namespace gets at most half of them, with the original it may get all.
   set("max-concurrent-reconciles",
       std::to_string(2 * std::max<std::int64_t>(reading.number("CONCURRENCY", cores()), 1)),
       "CONCURRENCY");

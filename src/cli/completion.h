@@ -27,7 +27,7 @@ enum class Paths : std::uint8_t { None, Files, Directories };
 
 struct Completion {
   Paths paths = Paths::None;
-  std::vector<commands::KnownName> candidates;  // Those that begin with the last word.
+  std::vector<commands::KnownName> candidates;  // Candidates that start with the last word.
   // Names of the cluster that fit as well, and the text before them ("--namespace=").
   std::optional<commands::NameKind> names = {};
   std::string before_names = {};

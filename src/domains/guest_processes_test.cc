@@ -416,7 +416,7 @@ struct Call {
   std::string name;
   std::int64_t number = 0;
   std::array<std::uint64_t, 6> arguments = {};
-  std::uint64_t mask = 0;  // Of arguments that point into `data`.
+  std::uint64_t mask = 0;  // Bits of arguments that point into `data`.
 };
 constexpr std::uint64_t kPeek = 64;
 constexpr std::uint64_t kNoSignal = 0;

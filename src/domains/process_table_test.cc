@@ -163,7 +163,7 @@ TEST(ProcessTable, SaysWhichProcessesAreToBecomeFree) {
   table.begin_run(first);
 
   EXPECT_EQ(table.want(domain("b"), kNow).drain, std::vector<Id>{first});
-  EXPECT_TRUE(table.want(domain("b"), kNow).drain.empty());  // It was said.
+  EXPECT_TRUE(table.want(domain("b"), kNow).drain.empty());  // The drain was already returned.
 }
 
 TEST(ProcessTable, DrainsThoseWithRunsThatRemainAfterTheirTimeOnly) {

@@ -36,7 +36,7 @@
 namespace hangar::domains {
 namespace {
 
-// As for guest_processes_test.cc.
+// ThreadSanitizer: as in guest_processes_test.cc.
 #if !__has_feature(thread_sanitizer)
 
 namespace kube_runtime = abi::kube_runtime;

@@ -23,7 +23,7 @@ class Rhythm {
   void search(Instant at);
 
   Instant beat_;                 // Estimated time of the last beat.
-  std::array<float, 8> gaps_{};  // Between wakes; the latest first. Zero: none.
+  std::array<float, 8> gaps_{};  // Gaps between wakes, the latest first. Zero: none.
   float period_ = 0;             // Zero: none is known.
   float error_ = 0;              // Mean absolute error of the beats.
   std::uint8_t missed_ = 0;      // Consecutive beats without a wake.

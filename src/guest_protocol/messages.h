@@ -163,7 +163,7 @@ struct MakeGuest {
   std::vector<std::string> arguments;
   std::vector<std::string> environment;
   std::vector<File> files;
-  // For a guest that runs until it is idle.
+  // Environment of a guest that runs until it is idle.
   std::vector<std::string> pod_environment;
   std::vector<File> pod_files;
   friend bool operator==(const MakeGuest&, const MakeGuest&) = default;

@@ -39,8 +39,8 @@ class Costs final : public recorder::Observer {
   struct Sources {
     io::Loop& loop;
     const budget::Rates& rates;      // Processor time of namespaces.
-    const budget::Accounts& memory;  // Of all guests.
-    const budget::Accounts& disk;    // Of sleeping guests.
+    const budget::Accounts& memory;  // Memory of all guests.
+    const budget::Accounts& disk;    // Disk of sleeping guests.
     const kube::Cache& cache;
     const gateway::Gateway& gateway;
     const operators::OperatorController& operators;

@@ -68,7 +68,7 @@ io::Task<Result<>> ModuleVerifier::verify(std::string sha256,
       co_return refused(verified.error());
     }
     if (verdicts_.size() >= limits::kModuleReferencesMax)
-      verdicts_.clear();  // They are verified again.
+      verdicts_.clear();  // Evicted modules are verified again.
     verdicts_.insert_or_assign(sha256, verified ? Result<>() : Result<>(refused(verified.error())));
   }
 }

@@ -57,7 +57,7 @@ class ModuleVerifier final : public modules::Verifier {
   const Parts parts_;
   std::optional<schematics::PublicKeys> keys_;
   std::uint64_t generation_ = 0;
-  std::map<std::string, Result<>> verdicts_;  // By digest, for the current keys.
+  std::map<std::string, Result<>> verdicts_;  // By digest; valid for the current keys.
   budget::FairSlots slots_;                   // Slots for processes.
   std::function<void()> listener_;
 };

@@ -99,7 +99,7 @@ struct Request {
 
 struct Response {
   int status = 0;
-  Headers headers;  // Of the last response when redirected.
+  Headers headers;  // Headers of the last response when redirected.
   std::string body;
 };
 

@@ -344,7 +344,7 @@ TEST_F(ClientTest, EndsAnAnswerThatTricklesAndNoOther) {
     EXPECT_EQ(response.error().kind(), ErrorKind::Unavailable);
     EXPECT_THAT(response.error().message(), HasSubstr("too slow"));
   }
-  // A response that is fast enough continues, and so does one that has not begun.
+  // A response that is fast enough continues, and so does one that has not started.
   std::latch has_waited(1);
   const ScriptedServer late([&](Peer& peer) {
     peer.read_head();

@@ -333,9 +333,9 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
   std::uint16_t port_ = 0;
   bool stopping_ = false;
   std::set<Connection*> connections_;
-  Sources sources_;                 // Of these connections.
-  std::uint64_t bodies_bytes_ = 0;  // Of all connections together.
-  io::Event changed_;               // Of connections_.
+  Sources sources_;                 // Sources of these connections.
+  std::uint64_t bodies_bytes_ = 0;  // Bytes of all connections together.
+  io::Event changed_;               // Notified when connections_ changes.
 };
 
 Result<> Server::Impl::start() {

@@ -80,7 +80,7 @@ class ScriptedServer {
 class NameServer {
  public:
   struct Reply {
-    std::vector<std::string> addresses = {};  // Those of the other family are left out.
+    std::vector<std::string> addresses = {};  // Addresses of the other family are left out.
     int code = 0;                             // 2: the server failed; 3: no such name.
     std::uint32_t ttl_seconds = 60;
   };

@@ -213,7 +213,7 @@ Result<> Transfer::prepare(const ProxyEnvironment& proxies) {
   set_transport();
   // Each redirect leads to a name that the host must resolve: see follow().
   set(easy, CURLOPT_FOLLOWLOCATION, 0L);
-  // libcurl would resolve on a thread of its own, and join that thread on the loop.
+  // libcurl would resolve on its own thread, and join that thread on the loop.
   if (!peer_.is_address) set(easy, CURLOPT_RESOLVER_START_FUNCTION, &refuse_to_resolve);
   if (peer_.is_address && !may_connect_to(peer_.host)) return std::unexpected(address_error());
   return {};

@@ -60,7 +60,7 @@ class Loop {
   [[nodiscard]] std::size_t spawned_count() const;
 
   // For whom the current turn works: "airway default/web". A task keeps its activity through its
-  // waits, and a task that it spawns inherits it. Null: nobody in particular.
+  // waits, and a task that it spawns inherits it. Null: no particular tenant.
   using ActivityName = std::shared_ptr<const std::string>;
   // Sets the activity until this object is destroyed. Loop thread.
   class Activity {

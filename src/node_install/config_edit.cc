@@ -23,8 +23,8 @@ constexpr std::string_view kCriVersion1 = "cri";
 constexpr std::string_view kCriVersion2 = "io.containerd.grpc.v1.cri";
 constexpr std::int64_t kConfigVersionMax = 4;
 
-// A line is a marker if it begins so. The rest of the line has words for people, and notes that the
-// removal of the part needs.
+// A line that starts like this is a marker. The rest of the line has words for people, and notes
+// that the removal of the part needs.
 constexpr std::string_view kBegin = "# hangar-node: begin";
 constexpr std::string_view kEnd = "# hangar-node: end";
 constexpr std::string_view kAdvice = " (do not edit; `hangar-node uninstall` takes it out again)";
@@ -32,7 +32,7 @@ constexpr std::string_view kCreated = " [created this file]";
 constexpr std::string_view kAddedNewline = " [ended the line before]";
 
 struct Part {
-  std::size_t begin = 0;       // Of the line of the first marker.
+  std::size_t begin = 0;       // Start of the line of the first marker.
   std::size_t body_begin = 0;  // After that line.
   std::size_t body_end = 0;    // The line of the second marker.
   std::size_t end = 0;         // After that line.

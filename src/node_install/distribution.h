@@ -28,7 +28,7 @@ struct Node {
   // The file that receives our part; it need not exist.
   std::string config;
   Dialect dialect = Dialect::Toml;
-  std::string_view prologue;  // Of that file if it has to be created.
+  std::string_view prologue;  // First line of that file if it has to be created.
   std::string plugin;
   // The file with the handlers in effect: `config`, or the file rendered from it.
   std::string effective;

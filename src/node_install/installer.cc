@@ -90,8 +90,8 @@ bool is_kwasms(std::string_view runtime_type) {
          runtime_type.starts_with("/var/snap/microk8s/common/kwasm/");
 }
 
-// The digest of the file before our part was added: the present file, or the lock's record if our
-// part is in it already.
+// The digest of the file before our part was added: the current file, or the lock's record if the
+// file already has our part.
 Result<std::string> sha256_before_part(const std::optional<std::string>& text,
                                        const std::optional<Lock>& lock) {
   if (!text) return std::string();

@@ -36,7 +36,7 @@ struct Lock {
 // Corrupt for any text that to_text() did not write.
 [[nodiscard]] Result<Lock> parse_lock(std::string_view text);
 
-// None if the file does not exist.
+// std::nullopt if the file does not exist.
 [[nodiscard]] Result<std::optional<Lock>> read_lock(const Files& files,
                                                     std::string_view install_directory);
 [[nodiscard]] Result<> write_lock(Files& files, std::string_view install_directory,

@@ -32,8 +32,8 @@ struct BrokenAssumption {};
 // Without exceptions it continues to parse after some errors.
 #define TOML_EXCEPTIONS 1
 #define TOML_HEADER_ONLY 1
-// The enums of its character tables do not cover every character either: for "\u00e9" where a value
-// should begin they claim that this cannot happen. All of these functions return a bool.
+// The enums of its character tables do not cover every character either: for "\u00e9" at the start
+// of a value they claim that this cannot happen. All of these functions return a bool.
 #include <toml++/impl/forward_declarations.h>
 #pragma push_macro("TOML_UNREACHABLE")
 #undef TOML_UNREACHABLE

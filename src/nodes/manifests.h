@@ -50,7 +50,7 @@ struct JobOptions {
   std::string fetch_no_proxy = {};       // As NO_PROXY.
   std::string fetch_ca_config_map = {};  // With the key ca.crt. Empty: the CAs of the image.
   std::string probe_image = {};          // Empty: no probe.
-  std::string probe_runtime_class = {};  // The one without scheduling.
+  std::string probe_runtime_class = {};  // The class without scheduling.
   Duration timeout = limits::kNodeJobMax;
   std::int64_t retries = 2;  // Further pods before the Job counts as failed.
 };

@@ -6,7 +6,7 @@
 // these two alone any host can continue where another one stopped:
 //
 //   take_slots    -> the record is written -> next_step of each of those nodes, write by write
-//   give_slots_up -> the record lists them as leaving: no host begins work on them any more
+//   give_slots_up -> the record lists them as leaving: no host starts work on them any more
 //                 -> each node is read directly -> the record is written without them
 //
 // The promises:

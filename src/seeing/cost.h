@@ -22,8 +22,8 @@ inline constexpr std::string_view kOthersRow = "(others)";
 struct Cost {
   Duration cpu{};
   std::uint64_t memory_byte_seconds = 0;  // Resident.
-  std::uint64_t cache_byte_seconds = 0;   // Of the shared cache of objects, by share of use.
-  std::uint64_t disk_byte_seconds = 0;    // Of sleeping guests.
+  std::uint64_t cache_byte_seconds = 0;   // Share of the shared cache of objects.
+  std::uint64_t disk_byte_seconds = 0;    // Disk of sleeping guests.
   std::uint64_t turns = 0;
   std::uint64_t requests = 0;       // To the API server, including cached answers.
   std::uint64_t read_bytes = 0;     // Bodies of answers.

@@ -49,7 +49,7 @@ class CostBook {
     PerNamespace other_disk;
     PerNamespace cache;
     std::uint64_t cache_bytes = 0;     // The whole cache.
-    std::uint64_t resident_bytes = 0;  // Of the host's processes.
+    std::uint64_t resident_bytes = 0;  // Resident memory of the host's processes.
   };
   // Not all memory of guests is resident: if it exceeds `resident_bytes`, it is scaled down. The
   // cache is shared: if the shares exceed it, they are scaled down, too.

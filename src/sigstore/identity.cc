@@ -51,7 +51,7 @@ class Matcher {
   int status_;
 };
 
-// Where the bracket expression that begins at `at` ends: at its bracket.
+// The index of the closing bracket of the bracket expression at `at`.
 std::size_t end_of_brackets(std::string_view text, std::size_t at) {
   ++at;
   if (at < text.size() && text[at] == '^') ++at;

@@ -373,7 +373,7 @@ TEST_F(Keyless, RefusesEveryFlippedByteOfACertificate) {
   const TestCertificate certificate = instance_.issue(instance_.leaf());
   const std::string der = certificate.der();
   KeylessSignature signature = instance_.sign(kPayload, certificate);
-  // The part that is signed follows four bytes, and has its length after two of its own.
+  // The signed part follows four bytes, and its length follows its own first two bytes.
   constexpr std::size_t kHead = 4;
   const std::size_t size = kHead + static_cast<unsigned char>(der[kHead + 2]) * 256U +
                            static_cast<unsigned char>(der[kHead + 3]);
