@@ -205,6 +205,7 @@ std::expected<CacheCharges::Hold, Shortage> CacheCharges::charge(const Tenant& t
     id = use.id;
     state_->shrink(tenant, key, gone);
   }
+  // Without the lock: a remover deletes files, and calls is_used().
   for (const Key& one : gone) {
     const Remover& remove = state_->removers.at(static_cast<std::size_t>(one.shelf));
     if (remove) remove(one.name);

@@ -464,6 +464,7 @@ void GuestProcesses::carry_out(ProcessTable::Actions actions) {
     }
     for (const ProcessTable::Start& order : actions.start) {
       const Result<> started = start(order);
+      // A failed start frees its place, from which further actions may follow.
       if (!started) {
         refused_.insert_or_assign(order.domain, started.error());
         ProcessTable::Actions next = table_.ended(order.process, io::Loop::now());
@@ -602,6 +603,7 @@ io::Task<Result<std::uint64_t>> GuestProcesses::hand_over(
   };
   if (const std::optional<std::uint64_t> known = find()) co_return *known;
   wasm::HandedModule handed = HANGAR_CO_TRY(co_await wasm::hand_over(*module, std::move(whose)));
+  // Another task may have handed it over meanwhile.
   if (const std::optional<std::uint64_t> known = find()) co_return *known;
   const auto found = processes_.find(lodging);
   if (found == processes_.end()) {
@@ -647,6 +649,7 @@ io::Task<Result<GuestProcesses::Handed>> GuestProcesses::hand_over(
   } else {
     module = HANGAR_CO_TRY(co_await hand_over(id, program->sleepable, std::move(whose)));
   }
+  // Another task may have handed it over meanwhile.
   if (const std::optional<Handed> known = find()) co_return *known;
   Process& process = *processes_.at(id);
   const Handed handed{.number = ++last_machine_,

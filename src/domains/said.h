@@ -1,4 +1,4 @@
-// Conversions of messages from a guest process into trusted values, and of answers to it.
+// Conversions of messages from a guest process into checked values, and of answers to it.
 #pragma once
 
 #include "base/result.h"

@@ -154,6 +154,7 @@ Result<> run_command(const std::vector<std::string>& command, steady_clock::time
     std::fflush(stderr);
     ::_exit(127);
   }
+  // As in the child: the group exists from here on, whichever of the two processes runs first.
   ::setpgid(child, child);
   writing.reset();
   const Watched watched = watch(reading.value(), child, deadline);

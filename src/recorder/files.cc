@@ -405,6 +405,8 @@ Result<> Files::replace(std::size_t index, Thinned rest) {
   std::string bytes = encode(rest.header);
   if (is_joined) bytes += std::string_view(before).substr(kFileHeaderBytes);
   bytes += rest.blocks;
+  // Before the older file is deleted: the new header says that it replaces that file, so that
+  // readers see no record twice if this process is killed in between.
   HANGAR_TRY(io::write_file(path, bytes));
   set_written(path, file.written);
   file.bytes = bytes.size();
