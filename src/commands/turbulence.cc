@@ -72,20 +72,18 @@ class Turbulence {
           co_return std::unexpected(std::move(live).error().in(
               "failed to get in cluster state for resource " + airways::canonical_name(resource)));
         }
-        json::Value shown = without_bookkeeping(resource);
-        std::optional<json::Value> found;
-        if (*live) {
-          found = without_bookkeeping((*live)->to_value());
-          if (options_.conflicts_only || options_.fix) {
-            found = without_additions(resource, *std::move(found));
-          }
-        }
-        if (!found || !json::equal(shown, *found)) drifted.push_back(resource);
+        ComparedResource compared = compare_resource(
+            resource, *live ? std::optional((*live)->to_value()) : std::nullopt,
+            options_.conflicts_only || options_.fix ? ComparedFields::Set : ComparedFields::All);
+        if (compared.differs()) drifted.push_back(resource);
         // The form of yoke's output, whose objects have one member.
         const std::string name = airways::canonical_name(resource);
-        json::set_at(expected_, {name, "object"}, std::move(shown));
-        if (found) json::set_at(actual_, {name, "object"}, *std::move(found));
-        if (!found) json::set_at(actual_, {name}, nullptr);
+        json::set_at(expected_, {name, "object"}, std::move(compared.expected));
+        if (compared.actual) {
+          json::set_at(actual_, {name, "object"}, *std::move(compared.actual));
+        } else {
+          json::set_at(actual_, {name}, nullptr);
+        }
       }
       if (!drifted.empty()) drifted_.push_back(std::move(drifted));
     }
