@@ -1,11 +1,13 @@
 #include "commands/console.h"
 
+#include "airways/resource_ref.h"
 #include "base/consumer.h"
 #include "base/limits.h"
 #include "base/text.h"
 #include "commands/guest_names.h"
 #include "commands/node_fleet.h"
 #include "commands/pod_logs.h"
+#include "commands/release_drift.h"
 #include "commands/why.h"
 #include "commands/workflow_commands.h"
 #include "console/cluster.h"
@@ -52,7 +54,7 @@ constexpr std::chrono::seconds kStopMax{2};
 constexpr std::size_t kConsoleTurnsMax = 500;
 constexpr std::size_t kConsoleLogLinesMax = 500;
 constexpr std::uint64_t kConsoleLogBytesMax = 4 * limits::kMiB;
-// Other commands draw workflows and read logs, and they block.
+// For blocking work: drawing workflows, reading logs, unpacking and comparing releases.
 constexpr std::size_t kConsoleWorkers = 2;
 
 using console::Question;
@@ -202,6 +204,7 @@ class Console {
     if (path == "/api/why") co_return co_await why(std::move(question));
     if (path == "/api/logs") co_return co_await logs(std::move(question));
     if (path == "/api/machine") co_return co_await machine(std::move(question));
+    if (path == "/api/drift") co_return co_await drift(std::move(question));
     if (path == "/api/nodes") {
       co_return co_await workers_.run(
           unnamed_consumer(), [this] { return node_fleet(of_host(), FleetFormat::Json, log_); });
@@ -313,6 +316,14 @@ class Console {
     co_return co_await workers_.run(unnamed_consumer(), [this, workflow]() -> Result<std::string> {
       return HANGAR_TRY(show_workflow(config_, workflow, Drawing::Definition, log_)).text;
     });
+  }
+
+  io::Task<Result<std::string>> drift(Question question) {
+    const std::string name = HANGAR_CO_TRY(required_parameter(question, "instance"));
+    airways::ResourceRef instance = HANGAR_CO_TRY(airways::parse_ref(name));
+    const ReleaseDrift found = HANGAR_CO_TRY(
+        co_await release_drift(session_.client, workers_, std::move(instance), stop_.get_token()));
+    co_return json::dump(json_of(found));
   }
 
   io::Task<Result<std::string>> signal(Question question) {

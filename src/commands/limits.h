@@ -3,6 +3,8 @@
 
 #include "wasm/limits.h"
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 
 namespace hangar::limits {
@@ -12,5 +14,13 @@ inline constexpr std::uint64_t kTakeoffInputBytesMax = kFlightOutputBytesMax;
 
 // A property that is written into a module: the module grows by it.
 inline constexpr std::uint64_t kSchematicInputBytesMax = kModuleBytesMax;
+
+// Differences of a release that the console's page shows: what a person can still read, and a
+// browser shows without delay.
+inline constexpr std::size_t kConsoleDriftBytesMax = kMiB;
+// Resources of a release that are compared for the page, as many as a page of a list has.
+inline constexpr std::size_t kConsoleDriftResourcesMax = 500;
+// They are read one after the other, in a few milliseconds each.
+inline constexpr std::chrono::seconds kConsoleDriftMax{60};
 
 }  // namespace hangar::limits

@@ -14,12 +14,14 @@ import time
 
 import pytest
 
+import airways
 import consoles
+import flights
 import operators
 import users
 import workflows
-from cluster import eventually
-from conftest import control_plane
+from cluster import eventually, is_ready
+from conftest import COMPILED, control_plane
 from consoles import KEY_HEADER, Console
 from host import BINARY, free_port, to_its_end
 from operators import EVERYTHING, OPERATOR, allow
@@ -291,6 +293,113 @@ def test_a_user_of_one_namespace_sees_that_one(console, browse, seen, reader, tm
 
     assert "default/elsewhere" not in report["texts"]["viewer-map"] and "You may not list them in all namespaces" in report["texts"]["viewer-map"]
     assert "forbidden" in report["texts"]["viewer-elsewhere"]
+
+
+AIRWAY = ("yoke.cd/v1alpha1", "Airway")
+CONFIG_MAP, SECRET, DEPLOYMENT = ("v1", "ConfigMap"), ("v1", "Secret"), ("apps/v1", "Deployment")
+
+
+def printed():
+    """What a flight prints: everything is ready at once, without nodes."""
+    labels = {"app": "web"}
+    container = {"name": "web", "image": "registry.example.com/web:1"}
+    return [
+        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {
+            "replicas": 0, "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}}}},
+        *({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"word": "as-printed"}} for name in ("edited", "kept", "gone")),
+        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"}, "data": {"user": "dXNlcg==", "password": "cHJpbnRlZA=="}}]
+
+
+@pytest.fixture
+def instance(seen, showing, unique):
+    """A ready instance of an Airway in mode standard, in a namespace of its own; its reference."""
+    namespace, kind = unique, unique.capitalize()
+    airway = airways.airway(f"{unique}s", kind, airways.flight("behave"))
+    seen.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    seen.create(airway)
+    seen.learn("e2e.hangar.dev/v1", kind, f"{unique}s")
+    eventually(lambda: is_ready(seen.get(*AIRWAY, airway["metadata"]["name"])), "the Airway is ready", COMPILED)
+    seen.create(airways.instance(kind, "shop", {"behaviour": "raw", "stdout": json.dumps(printed())}, namespace))
+    eventually(lambda: is_ready(seen.get("e2e.hangar.dev/v1", kind, "shop", namespace)), "the instance is ready", COMPILED)
+    yield f"{namespace}/{kind}.e2e.hangar.dev:shop"
+    seen.delete("e2e.hangar.dev/v1", kind, "shop", namespace)
+    eventually(lambda: seen.get("e2e.hangar.dev/v1", kind, "shop", namespace) is None, "the instance is gone", 60)
+    seen.delete(*AIRWAY, airway["metadata"]["name"])
+    seen.delete("v1", "Namespace", namespace)
+
+
+def drift_of(console, instance):
+    found = console.json(f"/api/drift?instance={instance}")
+    return found, {one["resource"].partition("/")[2]: one for one in found["resources"]}
+
+
+def test_the_page_shows_how_the_cluster_differs_from_the_flights_output(console, browse, seen, instance):
+    one = console(seen.kubeconfig)
+    namespace = instance.partition("/")[0]
+    none = browse(one, "visit", pages=[("drift-none", "#/releases", instance.split("/")[1].partition(".")[0].lower())], compares=["drift-none"])
+
+    seen.kubectl("scale", "deployment", "web", "--replicas=3", f"--namespace={namespace}")
+    seen.patch(*CONFIG_MAP, "edited", {"data": {"word": HOSTILE, "added": "by somebody"}}, namespace)
+    seen.patch(*SECRET, "login", {"data": {"password": "ZWRpdGVk"}}, namespace)
+    seen.delete(*CONFIG_MAP, "gone", namespace)
+    eventually(lambda: seen.get(*CONFIG_MAP, "gone", namespace) is None, "it is gone", 30)
+    found, resources = drift_of(one, instance)
+    report = browse(one, "visit", pages=[("drift", "#/releases", instance.split("/")[1].partition(".")[0].lower())], compares=["drift"])
+
+    assert "No difference: the cluster has what the flight printed (5 resources, revision 1)." in none["texts"]["drift-none"]
+    assert {name: one["drift"] for name, one in resources.items()} == {
+        "Deployment.apps:web": "differs", "ConfigMap:edited": "differs", "ConfigMap:kept": "none", "ConfigMap:gone": "missing", "Secret:login": "differs"}
+    assert found["revision"] == 1 and found["leftOut"] == 0
+    assert "-  replicas: 0\n+  replicas: 3\n" in resources["Deployment.apps:web"]["difference"]
+    assert "by somebody" not in resources["ConfigMap:edited"]["difference"]
+    # Of a Secret the keys, and no value.
+    login = resources["Secret:login"]["difference"]
+    assert "\n-  password: " in login and "\n   user: (withheld)\n" in login
+    text = report["texts"]["drift"]
+    assert "Of 5 resources (revision 1): 3 differ from the flight's output; 1 is missing in the cluster." in text
+    assert "-  replicas: 0\n+  replicas: 3\n" in text
+    assert "-  word: as-printed\n" in text and "<script>window.owned = 1</script>" in text and "\\u202e" in text and "\u202e" not in text
+    for value in ("ZWRpdGVk", "cHJpbnRlZA", "dXNlcg"):
+        assert value not in text and value not in json.dumps(found)
+
+
+def test_a_comparison_needs_the_rights_of_the_user_and_names_those_that_are_missing(console, browse, seen, showing, unique, tmp_path):
+    seen.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": unique}})
+    flights.allow(seen, unique)
+    made = flights.Flights(seen, unique)
+    try:
+        made.create("web", "basic", does={"data": {"word": "as-printed"}})
+        made.ready("web")
+        seen.patch(*CONFIG_MAP, "web", {"data": {"word": "edited"}}, unique)
+        kubeconfig = users.with_token(seen, tmp_path, "viewer", unique)
+        config = json.loads(kubeconfig.read_text())
+        for context in config["contexts"]:
+            context["context"]["namespace"] = unique
+        kubeconfig.write_text(json.dumps(config))
+        users.let(seen, f"{unique}:viewer", unique, ["get", "list"], ["flights"], groups=("yoke.cd",))
+        one = console(kubeconfig)
+        status, _, body = one.ask(f"/api/drift?instance={unique}/Flight.yoke.cd:web")
+        texts = [browse(one, "visit", pages=[("no-secrets", "#/releases", f"{unique}/web")], compares=["no-secrets"])["texts"]["no-secrets"]]
+        for name, verbs, resources in (("no-config-maps", ["list"], ["secrets"]), ("all-rights", ["get"], ["configmaps"])):
+            users.let(seen, f"{unique}:viewer", unique, verbs, resources, groups=("",))
+            texts.append(browse(one, "visit", pages=[(name, "#/releases", f"{unique}/web")], compares=[name])["texts"][name])
+    finally:
+        made.delete("web")
+        made.goes("web")
+        seen.delete("v1", "Namespace", unique)
+
+    assert status == 403 and b'cannot list resource \\"secrets\\"' in body, body
+    assert "A right is missing." in texts[0] and f"in Secrets of the namespace {unique}, which you may not list" in texts[0]
+    assert "1 could not be read" in texts[1] and 'cannot get resource "configmaps"' in texts[1] and "as-printed" not in texts[1]
+    assert "-  word: as-printed\n+  word: edited\n" in texts[2]
+
+
+def test_a_release_without_a_history_is_an_error_with_words(console, seen):
+    one = console(seen.kubeconfig)
+
+    status, _, body = one.ask("/api/drift?instance=default/Flight.yoke.cd:nobody")
+    assert status == 404 and b"has no history" in body
+    assert one.status("/api/drift") == 400 and one.status("/api/drift?instance=nonsense") == 400
 
 
 @pytest.fixture

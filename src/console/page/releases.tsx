@@ -2,6 +2,10 @@
 import { useState } from "preact/hooks";
 
 import { list, listAllowed } from "./api";
+import { refOf } from "./difference";
+import type { Compared } from "./difference";
+import { Compare, Difference, OtherResources, useDrift } from "./drift";
+import type { Drift } from "./drift";
 import { distance } from "./format";
 import { Badge, Conditions, Name, Only, ReadyBadge, Trouble, Waiting, useLoaded, useSession, whyLink } from "./parts";
 import { childrenOf, isReady } from "./readiness";
@@ -10,7 +14,10 @@ import { Logs } from "./guest";
 const OWNED = ["/apis/apps/v1/{}/deployments", "/apis/apps/v1/{}/statefulsets", "/apis/apps/v1/{}/daemonsets", "/apis/batch/v1/{}/jobs", "/apis/batch/v1/{}/cronjobs",
   "/api/v1/{}/services", "/api/v1/{}/configmaps", "/api/v1/{}/persistentvolumeclaims", "/api/v1/{}/pods"];
 
-function Resource({ of, all }: { of: any; all: any[] }) {
+// What a comparison says of a resource; undefined: nothing.
+const comparedOf = (drift: Drift, resource: string): Compared | undefined => drift.value?.resources.find((one) => one.resource === resource);
+
+function Resource({ of, all, compared }: { of: any; all: any[]; compared?: Compared }) {
   const children = childrenOf(of, all);
   const ready = isReady(of);
   const [group] = of.apiVersion.includes("/") ? of.apiVersion.split("/") : [""];
@@ -20,14 +27,15 @@ function Resource({ of, all }: { of: any; all: any[] }) {
       <span class="resource">
         <Badge kind={ready === undefined ? "asleep" : ready ? "good" : "failing"}>{ready === undefined ? "exists" : ready ? "ready" : "not ready"}</Badge>{" "}
         <Name of={`${of.kind} ${of.metadata.name}`} /> {link && <a href={link}>why?</a>}
-      </span>
+      </span>{" "}
+      <Difference of={compared} />
       {children.length > 0 && <ul>{children.map((child) => <Resource key={child.metadata.uid} of={child} all={all} />)}</ul>}
     </li>
   );
 }
 
 // What an instance owns, of the kinds that the console may read, in its namespace.
-function Owned({ instance }: { instance: any }) {
+function Owned({ instance, drift }: { instance: any; drift: Drift }) {
   const namespace = instance.metadata.namespace;
   const found = useLoaded(async (signal) => {
     const objects: any[] = [];
@@ -47,11 +55,13 @@ function Owned({ instance }: { instance: any }) {
     return { objects, problems };
   }, [namespace, instance.metadata.uid], 15_000);
   const children = found.value ? childrenOf(instance, found.value.objects) : [];
+  const shown = new Set(children.map(refOf));
   return (
     <>
       <Waiting of={found} />
-      {found.value && (children.length ? <ul>{children.map((child) => <Resource key={child.metadata.uid} of={child} all={found.value!.objects} />)}</ul> : <p class="quiet">It owns no workload, service, claim or ConfigMap in its namespace. Other kinds are not shown.</p>)}
+      {found.value && (children.length ? <ul>{children.map((child) => <Resource key={child.metadata.uid} of={child} all={found.value!.objects} compared={comparedOf(drift, refOf(child))} />)}</ul> : <p class="quiet">It owns no workload, service, claim or ConfigMap in its namespace. Other kinds are not shown.</p>)}
       {found.value && found.value.problems.length > 0 && <p class="quiet">Not shown: <Name of={found.value.problems.join("; ")} most={600} /></p>}
+      <OtherResources drift={drift} shown={shown} />
     </>
   );
 }
@@ -64,6 +74,21 @@ function Folded({ head, children }: { head: any; children: () => any }) {
       <summary>{head}</summary>
       {isOpen && <div class="inside">{children()}</div>}
     </details>
+  );
+}
+
+function Instance({ of, airway }: { of: any; airway: any }) {
+  const { group, names } = airway.spec.template;
+  const { namespace, name } = of.metadata;
+  const where = [namespace, name].filter(Boolean).join("/");
+  const drift = useDrift(refOf({ apiVersion: `${group}/v1`, kind: names.kind, metadata: of.metadata }));
+  return (
+    <>
+      <Conditions object={of} of={where} />
+      <Compare drift={drift} of={where} />
+      {namespace ? <Owned instance={of} drift={drift} /> : <><p class="quiet">The instance belongs to the cluster; what it owns is not listed.</p><OtherResources drift={drift} shown={new Set()} /></>}
+      <p><a href={`#/turns/${encodeURIComponent(namespace ?? "")}/${encodeURIComponent(`${names.plural}.${group}/${name}`)}`}>Turns of its flight</a></p>
+    </>
   );
 }
 
@@ -83,13 +108,7 @@ function Instances({ airway }: { airway: any }) {
         const where = [one.metadata.namespace, one.metadata.name].filter(Boolean).join("/");
         return (
           <Folded key={one.metadata.uid} head={<><ReadyBadge object={one} /> <Name of={where} /> <span class="quiet">made {distance(one.metadata.creationTimestamp, Date.now())}</span></>}>
-            {() => (
-              <>
-                <Conditions object={one} of={where} />
-                {one.metadata.namespace ? <Owned instance={one} /> : <p class="quiet">The instance belongs to the cluster; what it owns is not listed.</p>}
-                <p><a href={`#/turns/${encodeURIComponent(one.metadata.namespace ?? "")}/${encodeURIComponent(`${plural}.${group}/${one.metadata.name}`)}`}>Turns of its flight</a></p>
-              </>
-            )}
+            {() => <Instance of={one} airway={airway} />}
           </Folded>
         );
       })}
@@ -97,23 +116,32 @@ function Instances({ airway }: { airway: any }) {
   );
 }
 
-function Flight({ of, resource }: { of: any; resource: string }) {
+function FlightResources({ of, kind, resource }: { of: any; kind: string; resource: string }) {
   const inventory: any[] = of.status?.inventory ?? [];
   const where = [of.metadata.namespace, of.metadata.name].filter(Boolean).join("/");
+  const drift = useDrift(refOf({ apiVersion: "yoke.cd/v1alpha1", kind, metadata: of.metadata }));
   return (
-    <Folded head={<><ReadyBadge object={of} /> <Name of={where} /> <span class="quiet">{inventory.length} resource{inventory.length === 1 ? "" : "s"}</span></>}>
-      {() => (
-        <>
-          <Conditions object={of} of={where} />
-          <ul>
-            {inventory.map((one, at) => (
-              <li key={at}><Badge kind={one.ready ? "good" : "failing"}>{one.ready ? "ready" : "not ready"}</Badge> <Name of={one.resource} /></li>
-            ))}
-          </ul>
-          <p><a href={`#/turns/${encodeURIComponent(of.metadata.namespace ?? "")}/${encodeURIComponent(`${resource}/${of.metadata.name}`)}`}>Turns</a></p>
-          <Logs namespace={of.metadata.namespace ?? ""} name={of.metadata.name} resource={resource} />
-        </>
-      )}
+    <>
+      <Conditions object={of} of={where} />
+      <Compare drift={drift} of={where} />
+      <ul>
+        {inventory.map((one, at) => (
+          <li key={at}><Badge kind={one.ready ? "good" : "failing"}>{one.ready ? "ready" : "not ready"}</Badge> <Name of={one.resource} /> <Difference of={comparedOf(drift, one.resource)} /></li>
+        ))}
+      </ul>
+      <OtherResources drift={drift} shown={new Set(inventory.map((one) => one.resource))} />
+      <p><a href={`#/turns/${encodeURIComponent(of.metadata.namespace ?? "")}/${encodeURIComponent(`${resource}/${of.metadata.name}`)}`}>Turns</a></p>
+      <Logs namespace={of.metadata.namespace ?? ""} name={of.metadata.name} resource={resource} />
+    </>
+  );
+}
+
+function Flight({ of, kind, resource }: { of: any; kind: string; resource: string }) {
+  const count = of.status?.inventory?.length ?? 0;
+  const where = [of.metadata.namespace, of.metadata.name].filter(Boolean).join("/");
+  return (
+    <Folded head={<><ReadyBadge object={of} /> <Name of={where} /> <span class="quiet">{count} resource{count === 1 ? "" : "s"}</span></>}>
+      {() => <FlightResources of={of} kind={kind} resource={resource} />}
     </Folded>
   );
 }
@@ -145,10 +173,10 @@ export function ReleasesPage() {
         )}
       </Section>
       <Section title="Flights" plural="flights">
-        {(one) => <Flight key={one.metadata.uid} of={one} resource="flights.yoke.cd" />}
+        {(one) => <Flight key={one.metadata.uid} of={one} kind="Flight" resource="flights.yoke.cd" />}
       </Section>
       <Section title="ClusterFlights" plural="clusterflights">
-        {(one) => <Flight key={one.metadata.uid} of={one} resource="clusterflights.yoke.cd" />}
+        {(one) => <Flight key={one.metadata.uid} of={one} kind="ClusterFlight" resource="clusterflights.yoke.cd" />}
       </Section>
     </>
   );

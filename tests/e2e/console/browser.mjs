@@ -67,6 +67,17 @@ const settled = async (page) => {
   await page.waitForTimeout(300);
 };
 
+async function unfold(page) {
+  await page.evaluate(() => document.querySelectorAll("details:not([open]) > summary").forEach((one) => one.click()));
+  await settled(page);
+}
+// Compares every instance and Flight that is unfolded, and unfolds the differences.
+async function compare(page) {
+  await page.evaluate(() => document.querySelectorAll(".compare button").forEach((one) => one.click()));
+  await settled(page);
+  await unfold(page);
+}
+
 const PAGES = [["map", "#/"], ["operator", "#/operator/team-0/failing"], ["releases", "#/releases"], ["workflows", "#/workflows"], ["workflow", "#/workflow/team-0/orders"], ["nodes", "#/nodes"], ["tenants", "#/tenants"],
   ["why", "#/why/Deployment.apps/web/team-0"]];
 
@@ -87,10 +98,8 @@ async function canned() {
         await settled(page);
         if (name === "map") await page.waitForSelector("canvas");
         if (name === "releases") {
-          for (let round = 0; round < 3; round++) {
-            await page.evaluate(() => document.querySelectorAll("details:not([open]) > summary").forEach((one) => one.click()));
-            await settled(page);
-          }
+          for (let round = 0; round < 3; round++) await unfold(page);
+          await compare(page);
         }
         if (name === "operator") {
           await page.locator(".turns button").first().click();
@@ -142,8 +151,12 @@ async function visit() {
       await page.getByRole("button", { name: button }).first().click();
       await settled(page);
     }
-    await page.evaluate(() => document.querySelectorAll("details:not([open]) > summary").forEach((one) => one.click()));
-    await settled(page);
+    await unfold(page);
+    // An Airway has instances, and they have resources.
+    if (scenario.compares?.includes(name)) {
+      for (let round = 0; round < 2; round++) await unfold(page);
+      await compare(page);
+    }
     await check(page, name);
     await screenshot(page, name);
     report.texts[name] = await page.locator("main").innerText();

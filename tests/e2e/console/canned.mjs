@@ -86,6 +86,29 @@ const usages = Array.from({ length: 5 }, (_, index) => ({
   },
 }));
 
+const difference = `--- the flight's output
++++ the cluster
+@@ -6,9 +6,9 @@
+   namespace: team-0
+ spec:
+-  replicas: 2
++  replicas: 5
+   template:
+     spec:
+       containers:
+         - name: shop
+-          image: registry.example.com/shop@sha256:${"ab12cd34".repeat(8)}
++          image: ${HOSTILE}
+`;
+const drift = {
+  release: "examples.com.Backend.team-0.shop", namespace: "team-0", revision: 3, interrupted: 1, leftOut: 2,
+  resources: [
+    { resource: "team-0/Deployment.apps:shop", drift: "differs", difference, isCut: true }, { resource: "team-0/Service:shop", drift: "none" }, { resource: `team-0/ConfigMap:${HOSTILE}`, drift: "missing" },
+    { resource: "team-0/Role.rbac.authorization.k8s.io:shop", drift: "unknown", error: HOSTILE },
+  ],
+};
+const unprinted = { release: "team-1/Flight.yoke.cd:ingress", namespace: "team-1", revision: 1, interrupted: 0, leftOut: 0, resources: [{ resource: "team-1/Deployment.apps:web", drift: "none" }] };
+
 const ownedBy = (uid) => ({ ownerReferences: [{ uid }] });
 const installer = "registry.example.com/hangar-node:v1";
 const CLUSTER = "/api/cluster";
@@ -106,10 +129,10 @@ const answers = {
   },
   [`${CLUSTER}/apis/hangar.dev/v1alpha1/tenantusages`]: { items: usages },
   [`${CLUSTER}/apis/workflows.example.com/v1/statefulworkflows`]: { items: [workflow] },
-  [`${CLUSTER}/apis/yoke.cd/v1alpha1/airways`]: { items: [{ metadata: { name: "backends.examples.com", uid: "a1" }, spec: { template: { group: "examples.com", names: { plural: "backends" }, versions: [{ name: "v1", storage: true }] } }, status: { conditions: [condition("Ready", "True", "Ready")] } }] },
+  [`${CLUSTER}/apis/yoke.cd/v1alpha1/airways`]: { items: [{ metadata: { name: "backends.examples.com", uid: "a1" }, spec: { template: { group: "examples.com", names: { plural: "backends", kind: "Backend" }, versions: [{ name: "v1", storage: true }] } }, status: { conditions: [condition("Ready", "True", "Ready")] } }] },
   [`${CLUSTER}/apis/examples.com/v1/backends`]: { items: [{ metadata: { name: "shop", namespace: "team-0", uid: "i1", creationTimestamp: at(-9000) }, status: { conditions: [condition("Ready", "False", "InProgress", HOSTILE)] } }] },
-  [`${CLUSTER}/apis/apps/v1/namespaces/team-0/deployments`]: { items: [{ metadata: { name: "shop", uid: "d1", ...ownedBy("i1") }, spec: { replicas: 2 }, status: { readyReplicas: 1 } }] },
-  [`${CLUSTER}/api/v1/namespaces/team-0/services`]: { items: [{ metadata: { name: "shop", uid: "s1", ...ownedBy("i1") } }] },
+  [`${CLUSTER}/apis/apps/v1/namespaces/team-0/deployments`]: { items: [{ metadata: { name: "shop", namespace: "team-0", uid: "d1", ...ownedBy("i1") }, spec: { replicas: 2 }, status: { readyReplicas: 1 } }] },
+  [`${CLUSTER}/api/v1/namespaces/team-0/services`]: { items: [{ metadata: { name: "shop", namespace: "team-0", uid: "s1", ...ownedBy("i1") } }] },
   [`${CLUSTER}/apis/yoke.cd/v1alpha1/flights`]: { items: [{ metadata: { name: "ingress", namespace: "team-1", uid: "f1" }, status: { conditions: [condition("Ready", "True", "Ready")], inventory: [{ resource: "team-1/Deployment.apps:web", version: "v1", ready: true }, { resource: `team-1/Job.batch:${HOSTILE}`, version: "v1", ready: false }] } }] },
 };
 
@@ -121,6 +144,7 @@ export function answer(url) {
     const rest = first + 500 < COUNT ? String(first + 500) : "";
     return { items: operators.slice(first, first + 500), metadata: { continue: rest } };
   }
+  if (path === "/api/drift") return url.searchParams.get("instance") === "team-0/Backend.examples.com:shop" ? drift : unprinted;
   if (path.includes("/operators/")) return operators[5];
   if (path.includes("/statefulworkflows/")) return workflow;
   return answers[path] ?? (path.startsWith(CLUSTER) ? { items: [] } : undefined);
