@@ -38,13 +38,6 @@ bool is_letter_or_digit(char letter) {
   return is_lower_or_digit(letter) || (letter >= 'A' && letter <= 'Z');
 }
 
-bool is_hex(std::string_view text) {
-  return !text.empty() && std::ranges::all_of(text, [](char letter) {
-    return (letter >= '0' && letter <= '9') || (letter >= 'a' && letter <= 'f') ||
-           (letter >= 'A' && letter <= 'F');
-  });
-}
-
 // One component between slashes: runs of [a-z0-9] joined by ".", "_", "__" or dashes.
 bool is_repository_component(std::string_view text) {
   if (text.empty() || !is_lower_or_digit(text.front()) || !is_lower_or_digit(text.back())) {
@@ -231,15 +224,20 @@ std::string_view stem_of(std::string_view path) {
   return path.substr(0, path.find('.'));
 }
 
-// The hexadecimal digits after "sha256_" at the start of `name` or after an underscore in it.
+// What follows "sha256_" at the start of `name`, or else its first "_sha256_". It promises a digest
+// even if it is none: a mistyped digest is refused like any other that the module does not have.
 std::optional<std::string> promised_by(std::string_view name) {
-  constexpr std::string_view kMark = "sha256_";
-  const std::size_t at = name.rfind(kMark);
-  if (at == std::string_view::npos || (at > 0 && name[at - 1] != '_')) return std::nullopt;
-  const std::string_view digits = name.substr(at + kMark.size());
-  // A file called tool_sha256_sum.wasm promises no digest.
-  if (!is_hex(digits)) return std::nullopt;
-  return to_lower(digits);
+  constexpr std::string_view kAtStart = "sha256_";
+  constexpr std::string_view kWithin = "_sha256_";
+  if (name.starts_with(kAtStart)) {
+    name.remove_prefix(kAtStart.size());
+  } else if (const std::size_t at = name.find(kWithin); at != std::string_view::npos) {
+    name.remove_prefix(at + kWithin.size());
+  } else {
+    return std::nullopt;
+  }
+  if (name.empty()) return std::nullopt;
+  return to_lower(name);
 }
 
 }  // namespace

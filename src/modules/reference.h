@@ -77,7 +77,7 @@ class Reference {
 
 // The sha256 (of the uncompressed module) that this reference promises: `explicit_sha256` when it
 // is not empty, else that of a tag "sha256_<hex>", else of a file name "sha256_<hex>.wasm" or
-// "name_sha256_<hex>.wasm.gz". Lower case.
+// "name_sha256_<hex>.wasm.gz". Lower case. It need not be a digest; then no module has it.
 [[nodiscard]] std::optional<std::string> expected_sha256(const Reference& reference,
                                                          std::string_view explicit_sha256);
 

@@ -178,7 +178,11 @@ TEST(ExpectedSha256, IsTheExplicitOneElseTheTagElseTheFileName) {
       {"https://h.example/f_sha256_" + kDigest + ".wasm.gz?x=/sha256_bb", kDigest},
       {"https://h.example/sha256_aa/f.wasm", std::nullopt},
       {"https://h.example/fsha256_aa.wasm", std::nullopt},
-      {"https://h.example/tool_sha256_sum.wasm", std::nullopt},
+      {"https://h.example/f_sha256_.wasm", std::nullopt},
+      {"https://h.example/f_sha256_a_sha256_b.wasm", "a_sha256_b"},
+      // Mistyped: refused, and not taken for a name without a digest.
+      {"https://h.example/sha256_applebottomjeans", "applebottomjeans"},
+      {"oci://r.example/f:sha256_12o4", "12o4"},
       {"/dir/f_sha256_AB.wasm", "ab"},
   };
   for (const auto& [text, expected] : cases) {
