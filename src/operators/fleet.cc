@@ -144,6 +144,13 @@ Fleet::Fleet(const Parts& parts, Listener listener)
                            [this] { return static_cast<double>(operators_.size()); });
   parts.metrics.gauge_read("hangar_operators_resident", "operators in memory",
                            [this] { return static_cast<double>(resident_.size()); });
+  parts.metrics.gauge_read(
+      "hangar_operator_restless", "operators whose timers wake them for nothing", [this] {
+        const Instant now = io::Loop::now();
+        return static_cast<double>(std::ranges::count_if(operators_, [now](const auto& running) {
+          return running->restlessness().period(now).has_value();
+        }));
+      });
   parts.metrics.gauge_read("hangar_operator_answer_bytes",
                            "answers that wait for guests, and those of their turns",
                            [this] { return static_cast<double>(answers_.held_bytes()); });
@@ -399,7 +406,8 @@ void Fleet::collect(Metrics::Families& families) const {
     if (is_own) {
       own = {.controller = controller_label(running->key()),
              .series = running->ledger().series().read(),
-             .operators = 0};
+             .operators = 0,
+             .restless_period = running->restlessness().period(io::Loop::now())};
     }
     OperatorReading& reading = is_own ? own : others;
     reading.resident_bytes += running->resident_bytes();

@@ -213,17 +213,20 @@ void GuestRequests::begin_due() {
       parts_.loop.after(std::chrono::duration_cast<Duration>(one_more), [this] { begin_due(); });
 }
 
-std::vector<Wakeup> GuestRequests::take_arrivals(Woken& woken) {
-  std::vector<Wakeup> wakeups;
+GuestRequests::Arrivals GuestRequests::take_arrivals(Woken& woken) {
+  Arrivals arrivals;
+  std::vector<Wakeup>& wakeups = arrivals.wakeups;
   wakeups.reserve(waiting_count());
   std::vector<std::uint64_t> ended_delays;
   for (Mailbox::Arrival& arrival : inbox().mailbox.take()) {
     const auto call = find_call(arrival.id);
-    const bool is_plain = call != calls_.end() && !(*call)->is_stream();
+    const bool is_timer = call == calls_.end();
+    const bool is_plain = !is_timer && !(*call)->is_stream();
+    (is_timer ? arrivals.has_timer : arrivals.has_stream) |= !is_plain;
     if (ledger_.is_recording()) {
-      woken.add(arrival, call == calls_.end() ? Woken::Source::Timer
-                         : is_plain           ? Woken::Source::Plain
-                                              : Woken::Source::Stream);
+      woken.add(arrival, is_timer   ? Woken::Source::Timer
+                         : is_plain ? Woken::Source::Plain
+                                    : Woken::Source::Stream);
     }
     if (auto* const head = std::get_if<Mailbox::Head>(&arrival.what)) {
       wakeups.push_back({.id = arrival.id,
@@ -237,10 +240,10 @@ std::vector<Wakeup> GuestRequests::take_arrivals(Woken& woken) {
       // A plain answer ended with its body.
       if (!is_plain) wakeups.push_back({.id = arrival.id, .finished = true, .is_null = true});
       if (is_plain) --plain_calls_;
-      if (call != calls_.end()) {
-        calls_.erase(call);
-      } else {
+      if (is_timer) {
         ended_delays.push_back(arrival.id);
+      } else {
+        calls_.erase(call);
       }
     }
   }
@@ -258,7 +261,7 @@ std::vector<Wakeup> GuestRequests::take_arrivals(Woken& woken) {
   for (const Wakeup& wakeup : wakeups)
     inbox().delivered_bytes += wakeup.bytes.size();
   recount();
-  return wakeups;
+  return arrivals;
 }
 
 void GuestRequests::on_turn_ended() {

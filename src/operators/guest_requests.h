@@ -80,8 +80,13 @@ class GuestRequests {
   // begin_due() starts the requests.
   void take_up(abi::kube_runtime::TurnOutcome& outcome, std::uint64_t turn);
   void begin_due();
+  struct Arrivals {
+    std::vector<abi::kube_runtime::Wakeup> wakeups;
+    bool has_timer = false;   // A delay has ended.
+    bool has_stream = false;  // Something of a stream, other than a bookmark that was held back.
+  };
   // Everything that has arrived, in order. Finished requests are dropped here.
-  [[nodiscard]] std::vector<abi::kube_runtime::Wakeup> take_arrivals(Woken& woken);
+  [[nodiscard]] Arrivals take_arrivals(Woken& woken);
 
   // The turn is over, and what was handed over for it is not in memory any more.
   void on_turn_ended();
@@ -97,6 +102,10 @@ class GuestRequests {
   [[nodiscard]] bool is_empty() const;
   // Whether an answer that ends by itself (not a stream) is expected.
   [[nodiscard]] bool awaits_answer() const { return plain_calls_ > 0; }
+  // No such answer is expected or has arrived, and the rate limit holds no request back.
+  [[nodiscard]] bool is_settled() const {
+    return plain_calls_ == 0 && (!inbox_ || inbox_->held_back.empty());
+  }
   // Events and answers that wait for the guest's next turn, and when the oldest arrived.
   [[nodiscard]] std::size_t waiting_count() const { return inbox_ ? inbox_->mailbox.size() : 0; }
   [[nodiscard]] std::optional<Instant> first_arrival() const {

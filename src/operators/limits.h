@@ -140,6 +140,20 @@ inline constexpr std::chrono::seconds kWebhooksRewrite{5};
 // Operators that have series of their own, about sixty each; all others share one set.
 inline constexpr std::size_t kOperatorSeriesMax = 500;
 
+// When a guest counts as restless: its timer has woken it so often for nothing without a useful
+// wake in between, and for so long. Programs that wait for their caches look ten times a second,
+// which ends by itself.
+inline constexpr int kRestlessWakes = 20;
+inline constexpr std::chrono::seconds kRestlessAfter{10};
+
+// Useful wakes among the last 32 that end it: a guest that writes at one wake of fifteen has a
+// reason for its timer.
+inline constexpr int kRestlessUsefulWakes = 3;
+
+// A timer that lets the guest sleep for longer than this costs next to nothing, and looks like a
+// resync.
+inline constexpr std::chrono::minutes kRestlessPauseMax{2};
+
 // Kinds of answers (method and code) that an operator's series tell apart.
 inline constexpr std::size_t kOperatorAnswerKindsMax = 40;
 

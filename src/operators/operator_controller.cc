@@ -37,6 +37,7 @@ using reconcile::Outcome;
 constexpr std::string_view kFieldManager = "hangar-operators";
 constexpr std::string_view kStalled = "Stalled";
 constexpr std::string_view kCanSleep = "CanSleep";
+constexpr std::string_view kRestless = "Restless";
 constexpr std::string_view kWebhooksReady = "WebhooksReady";
 
 // Figures in the status are for people. A host writes at most this many of them a second, however
@@ -213,6 +214,29 @@ Condition sleep_of(const RunningOperator& running) {
     condition.message = "the guest is suspended to disk when it is idle";
   }
   return condition;
+}
+
+// The Restless condition. An operator that never was has none. Null: the operator does not run.
+void put_restlessness(json::Value& status, const RunningOperator* running, std::int64_t generation,
+                      WallTime now) {
+  const std::optional<Duration> period =
+      running != nullptr ? running->restlessness().period(io::Loop::now()) : std::nullopt;
+  if (!period && reconcile::find_condition(status, kRestless) == nullptr) return;
+  Condition condition{.type = std::string(kRestless),
+                      .status = ConditionStatus::False,
+                      .reason = "NoIdleTimer",
+                      .message = "no timer of the guest wakes it for nothing",
+                      .observed_generation = generation};
+  if (period) {
+    condition.status = ConditionStatus::True;
+    condition.reason = "IdleTimer";
+    condition.message = fmt::format(
+        "a timer of the guest wakes it every {}, and it does nothing then: in {} wakes in a row it "
+        "asked for no change; let the program use a longer period, or a watch, which wakes it only "
+        "when something has changed",
+        to_go_duration(*period), limits::kRestlessWakes);
+  }
+  reconcile::set_condition(status, condition, now);
 }
 
 // The WebhooksReady condition of an Operator that names configurations.
@@ -446,7 +470,13 @@ io::Task<Result<Outcome>> OperatorController::reconcile(kube::ObjectPtr object,
   }
   if (!established) co_return std::unexpected(established.error());
   const Instant now = io::Loop::now();
-  const Duration again = memory.asking.again_in(now);
+  Duration again = memory.asking.again_in(now);
+  // A timer that has stopped causes no turn that would write the status.
+  if (const RunningOperator* const running = fleet_.find(object->key());
+      running != nullptr && running->restlessness().period(now)) {
+    again = std::min<Duration>(
+        again, running->restlessness().ends_at() - now + std::chrono::milliseconds(1));
+  }
   co_return Outcome{.requeue_after =
                         std::min(again, webhooks_.again_in(object->key(), now).value_or(again))};
 }
@@ -612,6 +642,7 @@ io::Task<Result<>> OperatorController::write_status(const json::Value& manifest,
   reconcile::put_processor_wait(
       status, may_wait ? platform_.waits->told_brake(running->consumer()) : nullptr, generation,
       now);
+  put_restlessness(status, running, generation, now);
   put_webhooks(status, manifest, webhooks_.problem(kube::key_of(manifest)), now);
   reconcile::set_condition(status,
                            {.type = std::string(kStalled),

@@ -22,11 +22,6 @@ std::vector<double> wake_buckets() {
           0.025,   0.05,   0.1,     0.25,   0.5,   1,      2.5,   10};
 }
 
-bool is_write(KnownMethod method) {
-  return method != KnownMethod::Get && method != KnownMethod::Head &&
-         method != KnownMethod::Options;
-}
-
 recorder::Turn::Outcome recorded_outcome(const TurnOutcome& outcome) {
   if (!outcome.ended || outcome.exit_code.value_or(0) != 0) return recorder::Turn::Outcome::Failed;
   return outcome.exit_code ? recorder::Turn::Outcome::Completed : recorder::Turn::Outcome::Waits;

@@ -135,6 +135,11 @@ KnownMethod known_method(std::string_view method) {
   return static_cast<KnownMethod>(found - kMethodNames.begin());
 }
 
+bool is_write(KnownMethod method) {
+  return method != KnownMethod::Get && method != KnownMethod::Head &&
+         method != KnownMethod::Options;
+}
+
 void OperatorSeries::answered(KnownMethod method, int code) {
   const auto is_same = [&](const Answers& known) {
     return known.code == code && known.method == method;
@@ -162,6 +167,15 @@ void add_series(Metrics::Families& families, std::span<const OperatorReading> re
     Metrics::Family& family = families.family(one.name, one.help, one.type);
     for (const OperatorReading& reading : readings)
       family.samples.push_back({.labels = one.labels(reading), .value = one.value(reading)});
+  }
+  Metrics::Family& periods = families.family(
+      "hangar_controller_restless_period_seconds",
+      "The period of the timer that wakes an operator's guest for nothing; only of those.",
+      Type::Gauge);
+  for (const OperatorReading& reading : readings) {
+    if (!reading.restless_period) continue;
+    periods.samples.push_back(
+        {.labels = of_controller(reading), .value = in_seconds(*reading.restless_period)});
   }
   Metrics::Family& reconciles = families.family("controller_runtime_reconcile_total",
                                                 "Reconciles, by result.", Type::Counter);

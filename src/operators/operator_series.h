@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -46,6 +47,8 @@ class SlimHistogram {
 // Guests choose their methods; the label is one of HTTP's, or "other".
 enum class KnownMethod : std::uint8_t { Get, Post, Put, Patch, Delete, Head, Options, Other };
 [[nodiscard]] KnownMethod known_method(std::string_view method);
+// Whether a request of this method may change something.
+[[nodiscard]] bool is_write(KnownMethod method);
 
 // The counts of one operator since the host started it, or of several that share one set.
 // Loop thread.
@@ -87,6 +90,8 @@ struct OperatorReading {
   std::uint64_t events_waiting = 0;
   std::uint64_t turns_under_way = 0;
   std::uint64_t operators = 1;  // More where several share the series.
+  // Restlessness::period; nothing where several share the series.
+  std::optional<Duration> restless_period = {};
 };
 
 // "<namespace>/<name>"; the name alone where there is no namespace.

@@ -111,6 +111,18 @@ TEST_F(OperatorSeriesTest, TheFamiliesAreSharedWithThoseOfTheHostsOwnControllers
   EXPECT_THAT(std::set<std::string>(lines.begin(), lines.end()), SizeIs(lines.size()));
 }
 
+TEST_F(OperatorSeriesTest, OnlyRestlessOperatorsHaveAPeriod) {
+  using testing::HasSubstr;
+  readings_ = {{.controller = "shop/calm", .series = {}},
+               {.controller = "shop/restless",
+                .series = {},
+                .restless_period = std::chrono::milliseconds(2500)}};
+  const std::vector<std::string> lines = scrape(metrics_);
+  EXPECT_THAT(lines,
+              Contains("hangar_controller_restless_period_seconds{controller=shop/restless} 2.5"));
+  EXPECT_THAT(lines, Contains(HasSubstr("restless_period")).Times(1));
+}
+
 TEST_F(OperatorSeriesTest, NothingIsLeftOfAnOperatorThatIsGone) {
   OperatorSeries series;
   series.answered(KnownMethod::Get, 200);

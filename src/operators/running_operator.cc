@@ -36,6 +36,11 @@ Life::Options life_options(const SleepPolicy& sleep, const wasm::SleepableModule
   return {.sleep_after = may_sleep(sleep, module) ? std::optional(sleep.after) : std::nullopt};
 }
 
+// Nobody knows what another server does for a request, not even for one that reads.
+bool may_change_something(const kube_runtime::HttpCall& call) {
+  return is_write(known_method(call.request.method)) || is_outbound(call.request.uri);
+}
+
 foresight::Moment moment() {
   return {.at = io::Loop::now(), .wall = io::Loop::wall_now()};
 }
@@ -351,6 +356,7 @@ io::Task<void> RunningOperator::begin_guest() {
   if (life_.start_count() > 1) ledger_.on_restart();
   drop_guest();
   if (planner_) planner_->on_start();
+  restlessness_.on_start();
   const Instant asked = io::Loop::now();
   const Result<> waited = co_await wait_to_start();
   const Instant began = io::Loop::now();
@@ -384,8 +390,14 @@ io::Task<void> RunningOperator::wake_guest() {
   // From here on, an arrival belongs to the next turn.
   life_.on_handed_over();
   Woken woken(ledger_.is_tracing() ? Woken::Traces::On : Woken::Traces::Off);
-  std::vector<Wakeup> wakeups = requests_.take_arrivals(woken);
+  const bool is_settled = requests_.is_settled();
+  GuestRequests::Arrivals arrivals = requests_.take_arrivals(woken);
+  std::vector<Wakeup>& wakeups = arrivals.wakeups;
   if (reviews_) hand_over_reviews(wakeups);
+  restlessness_.on_turn({.has_timer = arrivals.has_timer,
+                         .has_event = arrivals.has_stream || (reviews_ && reviews_->are_awaited()),
+                         .is_settled = is_settled,
+                         .at = arrived});
   const std::size_t count = wakeups.size();
   if (metrics_) ask_for_metrics(wakeups);
   TurnOutcome outcome =
@@ -535,6 +547,7 @@ void RunningOperator::on_outcome(TurnOutcome outcome, Duration took) {
   ledger_.on_success();
   serves_metrics_ = guest_->listens(kube_runtime::Listener::Metrics);
   takes_webhooks_ = guest_->listens(kube_runtime::Listener::Webhooks);
+  if (std::ranges::any_of(outcome.calls, may_change_something)) restlessness_.on_work();
   requests_.take_up(outcome, ledger_.turn_number());
   const bool is_done = outcome.exit_code || (requests_.is_empty() && !takes_webhooks_);
   life_.on_turn_ended(is_done ? Life::TurnEnd::Completed : Life::TurnEnd::Waits, io::Loop::now());

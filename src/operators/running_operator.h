@@ -26,6 +26,7 @@
 #include "operators/operator_modules.h"
 #include "operators/packed_operator.h"
 #include "operators/recording.h"
+#include "operators/restlessness.h"
 #include "operators/sleep_planner.h"
 #include "output/log_writer.h"
 #include "output/printout.h"
@@ -128,6 +129,7 @@ class RunningOperator final : public std::enable_shared_from_this<RunningOperato
   // Events and answers that wait for the next turn.
   [[nodiscard]] std::size_t waiting_count() const { return requests_.waiting_count(); }
   [[nodiscard]] const OperatorLedger& ledger() const { return ledger_; }
+  [[nodiscard]] const Restlessness& restlessness() const { return restlessness_; }
   struct Troubles {
     std::string last_error;  // Why the last instance failed; empty: none has.
     // Why it could not be suspended; empty once it could.
@@ -208,6 +210,7 @@ class RunningOperator final : public std::enable_shared_from_this<RunningOperato
   const std::shared_ptr<const wasm::SleepableModule> module_;
   Life life_;
   OperatorLedger ledger_;
+  Restlessness restlessness_;
   GuestRequests requests_;
   std::unique_ptr<Troubles> troubles_;     // Null: there have been none.
   std::unique_ptr<SleepPlanner> planner_;  // Null with another policy than Predictive.

@@ -87,6 +87,15 @@ def test_a_timer_that_is_always_due_holds_up_nobody(cluster, host, namespace, fa
         others_work(f"fine{round_}")
 
 
+def test_a_ticker_that_wakes_a_program_for_nothing_is_named(cluster, namespace, faulty):
+    faulty("idle-ticker")
+
+    seen = lambda: condition(cluster.get(*OPERATOR, "idle-ticker", namespace), "Restless")
+    eventually(lambda: seen().get("status") == "True", "it is restless", 90)
+    assert "a timer of the guest wakes it every " in seen()["message"]
+    lives(cluster, namespace, "idle-ticker", "Asleep")
+
+
 def test_a_program_that_prints_without_end_is_cut_and_goes_on(cluster, host, namespace, faulty, others_work):
     faulty("print")
 

@@ -2,6 +2,7 @@
 import base64
 import json
 import pathlib
+import re
 import subprocess
 import time
 
@@ -100,6 +101,41 @@ def test_an_operator_that_may_not_sleep_stays(cluster, namespace, operator, get)
     one = eventually(lambda: (lambda o: o if phase(o) == "Running" else None)(get("awake")), "it runs", 60)
     assert (condition(one, "CanSleep")["status"], condition(one, "CanSleep")["reason"]) == ("False", "Policy")
     never(lambda: phase(get("awake")) == "Asleep", "it sleeps", 3)
+
+
+def test_a_guest_that_its_timer_wakes_for_nothing_is_named(cluster, host, namespace, operator, get):
+    allow(cluster, namespace, *EVERYTHING)
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    body = json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "made-"}})
+    operator("idle", "tick=500", sleep={"after": "0s"})
+    operator("reads", *["sleep=500", f"get={path}/none"] * 500, sleep={"after": "0s"})
+    operator("stops", "tick=500,24", "tick=3600000", sleep={"after": "0s"})
+    operator("writes", *["sleep=500", f"request=POST,{path},{body}"] * 500, sleep={"after": "0s"})
+
+    def restless(name):
+        return condition(get(name), "Restless")
+
+    def periods():
+        metrics = host.metrics()
+        found = {name: metrics.get(f'hangar_controller_restless_period_seconds{{controller="{namespace}/{name}"}}')
+                 for name in ("idle", "reads", "stops", "writes")}
+        return metrics["hangar_operator_restless"], {name: period for name, period in found.items() if period}
+
+    eventually(lambda: restless("stops").get("status") == "True", "the timer is noticed before it stops", 90)
+    idle = eventually(lambda: (lambda seen: seen if seen.get("status") == "True" else None)(restless("idle")), "it is restless", 60)
+    assert idle["reason"] == "IdleTimer" and idle["observedGeneration"] == 1
+    told = re.search(r"a timer of the guest wakes it every (\d+)ms, ", idle["message"])
+    assert told and 500 <= int(told[1]) < 1000, idle
+    eventually(lambda: restless("reads").get("status") == "True", "reads alone are nothing", 60)
+    eventually(lambda: restless("stops").get("status") == "False", "a timer that has stopped wakes nobody", 60)
+    assert restless("stops")["reason"] == "NoIdleTimer"
+
+    count, named = periods()
+    assert set(named) == {"idle", "reads"} and count >= 2
+    assert named["idle"] == pytest.approx(int(told[1]) / 1000)
+    eventually(lambda: lines(host, "writes", namespace).count(f"POST {path}: 201") > 25, "it has written at each of many wakes", 60)
+    assert restless("writes") == {}
+    assert restless("idle") == idle, "it is not written again"
 
 
 def test_a_guest_that_ends_has_completed(host, namespace, operator, get):

@@ -3,6 +3,7 @@
 //
 //	spin                never waits
 //	tick                a timer a million times a second
+//	idle-ticker         a timer twice a second, for nothing
 //	goroutines          goroutines without end, none of which ends
 //	allocate            memory without end
 //	print               lines without end, with pauses
@@ -30,7 +31,7 @@ const server = "https://kubernetes.default.svc"
 
 func main() {
 	faults := map[string]func(){
-		"spin": spin, "tick": tick, "goroutines": goroutines, "allocate": allocate, "print": printLines, "panic": panics,
+		"spin": spin, "tick": tick, "idle-ticker": idleTicker, "goroutines": goroutines, "allocate": allocate, "print": printLines, "panic": panics,
 		"exit": func() { os.Exit(7) }, "deadlock": func() { select {} },
 		"sockets": sockets, "write": write, "timers": timers, "watches": watches,
 	}
@@ -55,6 +56,11 @@ func spin() {
 
 func tick() {
 	for range time.Tick(time.Microsecond) {
+	}
+}
+
+func idleTicker() {
+	for range time.Tick(500 * time.Millisecond) {
 	}
 }
 
