@@ -342,7 +342,7 @@ io::Task<Result<flight::Output>> GuestProcesses::carry_out(Job& job, std::shared
   // no other.
   run->memory = HANGAR_CO_TRY(co_await engine_.reserve(
       bounds.consumer, std::min(bounds.memory_bytes_min, bounds.memory_bytes_max), run->stop));
-  const Error gone(ErrorKind::Unavailable, "its guest process has just ended");
+  const Error gone(ErrorKind::Unavailable, "its guest process has just exited");
   const ProcessId id =
       HANGAR_CO_TRY(co_await acquire(domain_of(bounds.consumer.tenant, {}), run->stop));
   if (!processes_.contains(id)) co_return std::unexpected(gone);
@@ -437,8 +437,8 @@ io::Task<Result<GuestProcesses::ProcessId>> GuestProcesses::acquire(Domain domai
                            "sleep or runs that take long",
                            to_go_duration(options_.process_wait),
                            domain.is_alone() ? "operators with spec.isolation: Operator, or other "
-                                               "namespaces, have all that they may have"
-                                             : "other namespaces have all of them"));
+                                               "namespaces, use all processes that they may have"
+                                             : "other namespaces use all processes"));
       break;
     }
     if (!co_await changed_.wait(stop)) break;
@@ -573,7 +573,7 @@ io::Task<Result<GuestProcesses::LodgingId>> GuestProcesses::take_in(budget::Tena
   const ProcessId id = HANGAR_CO_TRY(co_await acquire(domain_of(tenant, alone), std::move(stop)));
   const auto found = processes_.find(id);
   if (found == processes_.end()) {
-    co_return fail(ErrorKind::Unavailable, "its guest process has just ended");
+    co_return fail(ErrorKind::Unavailable, "its guest process has just exited");
   }
   found->second->lodgers.insert(&lodger);
   table_.begin_run(id, lodger.stay());
@@ -607,7 +607,7 @@ io::Task<Result<std::uint64_t>> GuestProcesses::hand_over(
   if (const std::optional<std::uint64_t> known = find()) co_return *known;
   const auto found = processes_.find(lodging);
   if (found == processes_.end()) {
-    co_return fail(ErrorKind::Unavailable, "its guest process has just ended");
+    co_return fail(ErrorKind::Unavailable, "its guest process has just exited");
   }
   Process& process = *found->second;
   const wasm::ModuleDescription& description = handed.description;

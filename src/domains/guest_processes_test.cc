@@ -341,7 +341,7 @@ TEST_F(GuestProcessesTest, ComeAgainAfterTheirZygoteWasKilled) {
   for (const Background* const lost : {&a, &b}) {
     ASSERT_FALSE(lost->output().has_value());
     EXPECT_EQ(lost->output().error().kind(), ErrorKind::Unavailable);
-    EXPECT_THAT(lost->output().error().message(), HasSubstr("hangar-guest has ended"));
+    EXPECT_THAT(lost->output().error().message(), HasSubstr("hangar-guest has exited"));
   }
   for (const pid_t pid : pids)
     wait_until([pid] { return state_of(pid).state == 0 || state_of(pid).state == 'Z'; });
@@ -672,7 +672,7 @@ TEST_F(ProbeTest, ThatTakesMoreMemoryThanItsGuestsMayHaveIsEnded) {
   ASSERT_FALSE(outputs.at(1).has_value());
   EXPECT_EQ(outputs.at(1).error().kind(), ErrorKind::LimitExceeded);
   EXPECT_THAT(outputs.at(1).error().message(),
-              AllOf(HasSubstr("the guest process of namespace evil: was ended with"),
+              AllOf(HasSubstr("the guest process of namespace evil: killed for using"),
                     HasSubstr("more than its guests may have")));
 }
 
@@ -698,7 +698,7 @@ TEST_F(ProbeTest, ThatCrashesCostsItsDomainItsRunsAndNobodyElseAnything) {
     ASSERT_FALSE(outputs.at(lost).has_value());
     EXPECT_EQ(outputs.at(lost).error().kind(), ErrorKind::GuestFault);
     EXPECT_THAT(outputs.at(lost).error().message(),
-                HasSubstr("the guest process of namespace evil: ended by signal 11"));
+                HasSubstr("the guest process of namespace evil: killed by signal 11"));
   }
   EXPECT_TRUE(outputs.at(1).has_value());
   expect_exit("exit_3", 3, {.consumer = consumer("evil")});
@@ -706,7 +706,7 @@ TEST_F(ProbeTest, ThatCrashesCostsItsDomainItsRunsAndNobodyElseAnything) {
 
 TEST_F(ProbeTest, ThatSpeaksOfAnotherRunIsEnded) {
   expect_breach(protocol::encode(protocol::FromGuest(protocol::EndRun{.run = 1'000'000})),
-                "a run that is not under way");
+                "a run that is not in progress");
 }
 
 TEST_F(ProbeTest, ThatEndsARunTwiceIsEnded) {
@@ -723,7 +723,7 @@ TEST_F(ProbeTest, ThatEndsARunTwiceIsEnded) {
 
   EXPECT_TRUE(outputs.at(0).has_value());  // Its end was reported.
   ASSERT_FALSE(outputs.at(1).has_value());
-  EXPECT_THAT(outputs.at(1).error().message(), HasSubstr("a run that is not under way"));
+  EXPECT_THAT(outputs.at(1).error().message(), HasSubstr("a run that is not in progress"));
 }
 
 TEST_F(ProbeTest, SaysNothingOfWhatTheHostIsToDo) {

@@ -167,7 +167,7 @@ class RemoteGuests::RemoteGuest final : public kube_runtime::Guest, private Gues
                                            budget::Consumer consumer) override {
     HANGAR_ASSERT(!std::holds_alternative<New>(place_), "a guest is started before it is woken");
     if (std::holds_alternative<Gone>(place_)) {
-      co_return TurnOutcome{.ended = fail(ErrorKind::InvalidInput, "the guest is gone")};
+      co_return TurnOutcome{.ended = fail(ErrorKind::InvalidInput, "the guest no longer exists")};
     }
     std::vector<Wakeup> deliverable;
     for (Wakeup& wakeup : wakeups) {
@@ -447,8 +447,8 @@ io::Task<Result<>> RemoteGuests::RemoteGuest::sleep(budget::Tenant tenant) {
   const std::optional<Extent> extent = std::exchange(carried_, std::nullopt);
   const bool is_stored = extent && !run.is_piece_refused;
   if (!run.lost && !run.end_of_sleep->is_error && !is_stored) {
-    run.lost =
-        Error(ErrorKind::GuestFault, "its process says that it sleeps, and it is not stored");
+    run.lost = Error(ErrorKind::GuestFault,
+                     "its process reported it as suspended, but its snapshot was not stored");
     move_out();
   }
   if (run.lost || run.end_of_sleep->is_error) {

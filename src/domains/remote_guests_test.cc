@@ -284,7 +284,8 @@ TEST_F(RemoteGuestsTest, ThatAreAwakeAreLostWithTheirProcess) {
   EXPECT_THAT(lost_, ElementsAre(HasSubstr("signal 9")));
   EXPECT_EQ(guest->resident_bytes(), 0U);
   EXPECT_EQ(accounts_.held_bytes(), 0U);
-  expect_error(wake(*guest, {{.id = 1, .bytes = "x"}}), ErrorKind::InvalidInput, "is gone");
+  expect_error(wake(*guest, {{.id = 1, .bytes = "x"}}), ErrorKind::InvalidInput,
+               "no longer exists");
 }
 
 TEST_F(RemoteGuestsTest, ThatHaveATurnFailWithTheirProcess) {
@@ -306,7 +307,8 @@ TEST_F(RemoteGuestsTest, EndAsTheyWouldInTheHost) {
                ErrorKind::LimitExceeded, "50ms");
   const auto leaves = make_guest("kube_runtime_exit_in_start");
   EXPECT_EQ(start(*leaves).exit_code, 3U);
-  expect_error(wake(*leaves, {{.id = 0, .bytes = "x"}}), ErrorKind::InvalidInput, "is gone");
+  expect_error(wake(*leaves, {{.id = 0, .bytes = "x"}}), ErrorKind::InvalidInput,
+               "no longer exists");
   EXPECT_EQ(accounts_.held_bytes(), 0U);
 }
 

@@ -51,14 +51,14 @@ std::unexpected<Error> fail_errno(std::string_view doing, int code = errno) {
 Error how_ended(int status, std::uint64_t memory_bytes) {
   if (memory_bytes > 0) {
     return {ErrorKind::LimitExceeded,
-            fmt::format("was ended with {} of memory, more than its guests may have",
+            fmt::format("killed for using {} of memory, more than its guests may have",
                         budget::size_text(memory_bytes))};
   }
   if (WIFSIGNALED(status)) {
     const int signal = WTERMSIG(status);
     const char* const name = ::sigdescr_np(signal);
     return {ErrorKind::GuestFault,
-            fmt::format("ended by signal {} ({})", signal, name != nullptr ? name : "unknown")};
+            fmt::format("killed by signal {} ({})", signal, name != nullptr ? name : "unknown")};
   }
   const int code = WEXITSTATUS(status);
   if (code == protocol::kExitWithoutWalls) {
@@ -67,7 +67,7 @@ Error how_ended(int status, std::uint64_t memory_bytes) {
   if (code == protocol::kExitOtherProtocol) {
     return {ErrorKind::Unavailable, "is of another version than this host"};
   }
-  return {ErrorKind::GuestFault, fmt::format("ended with status {}", code)};
+  return {ErrorKind::GuestFault, fmt::format("exited with status {}", code)};
 }
 
 }  // namespace
@@ -163,7 +163,7 @@ std::optional<pid_t> Zygote::pid() const {
 Result<> Zygote::ensure_running(Instant now) {
   if (running_) return {};
   if (started_ && now < *started_ + kBetweenStarts) {
-    return fail(ErrorKind::Unavailable, "hangar-guest has just ended: trying again in a second");
+    return fail(ErrorKind::Unavailable, "hangar-guest has just exited: retrying in a second");
   }
   started_ = now;
   running_.emplace(HANGAR_TRY(ZygoteProcess::start(program_)));
@@ -182,7 +182,7 @@ void Zygote::receive() {
     const ssize_t size = ::recv(running_->socket(), bytes.data(), bytes.size(), MSG_DONTWAIT);
     if (size < 0 && errno == EINTR) continue;
     if (size < 0 && errno == EAGAIN) return;
-    if (size <= 0) return give_up(Error(ErrorKind::Unavailable, "hangar-guest has ended"));
+    if (size <= 0) return give_up(Error(ErrorKind::Unavailable, "hangar-guest has exited"));
     const auto message =
         protocol::decode_from_zygote({bytes.data(), static_cast<std::size_t>(size)});
     if (!message) {

@@ -55,7 +55,7 @@ class Zygote {
  public:
   struct Events {
     std::function<void(const guest_protocol::Standing&)> on_standing;
-    // A process has exited. `how` is for people: "ended by signal 11 (Segmentation fault)".
+    // A process has exited. `how` is for people: "killed by signal 11 (Segmentation fault)".
     std::function<void(std::uint64_t process, Error how)> on_ended;
     // The zygote and all processes have exited; on_ended is not called for each process.
     std::function<void(Error how)> on_gone;

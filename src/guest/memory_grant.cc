@@ -2,6 +2,9 @@
 
 #include "base/limits.h"
 #include "base/result.h"
+#include "budget/accounts.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
@@ -38,8 +41,12 @@ Result<> MemoryGrant::reserve(std::uint64_t bytes) {
 
 Result<> MemoryGrant::ask_for(std::uint64_t bytes) {
   std::unique_lock lock(mutex_);
-  if (bytes > bytes_max_ || has_given_up_) {
-    return fail(ErrorKind::LimitExceeded, "the host did not answer before");
+  if (bytes > bytes_max_) {
+    return fail(ErrorKind::LimitExceeded,
+                fmt::format("the run's limit is {}", budget::size_text(bytes_max_)));
+  }
+  if (has_given_up_) {
+    return fail(ErrorKind::LimitExceeded, "the host did not answer an earlier request for memory");
   }
   answer_.reset();
   ask_(bytes);

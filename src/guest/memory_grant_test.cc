@@ -71,7 +71,11 @@ TEST_F(MemoryGrantTest, TakesWhatItNeedsWhereThereIsNoMore) {
 
 TEST_F(MemoryGrantTest, NeverAsksForMoreThanTheLimit) {
   EXPECT_TRUE(grant_.reserve(kMost).has_value());
-  EXPECT_FALSE(grant_.reserve(kMost + 1).has_value());
+  const Result<> refused = grant_.reserve(kMost + 1);
+
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().kind(), ErrorKind::LimitExceeded);
+  EXPECT_EQ(refused.error().message(), "the run's limit is 100Mi");
 
   EXPECT_THAT(asked_, ElementsAre(kMost));
 }

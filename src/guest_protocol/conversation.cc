@@ -50,13 +50,13 @@ void Conversation::answered(std::uint64_t run) {
 
 Result<> Conversation::hear(const FromGuest& message, Instant now) {
   heard_ = now;
-  if (!messages_.try_take(now)) return breach("it sent more messages than it can have to say");
+  if (!messages_.try_take(now)) return breach("it sent more messages than its rate limit allows");
   return std::visit([this](const auto& one) { return hear_one(one); }, message);
 }
 
 Result<Conversation::Run*> Conversation::find(std::uint64_t run) {
   const auto found = runs_.find(run);
-  if (found == runs_.end()) return breach("it spoke of a run that is not under way");
+  if (found == runs_.end()) return breach("it named a run that is not in progress");
   return &found->second;
 }
 
@@ -64,20 +64,20 @@ Result<Conversation::Run*> Conversation::find(std::uint64_t run,
                                               std::initializer_list<Work> works) {
   Run* const found = HANGAR_TRY(find(run));
   if (std::ranges::find(works, found->terms.work) == works.end()) {
-    return breach("a run sent what is not of its kind");
+    return breach("a run sent a message that its kind of work does not allow");
   }
   return found;
 }
 
 Result<> Conversation::ask(Run& run) {
-  if (std::exchange(run.is_asking, true)) return breach("a run asked for two things at a time");
+  if (std::exchange(run.is_asking, true)) return breach("a run made two requests at a time");
   return {};
 }
 
 Result<> Conversation::hear_question(std::uint64_t run) {
   Run* const found = HANGAR_TRY(find(run));
   if (found->terms.work != Work::Flight) {
-    return breach("a run that is no flight asked for something of the cluster");
+    return breach("a run that is not a flight requested cluster data");
   }
   return ask(*found);
 }
@@ -127,7 +127,8 @@ Result<> Conversation::hear_one(const TurnCall& message) {
 
 Result<> Conversation::hear_one(const TurnAnswer& message) {
   Run* const found = HANGAR_TRY(find(message.run, {Work::Turn}));
-  if (++found->answers > kTurnAnswersMax) return breach("a turn gave more answers than was asked");
+  if (++found->answers > kTurnAnswersMax)
+    return breach("a turn gave more answers than a guest may");
   return {};
 }
 
@@ -138,7 +139,7 @@ Result<> Conversation::hear_one(const EndTurn& message) {
 Result<> Conversation::hear_one(const AskPiece& message) {
   Run* const found = HANGAR_TRY(find(message.run, {Work::Turn}));
   const std::uint64_t left = found->terms.snapshot_bytes - found->piece_bytes;
-  if (left == 0) return breach("a turn asked for more of its guest than there is");
+  if (left == 0) return breach("a turn requested more pieces than its guest's snapshot has");
   found->piece_bytes += std::min<std::uint64_t>(left, kPieceBytes);
   return ask(*found);
 }
@@ -148,11 +149,11 @@ Result<> Conversation::hear_one(const KeepPiece& message) {
   if (found->piece_bytes == 0) found->total_bytes = message.total_bytes;
   if (message.total_bytes == 0 || message.total_bytes != found->total_bytes ||
       message.total_bytes > found->terms.snapshot_bytes) {
-    return breach("a sleeping guest has another size than it may have");
+    return breach("the total size of a snapshot is wrong");
   }
   const std::uint64_t left = found->total_bytes - found->piece_bytes;
   if (left == 0 || message.bytes.size() != std::min<std::uint64_t>(left, kPieceBytes)) {
-    return breach("a piece of a sleeping guest has another size than it is to have");
+    return breach("a piece of a snapshot has the wrong size");
   }
   found->piece_bytes += message.bytes.size();
   return ask(*found);
@@ -161,19 +162,20 @@ Result<> Conversation::hear_one(const KeepPiece& message) {
 Result<> Conversation::hear_one(const EndSleep& message) {
   const Run& found = *HANGAR_TRY(find(message.run, {Work::Sleep}));
   if (!message.is_error && (found.piece_bytes == 0 || found.piece_bytes < found.total_bytes)) {
-    return breach("a sleeping guest did not arrive as a whole");
+    return breach("a snapshot is incomplete");
   }
   return end(message.run, found);
 }
 
 Result<> Conversation::hear_one(const Pong& /*message*/) {
-  if (!std::exchange(asked_, std::nullopt)) return breach("it answered what nobody had asked");
+  if (!std::exchange(asked_, std::nullopt))
+    return breach("it answered a ping that the host had not sent");
   return {};
 }
 
 Result<Conversation::Move> Conversation::look(Instant now) {
   for (const auto& [number, run] : runs_) {
-    if (now >= run.due) return breach("a run did not end in its time");
+    if (now >= run.due) return breach("a run did not finish in time");
   }
   if (asked_ && now >= *asked_ + patience_.silence_max) {
     return breach(fmt::format("it did not answer for {}", to_go_duration(patience_.silence_max)));

@@ -50,12 +50,12 @@ class ConversationTest : public testing::Test {
 };
 
 TEST_F(ConversationTest, IsAboutRunsThatAreUnderWay) {
-  expect_breach(EndRun{.run = 1}, "not under way");
+  expect_breach(EndRun{.run = 1}, "not in progress");
   talk_.begin(1, kFlight, kNow);
 
-  expect_breach(LookUp{.run = 2}, "not under way");
-  expect_breach(MapKind{.run = 2}, "not under way");
-  expect_breach(AskMemory{.run = 2}, "not under way");
+  expect_breach(LookUp{.run = 2}, "not in progress");
+  expect_breach(MapKind{.run = 2}, "not in progress");
+  expect_breach(AskMemory{.run = 2}, "not in progress");
   expect_fine(EndRun{.run = 1});
 }
 
@@ -66,7 +66,7 @@ TEST_F(ConversationTest, EndsEachRunOnce) {
   expect_fine(EndRun{.run = 1});
 
   EXPECT_EQ(talk_.under_way(), 1U);
-  expect_breach(EndRun{.run = 1}, "not under way");
+  expect_breach(EndRun{.run = 1}, "not in progress");
 }
 
 TEST_F(ConversationTest, HasOneQuestionOfARunAtATime) {
@@ -75,7 +75,7 @@ TEST_F(ConversationTest, HasOneQuestionOfARunAtATime) {
 
   expect_fine(LookUp{.run = 1});
   expect_fine(MapKind{.run = 2});
-  expect_breach(MapKind{.run = 1}, "two things");
+  expect_breach(MapKind{.run = 1}, "two requests");
   talk_.answered(1);
   expect_fine(LookUp{.run = 1});
 }
@@ -90,8 +90,8 @@ TEST_F(ConversationTest, EndsNoRunThatWaitsForAnAnswer) {
 TEST_F(ConversationTest, GivesConvertersNothingOfTheCluster) {
   talk_.begin(1, {.work = Conversation::Work::Converter}, kNow);
 
-  expect_breach(LookUp{.run = 1}, "no flight");
-  expect_breach(MapKind{.run = 1}, "no flight");
+  expect_breach(LookUp{.run = 1}, "not a flight");
+  expect_breach(MapKind{.run = 1}, "not a flight");
 }
 
 TEST_F(ConversationTest, GivesMachinesNothingAndTakesNoMoreThanAnAnswer) {
@@ -99,8 +99,8 @@ TEST_F(ConversationTest, GivesMachinesNothingAndTakesNoMoreThanAnAnswer) {
   talk_.begin(2, {.work = Conversation::Work::Machine}, kNow);
   talk_.begin(3, {.work = Conversation::Work::Machine}, kNow);
 
-  expect_breach(LookUp{.run = 1}, "no flight");
-  expect_breach(AskPiece{.run = 1}, "not of its kind");
+  expect_breach(LookUp{.run = 1}, "not a flight");
+  expect_breach(AskPiece{.run = 1}, "does not allow");
   expect_fine(EndRun{.run = 1,
                      .stdout_bytes = std::string(kMachineAnswerBytesMax, 'x'),
                      .stderr_bytes = std::string(kMachineLogBytesMax, 'x')});
@@ -120,7 +120,7 @@ TEST_F(ConversationTest, HearsOfMemoryUpToTheLimitOnly) {
 TEST_F(ConversationTest, HearsNoAnswerThatNobodyAskedFor) {
   talk_.begin(1, kFlight, kNow);
 
-  expect_breach(Pong{}, "nobody had asked");
+  expect_breach(Pong{}, "had not sent");
 }
 
 TEST_F(ConversationTest, AsksOneThatIsQuietAndEndsItWhenItStaysSilent) {
@@ -189,7 +189,7 @@ TEST_F(ConversationTest, GivesARunItsTimeAfterThoseThatBeganBefore) {
   EXPECT_TRUE(asked.look(due - milliseconds(1)).has_value());
   const auto late = talk_.look(due);
   ASSERT_FALSE(late.has_value());
-  EXPECT_THAT(late.error().message(), HasSubstr("in its time"));
+  EXPECT_THAT(late.error().message(), HasSubstr("in time"));
 }
 
 TEST_F(ConversationTest, GivesARunNoTimeForThoseThatHaveEnded) {
@@ -207,16 +207,16 @@ TEST_F(ConversationTest, HasMessagesThatFitTheWorkOfTheRun) {
   talk_.begin(2, kTurn, kNow);
   talk_.begin(3, kSleep, kNow);
 
-  expect_breach(LookUp{.run = 2}, "no flight");
-  expect_breach(MapKind{.run = 3}, "no flight");
-  expect_breach(EndRun{.run = 2}, "not of its kind");
-  expect_breach(EndTurn{.run = 1}, "not of its kind");
-  expect_breach(EndTurn{.run = 3}, "not of its kind");
-  expect_breach(EndSleep{.run = 2, .is_error = true}, "not of its kind");
-  expect_breach(TurnCall{.run = 1}, "not of its kind");
-  expect_breach(TurnAnswer{.run = 3}, "not of its kind");
-  expect_breach(AskPiece{.run = 3}, "not of its kind");
-  expect_breach(KeepPiece{.run = 2}, "not of its kind");
+  expect_breach(LookUp{.run = 2}, "not a flight");
+  expect_breach(MapKind{.run = 3}, "not a flight");
+  expect_breach(EndRun{.run = 2}, "does not allow");
+  expect_breach(EndTurn{.run = 1}, "does not allow");
+  expect_breach(EndTurn{.run = 3}, "does not allow");
+  expect_breach(EndSleep{.run = 2, .is_error = true}, "does not allow");
+  expect_breach(TurnCall{.run = 1}, "does not allow");
+  expect_breach(TurnAnswer{.run = 3}, "does not allow");
+  expect_breach(AskPiece{.run = 3}, "does not allow");
+  expect_breach(KeepPiece{.run = 2}, "does not allow");
   expect_fine(EndTurn{.run = 2});
   expect_fine(EndSleep{.run = 3, .is_error = true});
   EXPECT_EQ(talk_.under_way(), 1U);
@@ -230,21 +230,21 @@ TEST_F(ConversationTest, GivesATurnItsGuestOnce) {
     talk_.answered(1);
   }
 
-  expect_breach(AskPiece{.run = 1}, "more of its guest");
+  expect_breach(AskPiece{.run = 1}, "more pieces");
 }
 
 TEST_F(ConversationTest, GivesATurnOnePieceAtATime) {
   talk_.begin(1, kTurn, kNow);
   expect_fine(AskPiece{.run = 1});
 
-  expect_breach(AskPiece{.run = 1}, "two things");
+  expect_breach(AskPiece{.run = 1}, "two requests");
   expect_breach(EndTurn{.run = 1}, "waited for an answer");
 }
 
 TEST_F(ConversationTest, HasNoGuestForATurnOfOneThatIsAwake) {
   talk_.begin(1, {.work = Conversation::Work::Turn}, kNow);
 
-  expect_breach(AskPiece{.run = 1}, "more of its guest");
+  expect_breach(AskPiece{.run = 1}, "more pieces");
 }
 
 TEST_F(ConversationTest, BoundsTheRequestsAndAnswersOfATurn) {
@@ -271,7 +271,7 @@ TEST_F(ConversationTest, KeepsASleepingGuestInWholePieces) {
 
   expect_fine(KeepPiece{.run = 1, .total_bytes = kTotal, .bytes = std::string(kPieceBytes, 'x')});
   talk_.answered(1);
-  expect_breach(EndSleep{.run = 1}, "as a whole");
+  expect_breach(EndSleep{.run = 1}, "incomplete");
   expect_fine(KeepPiece{.run = 1, .total_bytes = kTotal, .bytes = "xy"});
   talk_.answered(1);
 
@@ -281,20 +281,20 @@ TEST_F(ConversationTest, KeepsASleepingGuestInWholePieces) {
 TEST_F(ConversationTest, KeepsNoSleepingGuestOfAnotherSize) {
   const auto begin = [this](std::uint64_t run) { talk_.begin(run, kSleep, kNow); };
   begin(1);
-  expect_breach(KeepPiece{.run = 1, .total_bytes = 0}, "another size");
-  expect_breach(EndSleep{.run = 1}, "as a whole");
+  expect_breach(KeepPiece{.run = 1, .total_bytes = 0}, "total size");
+  expect_breach(EndSleep{.run = 1}, "incomplete");
   begin(2);
   expect_breach(KeepPiece{.run = 2,
                           .total_bytes = static_cast<std::uint32_t>(kSleep.snapshot_bytes + 1),
                           .bytes = std::string(kPieceBytes, 'x')},
-                "another size");
+                "total size");
   begin(3);
-  expect_breach(KeepPiece{.run = 3, .total_bytes = 7, .bytes = "six..."}, "a piece");
+  expect_breach(KeepPiece{.run = 3, .total_bytes = 7, .bytes = "six..."}, "a piece of a snapshot");
   begin(4);
   expect_fine(KeepPiece{.run = 4, .total_bytes = 3, .bytes = "all"});
   talk_.answered(4);
-  expect_breach(KeepPiece{.run = 4, .total_bytes = 4, .bytes = "x"}, "another size");
-  expect_breach(KeepPiece{.run = 4, .total_bytes = 3, .bytes = ""}, "a piece");
+  expect_breach(KeepPiece{.run = 4, .total_bytes = 4, .bytes = "x"}, "total size");
+  expect_breach(KeepPiece{.run = 4, .total_bytes = 3, .bytes = ""}, "a piece of a snapshot");
 }
 
 TEST_F(ConversationTest, EndsNoSleepThatWaitsForAnAnswer) {

@@ -128,7 +128,7 @@ Result<int> wait_for(pid_t child, const Program& program) {
   const int status = wait_status_of(child);
   if (WIFEXITED(status)) return WEXITSTATUS(status);
   return fail(ErrorKind::Unavailable,
-              fmt::format("{} was ended by signal {}", program.path.string(), WTERMSIG(status)));
+              fmt::format("{} was killed by signal {}", program.path.string(), WTERMSIG(status)));
 }
 
 // The leader of a process group. The destructor kills the group unless wait() has reaped
@@ -186,7 +186,7 @@ Result<> read_both(Stream& output, Stream& errors, const ProgramBounds& bounds,
     const auto left = std::chrono::ceil<milliseconds>(until - Loop::now());
     if (left <= milliseconds::zero()) {
       return fail(ErrorKind::Unavailable,
-                  fmt::format("did not end within {}", to_go_duration(bounds.deadline)));
+                  fmt::format("did not exit within {}", to_go_duration(bounds.deadline)));
     }
     // A closed descriptor is -1, which poll ignores.
     std::array<pollfd, 3> waits{{{output.end.value(), POLLIN, 0},
@@ -390,9 +390,10 @@ Result<std::string> Companion::wait_for_line(std::string_view beginning, Duratio
   printed_->changed.wait_for(lock, time_max,
                              [&] { return (found = find()) || printed_->has_ended; });
   if (found) return *std::move(found);
-  return fail(ErrorKind::Unavailable,
-              fmt::format("{} {}: {}", name_, printed_->has_ended ? "has ended" : "does not answer",
-                          last.empty() ? "it printed nothing" : printable(last)));
+  return fail(
+      ErrorKind::Unavailable,
+      fmt::format("{} {}: {}", name_, printed_->has_ended ? "has exited" : "does not answer",
+                  last.empty() ? "(no output)" : printable(last)));
 }
 
 }  // namespace hangar::io

@@ -102,7 +102,7 @@ TEST(BoundedProgram, IsEndedTogetherWithItsChildren) {
 
   ASSERT_FALSE(output);
   EXPECT_EQ(output.error().kind(), ErrorKind::Unavailable);
-  EXPECT_THAT(output.error().message(), HasSubstr("did not end within 50ms"));
+  EXPECT_THAT(output.error().message(), HasSubstr("did not exit within 50ms"));
 }
 
 TEST(BoundedProgram, EndsWhenItIsStopped) {
@@ -201,7 +201,7 @@ TEST(Companion, ThatEndsIsAnErrorWithItsLastWords) {
   ASSERT_TRUE(companion) << companion.error().message();
   const Result<std::string> line = (*companion)->wait_for_line("ready", kLong);
   ASSERT_FALSE(line);
-  EXPECT_EQ(line.error().message(), "sh has ended: pods \"x\" not found");
+  EXPECT_EQ(line.error().message(), "sh has exited: pods \"x\" not found");
 }
 
 TEST(Companion, EndsWithItsOwner) {

@@ -163,7 +163,7 @@ Result<> run_command(const std::vector<std::string>& command, steady_clock::time
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   if (watched.is_late) {
-    return fail(ErrorKind::Unavailable, fmt::format("{} did not end in time: {}",
+    return fail(ErrorKind::Unavailable, fmt::format("{} did not exit in time: {}",
                                                     fmt::join(command, " "), tidy(watched.output)));
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};

@@ -41,7 +41,7 @@ TEST(RunCommand, EndsWhatIsLate) {
   const auto run = run_command({"/bin/sh", "-c", "exec sleep 300"}, steady_clock::now(), nothing);
 
   ASSERT_FALSE(run);
-  EXPECT_TRUE(run.error().message().contains("did not end in time"));
+  EXPECT_TRUE(run.error().message().contains("did not exit in time"));
 }
 
 TEST(RunCommand, SaysThatThereIsNoSuchProgram) {

@@ -52,7 +52,7 @@ void end_first_when_memory_is_short() {
 Result<> die_with(pid_t parent) {
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) return fail_errno("die with the parent");
   // The kernel sends no signal for a parent that exited before the call.
-  if (::getppid() != parent) return fail(ErrorKind::Unavailable, "the parent has ended");
+  if (::getppid() != parent) return fail(ErrorKind::Unavailable, "the parent has exited");
   return {};
 }
 

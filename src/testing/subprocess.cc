@@ -134,7 +134,7 @@ Result<Finished> run(const Command& command) {
   }
   if (!in_time) {
     return fail(ErrorKind::LimitExceeded,
-                fmt::format("{} did not end within {} s: {}", arguments.front(),
+                fmt::format("{} did not exit within {} s: {}", arguments.front(),
                             command.deadline.count(), read_all(errors.number())));
   }
   return Finished{.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),

@@ -175,7 +175,7 @@ Result<> outcome_of(int status, std::string message, std::uint64_t memory_bytes,
                 "memory");
   }
   return fail(ErrorKind::Unavailable,
-              fmt::format("hangar-compile ended by signal {}: {}", signal, message));
+              fmt::format("hangar-compile was killed by signal {}: {}", signal, message));
 }
 
 io::Task<Result<>> run(io::Loop& loop, io::Workers& workers, budget::Consumer whose, Job job,

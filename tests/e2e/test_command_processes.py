@@ -131,7 +131,7 @@ def test_a_flight_whose_process_is_killed_is_exit_code_1_and_says_why(tmp_path):
     output, errors = session.stdout.read(), session.stderr.read()
 
     assert session.wait() == 1 and output == ""
-    assert "the guest process of namespace (cluster): ended by signal 9" in errors, errors
+    assert "the guest process of namespace (cluster): killed by signal 9" in errors, errors
 
 
 def test_guests_end_with_a_command_that_is_killed(tmp_path):
@@ -206,7 +206,7 @@ def test_operators_of_a_directory_run_in_a_process_and_start_anew_when_it_is_kil
 
         eventually(lambda: (now := processes_of(run.process.pid)) and now != first, "they start anew in another", 60)
         send_round(cluster, namespaces, 2, 60)
-        assert "the guest process of namespace (cluster): ended by signal 9" in run.log.read_text()
+        assert "the guest process of namespace (cluster): killed by signal 9" in run.log.read_text()
     finally:
         code = run.stop()
     assert code == 0, run.log.read_text()

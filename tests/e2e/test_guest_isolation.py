@@ -135,7 +135,7 @@ def test_a_guest_process_that_is_killed_costs_its_namespace_an_evaluation(cluste
 
     def failed():
         return [event for event in cluster.list("v1", "Event", namespace) if event["involvedObject"]["name"] == "slow"
-                and f"the guest process of namespace {namespace}: ended by signal 9" in event["message"]]
+                and f"the guest process of namespace {namespace}: killed by signal 9" in event["message"]]
     eventually(failed, "an Event says why", 30)
     kind.create("beside", other_namespace)
     kind.ready("beside", other_namespace)

@@ -63,7 +63,7 @@ def test_an_operator_that_is_awake_starts_anew_when_its_process_is_killed(cluste
     os.kill(processes[0], signal.SIGKILL)
 
     eventually(lambda: starts(host, namespace) == 2, "it lists anew", 60)
-    said = f"the guest process of namespace {namespace}: ended by signal 9"
+    said = f"the guest process of namespace {namespace}: killed by signal 9"
     eventually(lambda: any(said in event["message"] for event in events_of(cluster, "watcher", namespace)), "an Event says why", 30)
     create_config_map(cluster, "after", namespace)
     eventually(lambda: "changed after" in lines(host, "watcher", namespace), "it goes on", 30)
@@ -108,7 +108,7 @@ def test_an_operator_that_is_alone_shares_its_process_with_nobody(cluster, host,
         os.kill(own, signal.SIGKILL)
 
         eventually(lambda: lists("lone") == 2, "it starts anew", 60)
-        said = f"the guest process of operator lone of namespace {namespace}: ended by signal 9"
+        said = f"the guest process of operator lone of namespace {namespace}: killed by signal 9"
         eventually(lambda: any(said in event["message"] for event in events_of(cluster, "lone", namespace)), "an Event says why", 30)
         create_config_map(cluster, "after", namespace)
         for name in ("lone", "pair-1", "pair-2"):

@@ -282,7 +282,7 @@ while True:
 
         script.write_text("#!/bin/sh\necho 'error: pods \"hangar-0\" is forbidden' >&2\nexit 1\n")
         refused = look()
-        assert refused.returncode == 1 and 'kubectl has ended: error: pods "hangar-0" is forbidden' in refused.stderr
+        assert refused.returncode == 1 and 'kubectl has exited: error: pods "hangar-0" is forbidden' in refused.stderr
         env["PATH"] = str(tmp_path)
         missing = look()
         assert missing.returncode == 1 and "kubectl, which is not on PATH" in missing.stderr

@@ -525,7 +525,7 @@ io::Task<TurnOutcome> LocalGuest::wake(std::vector<Wakeup> wakeups, std::stop_to
   HANGAR_ASSERT(!std::holds_alternative<std::unique_ptr<New>>(state_),
                 "a guest is started before it is woken");
   if (std::holds_alternative<Gone>(state_)) {
-    co_return TurnOutcome{.ended = fail(ErrorKind::InvalidInput, "the guest is gone")};
+    co_return TurnOutcome{.ended = fail(ErrorKind::InvalidInput, "the guest no longer exists")};
   }
   std::vector<Wakeup> deliverable;
   bool is_timer_due = false;

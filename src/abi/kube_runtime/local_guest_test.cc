@@ -108,7 +108,8 @@ class GuestTest : public testing::TestWithParam<bool> {
     SCOPED_TRACE(name);
     const auto guest = make_waiting(name, std::move(options));
     expect_error(wake(*guest, {{.id = 0, .bytes = "abc"}}), kind, text);
-    expect_error(wake(*guest, {{.id = 0, .bytes = "abc"}}), ErrorKind::InvalidInput, "is gone");
+    expect_error(wake(*guest, {{.id = 0, .bytes = "abc"}}), ErrorKind::InvalidInput,
+                 "no longer exists");
   }
   void expect_exit(const std::string& name, std::uint32_t code, GuestOptions options = {}) {
     SCOPED_TRACE(name);
@@ -263,7 +264,8 @@ TEST_P(GuestTest, ExitCodesAreNoErrors) {
   ASSERT_TRUE(outcome.ended.has_value()) << outcome.ended.error().message();
   EXPECT_EQ(outcome.exit_code, 5U);
   EXPECT_THAT(outcome.delays, IsEmpty());
-  expect_error(wake(*guest, {{.id = 1, .is_null = true}}), ErrorKind::InvalidInput, "is gone");
+  expect_error(wake(*guest, {{.id = 1, .is_null = true}}), ErrorKind::InvalidInput,
+               "no longer exists");
 
   const auto leaves = make_waiting("kube_runtime_allocate_exits");
   EXPECT_EQ(wake(*leaves, {{.id = 0, .bytes = "abc"}}).exit_code, 7U);

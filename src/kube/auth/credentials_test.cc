@@ -308,7 +308,7 @@ TEST_F(CredentialsTest, EndsAPluginThatTakesTooLong) {
 
   ASSERT_FALSE(result.has_value());
   EXPECT_EQ(result.error().kind(), ErrorKind::Unavailable);
-  EXPECT_THAT(result.error().message(), HasSubstr("did not end within 300ms"));
+  EXPECT_THAT(result.error().message(), HasSubstr("did not exit within 300ms"));
 }
 
 TEST_F(CredentialsTest, HintsHowToInstallAPlugin) {
