@@ -254,8 +254,8 @@ std::vector<Setting> general_settings() {
        .part = Part::Sources,
        .set = text_into(&Config::module_verification_keys_secret)},
       {.name = "module-policy",
-       .help = "YAML file that says by the beginning of module URLs which signature modules need: "
-               "cosign, yoke, none or deny (default: no rules)",
+       .help = "YAML file that maps prefixes of module URLs to required signatures: cosign, yoke, "
+               "none or deny (default: no rules)",
        .type = "FILE",
        .part = Part::Policy,
        .set = text_into(&Config::module_policy)},
@@ -576,9 +576,10 @@ Result<Config> resolve(Config config) {
     return fail(ErrorKind::InvalidInput, "max-concurrent-reconciles must be at least 1");
   }
   if (!config.module_verification_keys.empty() && !config.module_verification_keys_secret.empty()) {
-    return fail(ErrorKind::InvalidInput,
-                "module-verification-keys and module-verification-keys-secret are given: one says "
-                "where the keys are");
+    return fail(
+        ErrorKind::InvalidInput,
+        "module-verification-keys and module-verification-keys-secret are both set: set only "
+        "one of them");
   }
   if (config.module_cache_bytes != 0 && config.module_cache_bytes < kModuleCacheBytesMin) {
     return fail(ErrorKind::InvalidInput, fmt::format("module-cache-size must be at least {}",

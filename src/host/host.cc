@@ -162,7 +162,8 @@ std::unique_ptr<ModuleVerifier> make_verifier(const Config& config, io::Loop& lo
   }
   // As in yoke: modules that the list allows are trusted, and no others may run.
   if (!config.module_allow_list.empty()) {
-    log.warning("module-allow-list says which modules may run: their signatures are not looked at");
+    log.warning(
+        "module-allow-list is set: modules are not verified with the module-verification-keys");
     return nullptr;
   }
   return std::make_unique<ModuleVerifier>(

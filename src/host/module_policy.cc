@@ -202,7 +202,7 @@ class CosignKeys final : public modules::Signers {
   [[nodiscard]] std::string id() const override { return keys_.id(); }
   [[nodiscard]] Result<std::string> find_signer(const modules::Claim& claim) const override {
     if (keys_.has_signed_bytes(claim.bytes, claim.signature)) return "one of the rule's keys";
-    return fail(ErrorKind::Denied, "it is by none of the rule's keys");
+    return fail(ErrorKind::Denied, "the signature was made by none of the rule's keys");
   }
   [[nodiscard]] std::string advice() const override {
     return "sign it with `cosign sign --key` and a key of the rule";
@@ -271,7 +271,8 @@ Result<PolicyFile> parse_module_policy(std::string_view text,
   }
   if (!fields.has("default")) {
     return invalid(
-        "default: is required: what modules need that no rule is for, such as require: none");
+        "default: is required: the requirement for modules that match no rule, such as "
+        "require: none");
   }
   const Fields otherwise = HANGAR_TRY(fields.required_object("default"));
   HANGAR_TRY(otherwise.check_only({"require", "keys", "keyless"}));

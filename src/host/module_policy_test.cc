@@ -252,7 +252,7 @@ TEST_F(ModulePolicyFile, AcceptsSignaturesByIdentitiesOrKeys) {
               HasSubstr("it was made with a key"));
   EXPECT_EQ(signers_for("both")->find_signer(by_key_claim).value(), "one of the rule's keys");
   EXPECT_EQ(signers_for("both")->find_signer(by_nobody).error().message(),
-            "it is by none of the rule's keys");
+            "the signature was made by none of the rule's keys");
   EXPECT_THAT(signers_for("both")->advice(), HasSubstr("cosign sign --key"));
 }
 

@@ -48,21 +48,23 @@ void RegistryCredentials::start() {
                      .on_secret = [this](const kube::ObjectPtr& secret) { take(secret); },
                      .on_failed =
                          [this](const Error& error) {
-                           log_.warning("the Secret with credentials for registries cannot be read",
+                           log_.warning("the Secret with registry credentials cannot be read",
                                         {{"error", error.message()}});
                          }});
 }
 
 void RegistryCredentials::take(const kube::ObjectPtr& secret) {
   if (!secret) {
-    log_.warning("there is no Secret with credentials for registries",
-                 {{"namespace", key_.namespace_}, {"secret", key_.name}});
+    log_.warning(
+        "the Secret with registry credentials does not exist: modules are fetched without "
+        "credentials",
+        {{"namespace", key_.namespace_}, {"secret", key_.name}});
     listener_({});
     return;
   }
   Result<modules::DockerConfig> credentials = credentials_in_secret(secret->to_value());
   if (!credentials) {
-    log_.warning("the Secret with credentials for registries is of no use",
+    log_.warning("the Secret with registry credentials is invalid",
                  {{"secret", key_.name}, {"error", credentials.error().message()}});
     return;
   }

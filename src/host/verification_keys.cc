@@ -93,7 +93,7 @@ io::Task<void> VerificationKeys::keep_reading() {
 
 void VerificationKeys::read_secret(const kube::ObjectPtr& secret) {
   if (!secret) {
-    parts_.log.warning("there is no Secret with the keys to verify modules with: none may run",
+    parts_.log.warning("the Secret with the verification keys does not exist: no flight may run",
                        {{"namespace", options_.namespace_}, {"secret", options_.secret}});
   }
   take(secret ? keys_in_secret(secret->to_value()) : schematics::PublicKeys());

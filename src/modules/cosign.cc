@@ -70,8 +70,8 @@ std::string digest_for_status(std::string_view text) {
 }
 
 std::unexpected<Error> for_another(std::string_view signer, std::string_view digest) {
-  return fail(ErrorKind::Denied,
-              fmt::format("it is by {}, but for {}", signer, digest_for_status(digest)));
+  return fail(ErrorKind::Denied, fmt::format("the signature was made by {}, but for {}", signer,
+                                             digest_for_status(digest)));
 }
 
 Result<> check_simple_signing(std::string_view signer, std::string_view payload,

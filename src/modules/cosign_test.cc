@@ -113,18 +113,18 @@ TEST(Cosign, RefusesWhatTheKeysHaveNotSignedForThatManifest) {
   const std::string other = image(layer(kWasm, "another module"));
 
   EXPECT_EQ(refusal_of(simple_proof(kManifest, payload_for(digest), "stranger")),
-            "it is by none of the rule's keys");
+            "the signature was made by none of the rule's keys");
   EXPECT_EQ(refusal_of(simple_proof(kManifest, payload_for(sha(other)), "team")),
-            "it is by one of the rule's keys, but for " + sha(other));
+            "the signature was made by one of the rule's keys, but for " + sha(other));
   EXPECT_EQ(refusal_of(simple_proof(other, payload_for(digest), "team")),
-            "it is by one of the rule's keys, but for " + digest);
+            "the signature was made by one of the rule's keys, but for " + digest);
   EXPECT_EQ(refusal_of(simple_proof(kManifest, payload_for("sha256:<b>"), "team")),
-            "it is by one of the rule's keys, but for another kind of digest");
+            "the signature was made by one of the rule's keys, but for another kind of digest");
   EXPECT_THAT(refusal_of(simple_proof(kManifest, payload_for(digest, "atomic signature"), "team")),
               HasSubstr("not of the type"));
   CosignProof changed = simple_proof(kManifest, payload_for(digest), "team");
   changed.blob += " ";
-  EXPECT_EQ(refusal_of(changed), "it is by none of the rule's keys");
+  EXPECT_EQ(refusal_of(changed), "the signature was made by none of the rule's keys");
   CosignProof unsigned_one = simple_proof(kManifest, payload_for(digest), "team");
   unsigned_one.signature.clear();
   EXPECT_EQ(refusal_of(unsigned_one), "it is empty");
@@ -136,7 +136,7 @@ TEST(Cosign, RefusesBundlesThatAreNotSignaturesOfThatManifest) {
   const std::string hex = sha256_hex(kManifest);
 
   EXPECT_EQ(refusal_of(bundle_proof(kManifest, statement_for(hex), "stranger")),
-            "it is by none of the rule's keys");
+            "the signature was made by none of the rule's keys");
   EXPECT_THAT(refusal_of(bundle_proof(kManifest, statement_for(std::string(64, 'a')), "team")),
               HasSubstr("but for sha256:aaaa"));
   EXPECT_THAT(refusal_of(bundle_proof(

@@ -17,7 +17,7 @@ class NamedSigner final : public Signers {
   [[nodiscard]] std::string id() const override { return name_; }
   [[nodiscard]] Result<std::string> find_signer(const Claim& claim) const override {
     if (claim.signature == name_ + std::string(claim.bytes)) return "one of the rule's keys";
-    return fail(ErrorKind::Denied, "it is by none of the rule's keys");
+    return fail(ErrorKind::Denied, "the signature was made by none of the rule's keys");
   }
   [[nodiscard]] std::string advice() const override { return "sign it by name"; }
 

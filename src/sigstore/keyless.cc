@@ -92,7 +92,7 @@ Result<std::vector<WallTime>> verify_times(const Evidence& evidence, const modul
   for (const LogEntry& entry : evidence.entries) {
     const Log* const log = find_log(root.logs, entry.log_id);
     if (log == nullptr) {
-      return fail(ErrorKind::Denied, "its transparency log is none of the trust root's tlogs");
+      return fail(ErrorKind::Denied, "its transparency log is not in the trust root's tlogs");
     }
     HANGAR_TRY(check_entry(entry, {.bytes = claim.bytes,
                                    .payload = claim.payload,
@@ -107,7 +107,7 @@ Result<std::vector<WallTime>> verify_times(const Evidence& evidence, const modul
   }
   if (times.empty()) {
     return fail(ErrorKind::Denied,
-                "nothing proves when it was made: neither a promise of the log "
+                "the signing time is not proven: the signature has neither a promise of the log "
                 "(SignedEntryTimestamp) nor a timestamp");
   }
   return times;
@@ -153,9 +153,10 @@ Result<std::string> KeylessSigners::find_signer(const modules::Claim& claim) con
     return one.issuer.fits(identity.issuer) && one.subject.fits(identity.subject);
   });
   if (!is_accepted) {
-    return fail(ErrorKind::Denied,
-                fmt::format("it is by {}, whom {} has vouched for: none of the rule's identities",
-                            identity.subject, identity.issuer));
+    return fail(
+        ErrorKind::Denied,
+        fmt::format("its identity (subject {}, issuer {}) matches none of the rule's identities",
+                    identity.subject, identity.issuer));
   }
   return "one of the rule's identities";
 }

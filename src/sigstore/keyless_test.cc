@@ -91,12 +91,12 @@ TEST_F(Keyless, RefusesOtherIdentities) {
   EXPECT_EQ(verdict_on([](CertificateOptions& leaf) {
               leaf.alternative_name = "critical,email:mallory@example.com";
             }),
-            "it is by mallory@example.com, whom https://token.actions.githubusercontent.com has "
-            "vouched for: none of the rule's identities");
+            "its identity (subject mallory@example.com, issuer "
+            "https://token.actions.githubusercontent.com) matches none of the rule's identities");
   EXPECT_THAT(verdict_on([](CertificateOptions& leaf) {
                 leaf.issuer = leaf.issuer_as_bytes = "https://login.example.com";
               }),
-              HasSubstr("whom https://login.example.com has vouched for: none of"));
+              HasSubstr("issuer https://login.example.com) matches none of"));
   EXPECT_THAT(verdict_on([](CertificateOptions& leaf) { leaf.alternative_name = ""; }),
               HasSubstr("has to be for one subject"));
 }
@@ -106,7 +106,7 @@ TEST_F(Keyless, KnowsTheIssuersOfOldAndPresentCertificates) {
   EXPECT_EQ(verdict_on([](CertificateOptions& leaf) { leaf.issuer_as_bytes = ""; }), kAccepted);
   EXPECT_THAT(
       verdict_on([](CertificateOptions& leaf) { leaf.issuer = "https://login.example.com"; }),
-      HasSubstr("whom https://login.example.com"))
+      HasSubstr("issuer https://login.example.com)"))
       << "the present form wins";
   EXPECT_THAT(verdict_on([](CertificateOptions& leaf) { leaf.issuer = leaf.issuer_as_bytes = ""; }),
               HasSubstr("does not name the OIDC issuer"));
@@ -258,7 +258,8 @@ TEST_F(Keyless, RefusesPromisesThatTheLogHasNotMade) {
   const TestInstance other;
   signature.annotations.log_entry =
       other.annotated_entry(TestInstance::body_for(signature, certificate));
-  EXPECT_THAT(verdict(signature), HasSubstr("its transparency log is none of the trust root's"));
+  EXPECT_THAT(verdict(signature),
+              HasSubstr("its transparency log is not in the trust root's tlogs"));
 }
 
 TEST_F(Keyless, RefusesInclusionProofsThatAreWrong) {
@@ -308,7 +309,7 @@ TEST_F(Keyless, APromiseOrAProofSuffices) {
   EXPECT_THAT(verdict_on_bundle([](json::Value& /*material*/, json::Value& entry) {
                 entry.as_object().erase("inclusionPromise");
               }),
-              HasSubstr("nothing proves when it was made"));
+              HasSubstr("the signing time is not proven"));
 }
 
 TEST_F(Keyless, ATimestampProvesTheTimeWhereTheLogDoesNot) {

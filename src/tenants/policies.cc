@@ -99,7 +99,7 @@ void Policies::on_policy(const kube::Delta& delta) {
   } else {
     TenantPolicy policy = parse_tenant_policy(delta.object->to_value());
     if (!policy.problem.empty()) {
-      parts_.log.warning("a TenantPolicy cannot be read: nothing runs in its namespaces",
+      parts_.log.warning("a TenantPolicy is invalid: nothing may run in its namespaces",
                          {{"policy", name}, {"problem", policy.problem}});
     }
     set_.put(std::move(policy));

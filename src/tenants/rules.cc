@@ -39,7 +39,7 @@ std::unexpected<Error> refused(const TenantPolicy& policy, std::string_view what
 // An invalid policy may forbid anything.
 Result<> check_readable(const TenantPolicy& policy) {
   if (policy.problem.empty()) return {};
-  return refused(policy, fmt::format("cannot be read ({}), so nothing may run here: mend or "
+  return refused(policy, fmt::format("is invalid ({}), so nothing may run here: fix or "
                                      "delete the policy",
                                      policy.problem));
 }

@@ -355,7 +355,7 @@ TEST(Rules, OfAPolicyThatCannotBeReadAllowNothing) {
   const Rules broken = set.rules_of(nullptr);
 
   expect_refused(broken.check_service_account("default"), "broken", "spec.budgets.operators");
-  expect_refused(broken.check_module(source("oci://r.example.com/a/b")), "broken", "mend");
+  expect_refused(broken.check_module(source("oci://r.example.com/a/b")), "broken", "fix or delete");
   EXPECT_EQ(broken.requester("n").public_because(), "TenantPolicy broken");
 }
 

@@ -109,8 +109,9 @@ io::Task<Result<>> UsageWriter::carry_out(const UsagePlan::Due& due) {
 
 void UsageWriter::tell(const Error& error) {
   if (error.kind() == ErrorKind::Cancelled || std::exchange(has_warned_, true)) return;
-  parts_.log.warning("a TenantUsage cannot be written: what namespaces use is in the metrics only",
-                     {{"error", error.message()}});
+  parts_.log.warning(
+      "cannot write a TenantUsage: the usage of namespaces is visible in the metrics only",
+      {{"error", error.message()}});
 }
 
 }  // namespace hangar::tenants

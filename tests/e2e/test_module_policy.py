@@ -147,7 +147,7 @@ def test_an_airway_needs_an_identity_of_the_rule(cluster, policy_host, rig, push
         "address": (Identity(sigstore, "ci@example.com", "https://login.example.com"), None),
         "other-subject": (Identity(sigstore, SUBJECT.replace("tags/v1", "heads/main")), none),
         "other-issuer": (Identity(sigstore, SUBJECT, "https://login.example.com"), none),
-        "other-instance": (Identity(other), "none of the trust root's tlogs"),
+        "other-instance": (Identity(other), "not in the trust root's tlogs"),
         "key": (trusted["ec"][0], "it was made with a key")}
     airways_made = {}
     for at, (name, (signer, _)) in enumerate(signers.items()):
