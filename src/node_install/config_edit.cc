@@ -41,7 +41,7 @@ struct Part {
 
 std::unexpected<Error> damaged(std::string_view what) {
   return refuse(ErrorKind::InvalidInput, reason::kConfigInvalid,
-                fmt::format("{}: remove what hangar-node added by hand, markers included", what));
+                fmt::format("{}: remove hangar-node's section, with its markers, by hand", what));
 }
 
 Result<std::optional<Part>> find_part(std::string_view text) {
@@ -169,7 +169,7 @@ Result<std::string> put_part(std::optional<std::string_view> before, std::string
   const Result<Toml> sum = Toml::parse(result);
   if (!sum || !is_sum(*sum, *others, ours)) {
     return refuse(ErrorKind::InvalidInput, reason::kConfigConflict,
-                  fmt::format("runtime handlers cannot be added beside what is there{}",
+                  fmt::format("the runtime handlers conflict with the existing configuration{}",
                               sum ? "" : ": " + sum.error().message()));
   }
   return result;
@@ -189,8 +189,7 @@ Result<std::string> text_of_others(std::string_view text, Dialect dialect) {
     if (is_checked && (!ours || !others || !is_sum(*whole, *others, *ours))) {
       return refuse(
           ErrorKind::InvalidInput, reason::kConfigConflict,
-          "lines that others wrote belong to what hangar-node added: move them to a table "
-          "of their own");
+          "lines of others are inside a table that hangar-node added: move them to another table");
     }
   }
   return rest;

@@ -323,7 +323,7 @@ Result<> NodeFiles::install(std::string_view path, int source, std::string_view 
     file.write(piece);
     return file.code() == 0 && total <= limits::kRuntimeBytesMax;
   });
-  if (reading != 0) return fail_errno(reading, "read what becomes", path);
+  if (reading != 0) return fail_errno(reading, "read the source of", path);
   if (total > limits::kRuntimeBytesMax) {
     return refuse(ErrorKind::LimitExceeded, reason::kRuntimeInvalid,
                   fmt::format("{}: larger than {} bytes", path, limits::kRuntimeBytesMax));

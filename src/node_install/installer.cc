@@ -122,7 +122,7 @@ Result<std::optional<Lock>> Installer::read_lock_or_warn(const Node& node) {
   Result<std::optional<Lock>> lock = read_lock(files_, node.install_directory);
   if (lock || lock.error().kind() != ErrorKind::Corrupt) return lock;
   // The record in the lock is lost; the configuration and the disk still show what is installed.
-  report_.say("lock-unreadable", "going on without the lock file",
+  report_.say("lock-unreadable", "continuing without the lock file",
               {{"error", lock.error().message()}});
   return std::optional<Lock>();
 }
@@ -390,7 +390,7 @@ Result<> Installer::uninstall() {
                   {{"path", change.path},
                    {"now", !change.after  ? "removed"
                            : is_as_before ? "as before"
-                                          : "as before, with what others changed since"}});
+                                          : "as before, with later changes by others"}});
     }
     HANGAR_TRY(restart_or_revert(node, lock, changes));
   }

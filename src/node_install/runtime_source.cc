@@ -71,7 +71,7 @@ Result<RuntimeSource> parse_runtime_source(std::string_view text) {
   if (!is_sha256_hex(source.program_sha256))
     return invalid(text, "the program's checksum is not 64 hex digits", kGrammar);
   if (!source.is_archive() && source.program_sha256 != source.sha256)
-    return invalid(text, "what the URL has is the program: it has one checksum", kGrammar);
+    return invalid(text, "the URL is the program itself: give one checksum only", kGrammar);
   return source;
 }
 

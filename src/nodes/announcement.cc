@@ -36,11 +36,12 @@ std::optional<Announcement> announcement_of(const NodeState& before, const NodeS
     return Announcement{
         .action = after.action,
         .end = AttemptEnd::Failed,
-        .text = {
-            .type = EventType::Warning,
-            .reason = after.action == Action::Uninstall ? "UninstallFailed" : "InstallFailed",
-            .message = fmt::format("{}; tried again in {}, no other node is begun meanwhile",
-                                   after.last_error, to_go_duration(retry_delay(after, policy)))}};
+        .text = {.type = EventType::Warning,
+                 .reason = after.action == Action::Uninstall ? "UninstallFailed" : "InstallFailed",
+                 .message =
+                     fmt::format("{}; hangar retries in {} and starts no other node until this one "
+                                 "succeeds or is skipped",
+                                 after.last_error, to_go_duration(retry_delay(after, policy)))}};
   }
   return std::nullopt;
 }

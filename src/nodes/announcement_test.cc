@@ -74,8 +74,10 @@ TEST(Announcement, OfAFailureIsAboutTheActionThatFailedAndSaysWhyAndWhenItIsRetr
     EXPECT_EQ(told->end, AttemptEnd::Failed) << reason;
     EXPECT_EQ(told->text.type, EventType::Warning) << reason;
     EXPECT_EQ(told->text.reason, reason);
-    EXPECT_EQ(told->text.message,
-              "exit code 1: no containerd; tried again in 4m, no other node is begun meanwhile");
+    EXPECT_EQ(
+        told->text.message,
+        "exit code 1: no containerd; hangar retries in 4m and starts no other node until this "
+        "one succeeds or is skipped");
   }
 }
 

@@ -46,8 +46,8 @@ std::string some_of(const Slots& names) {
 // "The rollout is Halted: 3 of 5 nodes are done with registry.example.com/installer:v1. Node ..."
 std::string rollout_lines(const std::vector<FleetRow>& rows, const Record& record) {
   if (record.resource_version.empty()) {
-    return "There is no record of a rollout here. --namespace says where the host runs; it makes "
-           "the record once it has an installer image.\n";
+    return "No rollout record in this namespace. Set --namespace to the host's namespace; the host "
+           "creates the record once it has an installer image.\n";
   }
   const auto is_done = [&](const FleetRow& row) {
     return row.phase == name_of(Phase::Provisioned) && row.version == record.version;

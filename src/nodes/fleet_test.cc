@@ -73,7 +73,7 @@ TEST(FleetTable, SaysWhoIsAtWorkWithoutNamingHundreds) {
 }
 
 TEST(FleetTable, SaysThatItLooksInAPlaceWithoutARollout) {
-  EXPECT_THAT(fleet_table({}, {}, {}), testing::HasSubstr("no record of a rollout here"));
+  EXPECT_THAT(fleet_table({}, {}, {}), testing::HasSubstr("No rollout record in this namespace"));
 }
 
 TEST(FleetTable, OfAnAutomaticRolloutHasEveryNodePending) {

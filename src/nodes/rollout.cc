@@ -325,11 +325,11 @@ Progress progress_of(const Nodes& nodes, const Slots& slots, const Policy& polic
   bool is_waited_for = false;
   for (const auto& [name, node] : nodes) {
     if (is_halting(node, policy)) {
-      return {
-          .standing = Standing::Halted,
-          .message = fmt::format("node {} failed: {}; no other node is begun until it is mended, "
-                                 "or skipped with the annotation {}=true",
-                                 name, node.state.last_error, kSkipAnnotation)};
+      return {.standing = Standing::Halted,
+              .message = fmt::format(
+                  "node {} failed: {}; hangar starts no other node until this one succeeds "
+                  "or is skipped with the annotation {}=true",
+                  name, node.state.last_error, kSkipAnnotation)};
     }
     if (!is_of_fleet(node, policy)) continue;
     if (!node.is_ready && unready == nullptr) unready = &node;

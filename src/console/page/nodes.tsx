@@ -31,7 +31,7 @@ export function NodesPage() {
               {rollout.message && <Trouble words={rollout.message} />}
             </>
           ) : (
-            <p class="quiet">There is no record of a rollout in the host's namespace (<code>--host-namespace</code>). The host makes one when it has an installer image.</p>
+            <p class="quiet">No rollout record in the host's namespace (<code>--host-namespace</code>). The host creates the record once it has an installer image.</p>
           )}
         </>
       )}
