@@ -133,7 +133,7 @@ class Server::Door {
  public:
   explicit Door(Shared& shared) : shared_(shared), parser_(loop_, 1), reader_(loop_, parser_) {
     loop_.observe({.on_exception = [this](const Error& error, std::string_view) {
-      shared_.log.error("a task was ended by an exception", {{"error", error.message()}});
+      shared_.log.error("a task failed with an exception", {{"error", error.message()}});
     }});
   }
   Door(const Door&) = delete;
@@ -277,7 +277,7 @@ io::Task<http::Response> Server::Door::answer(http::ServerRequest request) {
     if (request.method != "POST") co_return in_words(405, "send a review by POST");
     co_return co_await pass(*passer, std::move(rest), std::move(request));
   }
-  co_return in_words(404, "there is no webhook at this path");
+  co_return in_words(404, "no webhook is registered at this path");
 }
 
 io::Task<http::Response> Server::Door::review(const Reviewer& reviewer, std::string name,

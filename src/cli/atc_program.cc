@@ -227,7 +227,7 @@ Result<AtcSettings> read_atc_settings(std::span<const std::string> arguments,
       "Flights act as the ServiceAccount default of their namespace, or the one that they name, "
       "and not as this program");
   for (const std::string& flag : reading.unknown_flags())
-    read.remarks.push_back(fmt::format("the flag --{} means nothing and is left out", flag));
+    read.remarks.push_back(fmt::format("the unknown flag --{} is ignored", flag));
   return read;
 }
 

@@ -46,7 +46,7 @@ ConsoleCommand::ConsoleCommand(CLI::App& command)
                    "let the page send signals to workflows, with your rights (default: read-only)");
   command
       .add_option("--idle-timeout", flags_->idle_timeout,
-                  "end when nobody has used the page for this long; 0: never (default 30m)")
+                  "stop after the page has been idle for this long; 0: never (default 30m)")
       ->type_name("DURATION");
 }
 

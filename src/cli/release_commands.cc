@@ -119,7 +119,7 @@ Result<commands::Waiting> ReleaseCommands::Flags::waiting() const {
   waiting.time_max = HANGAR_TRY(parse_duration(wait, "--wait"));
   waiting.poll = HANGAR_TRY(parse_duration(poll, "--poll"));
   if (waiting.poll <= Duration::zero()) {
-    return fail(ErrorKind::InvalidInput, "--poll: must be longer than nothing");
+    return fail(ErrorKind::InvalidInput, "--poll: must be greater than 0");
   }
   if (::isatty(STDERR_FILENO) == 1) waiting.show = show_waiting;
   return waiting;

@@ -127,7 +127,7 @@ Result<> check_packages(std::span<const Package> packages, const ReadFile& read_
                   fmt::format("package {}: {}", package.import_path, package.error));
     }
   }
-  if (packages.empty()) return fail(ErrorKind::InvalidInput, "there is no package");
+  if (packages.empty()) return fail(ErrorKind::InvalidInput, "no package was found");
   const Package& program = packages.back();
   if (program.name == "main") return {};
   return fail(ErrorKind::InvalidInput,

@@ -33,19 +33,19 @@ Result<std::string> check_toolchain(std::string_view version) {
     const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), minor);
     if (error == std::errc() && minor >= kMinorMin) {
       if (std::ranges::find(kTestedMinors, minor) != kTestedMinors.end()) return std::string();
-      return fmt::format("{} is not a toolchain that guests were tested with; {} is", version,
+      return fmt::format("guests were not tested with {}; the tested version is {}", version,
                          kTested);
     }
     if (error == std::errc()) {
       return fail(ErrorKind::InvalidInput,
                   fmt::format("{} cannot build guests: Go 1.{} is the first that can, and {} is "
-                              "what they were tested with",
+                              "the tested version",
                               version, kMinorMin, kTested));
     }
   }
-  return fail(ErrorKind::InvalidInput,
-              fmt::format("\"{}\" is not a version of Go; {} is what guests were tested with",
-                          version, kTested));
+  return fail(
+      ErrorKind::InvalidInput,
+      fmt::format("\"{}\" is not a version of Go; the tested version is {}", version, kTested));
 }
 
 }  // namespace hangar::go_build

@@ -34,12 +34,12 @@ std::unique_ptr<Metrics::Collection> collect_disk(Metrics& metrics,
     std::ranges::sort(charged, std::greater(), &Charged::bytes);
     Metrics::Family& used = families.family(
         "hangar_module_disk_bytes",
-        "what modules and compiled code that a namespace uses take on disk, by namespace; what "
-        "several use counts for each",
+        "Disk space used by modules and compiled code, by namespace; a shared file counts for each "
+        "namespace that uses it.",
         Metrics::Type::Gauge);
     Metrics::Family& limits = families.family(
         "hangar_module_disk_namespace_limit_bytes",
-        "what modules and compiled code of one namespace may take on disk, by namespace",
+        "Disk space that modules and compiled code of one namespace may use, by namespace.",
         Metrics::Type::Gauge);
     std::uint64_t others = 0;
     for (std::size_t index = 0; index < charged.size(); ++index) {

@@ -49,16 +49,14 @@ LoopWatch::LoopWatch(io::Loop& main, Metrics& metrics, Log log)
     : main_(main),
       log_(std::move(log)),
       delay_(metrics.histogram("hangar_loop_delay_seconds",
-                               "How long work that another thread gives to the main loop waits for "
-                               "its turn.",
+                               "How long work that another thread posts to the main loop waits "
+                               "before it starts.",
                                turn_buckets())) {
-  Histogram& turns =
-      metrics.histogram("hangar_loop_turn_seconds",
-                        "How long the main loop took for one turn: what holds it up holds up "
-                        "everybody.",
-                        turn_buckets());
+  Histogram& turns = metrics.histogram(
+      "hangar_loop_turn_seconds",
+      "Duration of one turn of the main loop; a long turn delays all tenants.", turn_buckets());
   Counter& exceptions = metrics.counter("hangar_loop_exceptions_total",
-                                        "Tasks that an unexpected exception has ended.");
+                                        "Tasks that failed with an unexpected exception.");
   main.observe({.on_turn =
                     [this, &turns](Duration took, std::string_view activity) {
                       turns.observe(in_seconds(took));
@@ -69,7 +67,7 @@ LoopWatch::LoopWatch(io::Loop& main, Metrics& metrics, Log log)
                 .on_exception =
                     [this, &exceptions](const Error& error, std::string_view activity) {
                       exceptions.add();
-                      log_.error("a task was ended by an exception",
+                      log_.error("a task failed with an exception",
                                  {{"for", activity}, {"error", error.message()}});
                     }});
 }

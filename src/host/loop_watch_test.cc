@@ -147,7 +147,7 @@ TEST_F(LoopWatchTest, CountsTurnsAndExceptions) {
   main_.run_until([&] { return is_done; });
 
   EXPECT_TRUE(
-      lines_.has("a task was ended by an exception widget default/a unexpected exception: bug"));
+      lines_.has("a task failed with an exception widget default/a unexpected exception: bug"));
   EXPECT_EQ(metrics_.counter("hangar_loop_exceptions_total", "").value(), 1);
   EXPECT_EQ(
       metrics_.histogram("hangar_loop_turn_seconds", "", {}).snapshot().cumulative_counts.back(),

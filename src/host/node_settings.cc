@@ -248,8 +248,8 @@ Result<> check(const NodeSettings& settings) {
   }
   if (is_published_installer(settings)) {
     return fail(ErrorKind::InvalidInput,
-                fmt::format("node-runtimes needs hangar's own installer: {} installs what is in "
-                            "its image",
+                fmt::format("node-runtimes needs hangar's own installer: {} installs only the "
+                            "runtimes in its image",
                             settings.installer_image));
   }
   return {};

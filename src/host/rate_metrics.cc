@@ -32,15 +32,15 @@ void collect(const budget::Rates& rates, Metrics::Families& families) {
       uses, [](const auto& left, const auto& right) { return left.use.total > right.use.total; });
   Metrics::Family& used = families.family(
       "hangar_guest_cpu_seconds_total",
-      "processor time of guests, of compiling modules and of answers from the cache, by namespace",
+      "Processor time of guests, of compiling modules and of answers from the cache, by namespace.",
       Metrics::Type::Counter);
   Metrics::Family& braked = families.family(
       "hangar_guest_cpu_braked_seconds_total",
-      "how long work of a namespace could not begin because it had used its budgets.cpu",
+      "Time for which work of a namespace was delayed because it had used its budgets.cpu.",
       Metrics::Type::Counter);
   Metrics::Family& limits =
       families.family("hangar_guest_cpu_namespace_limit_cores",
-                      "cores that guests of one namespace may use, where a TenantPolicy says so",
+                      "Cores that guests of one namespace may use, if a TenantPolicy limits them.",
                       Metrics::Type::Gauge);
   Duration others_used{};
   Duration others_braked{};

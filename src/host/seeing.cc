@@ -179,7 +179,7 @@ Seeing::Seeing(const Config& config, Parts parts)
   const Result<http::ListenAddress> where = http::parse_listen_address(options_.bind_address);
   if (where) published_.port = where->port;
   loop_.observe({.on_exception = [this](const Error& error, std::string_view) {
-    log_.error("a task was ended by an exception", {{"error", error.message()}});
+    log_.error("a task failed with an exception", {{"error", error.message()}});
   }});
 }
 

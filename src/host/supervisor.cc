@@ -38,7 +38,7 @@ Supervisor::Supervisor(Parts parts)
       endpoints_(loop_, parts_.main, parts_.metrics, parts_.log.named("ops")),
       watch_(parts_.main, parts_.metrics, parts_.log.named("loop")) {
   loop_.observe({.on_exception = [this](const Error& error, std::string_view) {
-    log_.error("a task was ended by an exception", {{"error", error.message()}});
+    log_.error("a task failed with an exception", {{"error", error.message()}});
   }});
   endpoints_.add_liveness_check("main-loop", [this] { return watch_.check(); });
   if (!parts_.lease) return;
@@ -114,7 +114,7 @@ io::Task<void> Supervisor::give_up() {
 // Exits at once, without destructors: these would need the main loop, which has failed. All state
 // that must survive is in the API server.
 void Supervisor::end_process(std::string_view why) {
-  log_.error("the process ends", {{"error", why}});
+  log_.error("the process exits", {{"error", why}});
   std::_Exit(kFailed);
 }
 

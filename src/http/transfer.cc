@@ -291,8 +291,9 @@ Result<std::shared_ptr<Transfer>> Transfer::follow(const ProxyEnvironment& proxi
   const CURLUcode code = curl_url_set(url.get(), CURLUPART_URL, location.c_str(), CURLU_URLENCODE);
   const std::string scheme = url_part(url.get(), CURLUPART_SCHEME);
   if (code != CURLUE_OK || (scheme != "https" && (encrypted_ || scheme != "http"))) {
-    return fail(ErrorKind::Unavailable, fmt::format("{}: redirected to what is not {} URL", shown_,
-                                                    encrypted_ ? "an https" : "an http or https"));
+    return fail(ErrorKind::Unavailable,
+                fmt::format("{}: the redirect's target is not {} URL", shown_,
+                            encrypted_ ? "an https" : "an http or https"));
   }
   const Peer origin = to_peer(url_part(url.get(), CURLUPART_HOST, CURLU_PUNYCODE),
                               url_part(url.get(), CURLUPART_PORT, CURLU_DEFAULT_PORT));

@@ -129,7 +129,7 @@ class EventReader final : public YAML::EventHandler {
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     if (failure_) return;
     const auto found = anchors_.find(anchor);
-    if (found == anchors_.end()) return set_failure(mark, "an alias inside of what it stands for");
+    if (found == anchors_.end()) return set_failure(mark, "an alias inside its own anchor");
     const Sized& sized = found->second;
     if (expects_key()) {
       const String* text = sized.value.if_string();

@@ -173,7 +173,7 @@ TEST(Yaml, NamesLineAndColumnOfWhatIsWrong) {
         Case{"a: !custom x", "error: line 1, column 4: the tag !custom is not supported here"},
         Case{"a: !!int x", "error: line 1, column 4: \"x\" is not of type int"},
         Case{"a: *nowhere", "error: line 1, column 4: "},
-        Case{"a: &x [*x]", "error: line 1, column 8: an alias inside of what it stands for"},
+        Case{"a: &x [*x]", "error: line 1, column 8: an alias inside its own anchor"},
         Case{"a: \"x\x01\"", "error: line 1, column 6: control character 0x01"},
         Case{"a: 1\nb: \x04\nc: 2", "error: line 2, column 4: control character 0x04"},
         Case{"a: 1\nb: \xff", "error: line 2, column 4: bytes that are not UTF-8"},

@@ -131,7 +131,7 @@ TEST_F(FindTest, ReadingEndsInTime) {
 
   ASSERT_TRUE(found) << found.error().message();
   EXPECT_LT(found->stories.size(), 600U);
-  EXPECT_THAT(found->read.problems, ElementsAre(HasSubstr("what is older was not looked at")));
+  EXPECT_THAT(found->read.problems, ElementsAre(HasSubstr("older records were not read")));
 }
 
 TEST_F(FindTest, WritesAreThoseSinceThen) {

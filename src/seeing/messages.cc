@@ -114,7 +114,7 @@ json::Value json_of(const Use& use) {
 
 Result<Use> parse_use(const json::Value& value) {
   const std::optional<recorder::Verb> verb = recorder::verb_of(json::string_at(value, {"verb"}));
-  if (!verb) return wrong("verb", "one that is known");
+  if (!verb) return wrong("verb", "a known verb");
   const Result<WallTime> last = parse_rfc3339(json::string_at(value, {"last"}));
   if (!last) return wrong("last", "a time");
   const auto text = [&value](std::string_view member) {
@@ -353,7 +353,7 @@ Result<FoundUses> parse_found_uses(std::string_view text) {
   const json::Value value = HANGAR_TRY(parse_object(text));
   const std::optional<recorder::Contract> contract =
       recorder::contract_of(json::string_at(value, {"contract"}));
-  if (!contract) return wrong("contract", "one that is known");
+  if (!contract) return wrong("contract", "a known contract");
   FoundUses found{.contract = *contract,
                   .user = std::string(json::string_at(value, {"user"})),
                   .earlier_users = printable_at(value, "earlierUsers"),
@@ -426,7 +426,7 @@ Result<FoundTop> parse_found_top(std::string_view text) {
     for (const json::Value& row : *rows) {
       const std::optional<recorder::Contract> contract =
           recorder::contract_of(json::string_at(row, {"contract"}));
-      if (!contract) return wrong("contract", "one that is known");
+      if (!contract) return wrong("contract", "a known contract");
       found.rows.push_back({.key = {.contract = *contract,
                                     .namespace_ = std::string(json::string_at(row, {"namespace"})),
                                     .name = std::string(json::string_at(row, {"name"}))},

@@ -39,14 +39,14 @@ class Reading {
   void tell(recorder::ReadDirectory& read) const {
     if (is_late_) {
       read.problems.push_back(
-          fmt::format("Reading took {}: what is older was not looked at.",
+          fmt::format("Reading stopped after {}: older records were not read.",
                       to_go_duration(std::chrono::duration_cast<std::chrono::seconds>(
                           bounds_.time_max.value_or(Duration::zero())))));
     }
     if (is_full_) {
-      read.problems.push_back(
-          fmt::format("An answer has {} turns, causes and requests: the rest is left out.",
-                      bounds_.entries_max));
+      read.problems.push_back(fmt::format(
+          "The answer is limited to {} turns, causes and requests: the rest is left out.",
+          bounds_.entries_max));
     }
   }
 
