@@ -219,7 +219,7 @@ io::Task<void> Admission::protect_children() {
       }
       break;
     }
-    platform_.shared.log.warning("the API server does not say who this host is",
+    platform_.shared.log.warning("cannot determine this host's user name at the API server",
                                  {{"error", self.error().message()}});
     if (!co_await platform_.shared.loop.sleep(kSelfAgain, stop_.get_token())) break;
   }
@@ -263,7 +263,7 @@ Admission::DecisionTask Admission::review_airway(Review review, std::stop_token 
     }
     HANGAR_CO_TRY(co_await rehearse_crd(airway, stop));
     if (has_other_flight || has_other_converter) {
-      warnings.push_back(fmt::format("its modules were not looked at: {}", kWhoAsks));
+      warnings.push_back(fmt::format("modules not checked: {}", kWhoAsks));
     }
     co_return Decision{.warnings = std::move(warnings)};
   }
@@ -329,7 +329,7 @@ Admission::DecisionTask Admission::review_instance(Review review, std::string ai
   const kube::ObjectPtr object = HANGAR_CO_TRY(co_await find_airway(airway_name, stop));
   if (!object || object->is_being_deleted()) {
     co_return admission::allowed_with(
-        fmt::format("not validated: there is no Airway {} any more", airway_name));
+        fmt::format("not validated: Airway {} no longer exists", airway_name));
   }
   const json::Value value = object->to_value();
   auto binding = std::make_shared<Binding>();
@@ -483,7 +483,7 @@ io::Task<Result<std::string>> Admission::answer_conversion(
   abi::flight::Output printed =
       HANGAR_CO_TRY(co_await run_converter(std::move(body), airway_name, stop));
   if (printed.exit_code != 0) {
-    co_return fail(ErrorKind::GuestFault, fmt::format("the converter ended with exit code {}: {}",
+    co_return fail(ErrorKind::GuestFault, fmt::format("the converter exited with code {}: {}",
                                                       printed.exit_code, printed.stderr_bytes));
   }
   const auto output = std::make_shared<const std::string>(std::move(printed.stdout_bytes));
@@ -507,7 +507,7 @@ io::Task<Result<abi::flight::Output>> Admission::run_converter(std::string revie
   const Airway airway = HANGAR_CO_TRY(parse_airway(value));
   if (airway.converter_url.empty()) {
     co_return fail(ErrorKind::NotFound,
-                   fmt::format("Airway {} has no converter any more", airway_name));
+                   fmt::format("Airway {} no longer has a converter", airway_name));
   }
   FlightModule module =
       HANGAR_CO_TRY(co_await module_for(kConverter, converter_of(airway), std::move(value), stop));

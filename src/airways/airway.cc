@@ -130,8 +130,8 @@ std::vector<std::string> unsupported_of_instance(const json::Value& instance) {
   for (const std::string_view key : {"overrides.yoke.cd/flight", "overrides.yoke.cd/mode"}) {
     if (!kube::annotation_of(instance, key).empty()) {
       sentences.push_back(fmt::format(
-          "annotation {} is ignored: who may set it is checked by webhooks, which are off: "
-          "--webhook-bind-address, or webhooks.enabled of the chart",
+          "annotation {} is ignored: admission webhooks are off, and only they can check the user "
+          "who sets it; turn them on with --webhook-bind-address, or webhooks.enabled of the chart",
           key));
     }
   }

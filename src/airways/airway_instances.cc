@@ -45,7 +45,7 @@ void AirwayInstances::act_as(const Result<Acting>& acting) {
 }
 
 Result<Actor> AirwayInstances::actor_of(const kube::ObjectKey& instance) const {
-  if (!acting_) return fail(ErrorKind::Unavailable, "the Airway has not been looked at yet");
+  if (!acting_) return fail(ErrorKind::Unavailable, "the Airway has not been reconciled yet");
   const Acting acting = HANGAR_TRY(*acting_);
   return actor_for(acting, instance.namespace_);
 }

@@ -44,10 +44,8 @@ bool is_stuck(const Error& error) {
 
 Verdict stuck_in_removal(const Error& error) {
   Verdict verdict = being_removed();
-  verdict.message = fmt::format(
-      "the resources of the flight cannot be removed: {}. It is tried again "
-      "from time to time",
-      error.message());
+  verdict.message =
+      fmt::format("cannot remove the flight's resources: {}. hangar retries", error.message());
   return verdict;
 }
 

@@ -84,7 +84,8 @@ TEST(StuckInRemoval, SaysWhyAndKeepsTheReason) {
 
   EXPECT_EQ(verdict.reason, kReasonTerminating);
   EXPECT_THAT(verdict.message,
-              AllOf(HasSubstr("cannot be removed: may not delete Jobs"), HasSubstr("tried again")));
+              AllOf(HasSubstr("cannot remove the flight's resources: may not delete Jobs"),
+                    HasSubstr("hangar retries")));
 }
 
 TEST(IsStuck, NotByWhatIsRepeatedAtOnce) {

@@ -322,7 +322,7 @@ io::Task<Result<>> InstanceWork::release() {
 }
 
 io::Task<Result<Stages>> InstanceWork::run_flight() {
-  HANGAR_ASSERT(actor_.has_value(), "a flight runs as somebody");
+  HANGAR_ASSERT(actor_.has_value(), "the identity of the flight is known");
   evaluated_ = value_;
   const Instant began = io::Loop::now();
   // A deletion does not wait until the flight's turn is over.

@@ -129,8 +129,8 @@ io::Task<Result<kube::ObjectPtr>> ReleaseLookups::find_covered(const kube::Resou
   if (terms_->lookup_watch == LookupWatch::Changes) {
     if (!followed_.take(ref)) {
       co_return fail(ErrorKind::LimitExceeded,
-                     fmt::format("a flight of this mode looks up at most {} objects beyond its "
-                                 "release; with mode standard it may look up more",
+                     fmt::format("this flight may look up at most {} objects beyond its release; "
+                                 "use mode standard for more",
                                  limits::kFlightFollowedMax));
     }
     // Watch and remember the object before it is read, so that no change is missed.

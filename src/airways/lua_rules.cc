@@ -86,8 +86,8 @@ LuaVerdict read_answer(const LuaScript& script, const abi::flight::Output& outpu
       return cut_rule(script, fmt::format("it needs more than {} MiB of memory",
                                           memory_bytes_max / limits::kMiB));
     }
-    return cut_rule(script, fmt::format("the interpreter ended with exit code {}: {}",
-                                        output.exit_code, output.stderr_bytes));
+    return cut_rule(script, fmt::format("the interpreter exited with code {}: {}", output.exit_code,
+                                        output.stderr_bytes));
   }
   if (output.stdout_bytes.size() > limits::kLuaAnswerBytesMax) {
     return cut_rule(script, "the interpreter's answer is too long");

@@ -32,7 +32,7 @@ Result<std::optional<std::string>> parse_part(std::string_view part, std::string
 Result<Matcher> Matcher::parse(std::string_view text) {
   const auto bad = [&](std::string_view why) {
     return fail(ErrorKind::InvalidInput,
-                fmt::format("\"{}\" does not read [namespace/]Kind.group[:name]: {}", text, why));
+                fmt::format("expected [namespace/]Kind.group[:name], found \"{}\": {}", text, why));
   };
   if (text.empty()) return bad("it is empty");
   if (text.find_first_of(" \t\r\n") != std::string_view::npos) return bad("it has blanks");

@@ -69,9 +69,10 @@ TEST(Matcher, IsRefusedWhenItCouldNeverMatch) {
 }
 
 TEST(Matcher, SaysWhatIsWrong) {
-  EXPECT_EQ(Matcher::parse("Config*").error().message(),
-            "\"Config*\" does not read [namespace/]Kind.group[:name]: kind \"Config*\" is neither "
-            "`*` nor a whole kind");
+  EXPECT_EQ(
+      Matcher::parse("Config*").error().message(),
+      "expected [namespace/]Kind.group[:name], found \"Config*\": kind \"Config*\" is neither "
+      "`*` nor a whole kind");
 }
 
 TEST(AnyMatches, NeedsOne) {

@@ -34,9 +34,9 @@ std::string display_of(const std::string& reference) {
 Error module_unavailable(const ModuleRole& role, const modules::Source& source,
                          const std::string& sha256, const Error& error) {
   return Error(error.kind(),
-               fmt::format("the {} sha256:{} that {} on with cannot be had: {}, and {}. Let {} "
-                           "serve it again, or take over what it serves now: set {} to its sha256",
-                           role.name, sha256, role.go, role.no_copy, error.message(),
+               fmt::format("cannot fetch the pinned {} sha256:{}: {}, and {}. Make {} serve it "
+                           "again, or accept its present module: set {} to the sha256 of that",
+                           role.name, sha256, role.no_copy, error.message(),
                            display_of(source.reference), role.checksum_field))
       .with_reason(std::string(kReasonModuleUnavailable));
 }
@@ -95,10 +95,9 @@ io::Task<Result<std::optional<reconcile::EventText>>> PinnedModule::keep_copy(
       .type = reconcile::EventType::Warning,
       .reason = "ModuleNotKept",
       .message =
-          fmt::format("there is no copy of the module sha256:{} in namespace {}: {}. Without "
-                      "one, {} on for as long as a host has it in its cache or its source "
-                      "serves it",
-                      copy.sha256, copy.namespace_, problem, role.go)};
+          fmt::format("cannot keep a copy of the module sha256:{} in namespace {}: {}. Until "
+                      "there is one, only a host's cache or the source can supply the module",
+                      copy.sha256, copy.namespace_, problem)};
 }
 
 void PinnedModule::describe(const modules::Source& source) {

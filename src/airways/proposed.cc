@@ -70,8 +70,8 @@ bool changes_bookkeeping_only(const json::Value& before, const json::Value& afte
 // must not learn what a flight makes of objects that it has looked up with another account's
 // rights.
 constexpr std::string_view kWithheld =
-    "what was wrong is not told here, because the flight looked up other objects and this host "
-    "does not know who asks; give it the authority of the API server's client certificate "
+    "the reason is withheld, because the flight looked up other objects and the sender of this "
+    "review is not authenticated; give hangar the CA of the API server's client certificate "
     "(webhook-client-ca-file)";
 
 Error withheld(const Error& error) {

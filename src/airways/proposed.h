@@ -36,7 +36,7 @@ inline constexpr std::string_view kValidationsPath = "/validations/";
 
 // For warnings: why a review omits steps that only the API server may request.
 inline constexpr std::string_view kWhoAsks =
-    "this host does not know who asks; give it the authority of the API server's client "
+    "the sender of this review is not authenticated; give hangar the CA of the API server's client "
     "certificate (webhook-client-ca-file)";
 
 // True for objects that are being deleted, and for updates of only finalizers and owners: they pass

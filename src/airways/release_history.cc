@@ -47,7 +47,7 @@ io::Task<Result<UnpackedRevision>> read_revision(io::Workers& workers, budget::C
   kube::List list =
       HANGAR_CO_TRY(co_await client.list(kube::secret_resource(), std::move(options), stop));
   if (list.items.empty()) {
-    co_return fail(ErrorKind::Conflict, fmt::format("revision {} is gone meanwhile", secret.name));
+    co_return fail(ErrorKind::Conflict, fmt::format("revision {} no longer exists", secret.name));
   }
   co_return co_await workers.run(
       std::move(whose),

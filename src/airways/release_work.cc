@@ -69,7 +69,7 @@ ReleaseWork::ReleaseWork(ReleaseParts parts, std::optional<kube::Client> client,
 }
 
 const kube::Client& ReleaseWork::client() const {
-  HANGAR_ASSERT(client_.has_value(), "a release is carried out as somebody");
+  HANGAR_ASSERT(client_.has_value(), "the client is set before it is used");
   return *client_;
 }
 

@@ -35,7 +35,7 @@ ResourceRef ref_of(const json::Value& object) {
 Result<ResourceRef> parse_ref(std::string_view text) {
   const auto bad = [&] {
     return fail(ErrorKind::InvalidInput,
-                "\"" + std::string(text) + "\" does not read namespace/Kind.group:name");
+                "expected namespace/Kind.group:name, found \"" + std::string(text) + "\"");
   };
   const std::size_t slash = text.find('/');
   if (slash == std::string_view::npos) return bad();

@@ -42,9 +42,8 @@ io::Task<Result<FlightModule>> ReviewModules::prepare(modules::Wish wish, std::s
   const io::OneShot<Result<FlightModule>> done(loop_);
   loop_.spawn(prepare_for(std::move(wish), *std::move(slot), done));
   const std::stop_callback on_stop(stop, [&done] {
-    done.set(
-        fail(ErrorKind::Unavailable,
-             "the module is being fetched and compiled, which goes on; try again in a moment"));
+    done.set(fail(ErrorKind::Unavailable,
+                  "the module is still being fetched and compiled; try again in a moment"));
   });
   co_return co_await done.wait();
 }

@@ -107,7 +107,7 @@ Result<std::string> build_application() {
                                                .arguments = {"build", "-o", module.string(), "."},
                                                .environment = {"GOOS=wasip1", "GOARCH=wasm"}}));
   if (code != 0) {
-    return fail(ErrorKind::InvalidInput, fmt::format("go build ended with exit code {}", code));
+    return fail(ErrorKind::InvalidInput, fmt::format("go build exited with code {}", code));
   }
   return io::read_file(module, limits::kModuleBytesMax);
 }

@@ -25,7 +25,8 @@ Result<> flight_from_chart(const FlightFromChartOptions& options) {
   }
   Result<fs::path> go = io::find_program("go");
   if (!go) {
-    return fail(ErrorKind::NotFound, "no go on PATH: flights of charts are built with Go 1.26");
+    return fail(ErrorKind::NotFound,
+                "go not found on PATH: building a flight from a chart needs Go 1.26");
   }
   const std::unique_ptr<TemporaryDirectory> sdk = HANGAR_TRY(TemporaryDirectory::make());
   HANGAR_TRY(write_files(sdk_source(), sdk->path()));

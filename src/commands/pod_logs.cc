@@ -196,7 +196,9 @@ class PodLogs {
     co_return Result<>();
   }
 
-  static std::unexpected<Error> enough() { return fail(ErrorKind::Cancelled, "nobody reads on"); }
+  static std::unexpected<Error> enough() {
+    return fail(ErrorKind::Cancelled, "the output was closed");
+  }
 
   void take(std::string line) {
     std::optional<HostLine> read = read_line(std::move(line), wanted_);

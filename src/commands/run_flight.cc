@@ -108,7 +108,7 @@ class FlightSession {
     }
     RunFlightOutput output{.stderr_text = std::move(evaluated->stderr_bytes)};
     if (evaluated->exit_code != 0) {
-      co_return fail(ErrorKind::GuestFault, fmt::format("the flight ended with exit code {}:\n{}",
+      co_return fail(ErrorKind::GuestFault, fmt::format("the flight exited with code {}:\n{}",
                                                         evaluated->exit_code, output.stderr_text));
     }
     airways::Output parsed = HANGAR_CO_TRY(airways::parse_output(evaluated->stdout_bytes));

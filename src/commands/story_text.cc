@@ -52,7 +52,7 @@ std::string in_words(const recorder::Request& request) {
 
 std::string result_text(const recorder::Request& request) {
   if (!request.took) return "no answer is recorded";
-  if (request.status == 0) return "given up after " + in_words(*request.took);
+  if (request.status == 0) return "cancelled after " + in_words(*request.took);
   std::string text = fmt::format("{} in {}", request.status, in_words(*request.took));
   if (!request.is_write() || request.object.version == 0) return text;
   if (request.version_before == request.object.version) {

@@ -361,8 +361,9 @@ class Takeoff {
     HANGAR_CO_TRY(co_await prune(work, stages, Stages(history.inventory())));
     co_return fail(
         ErrorKind::Conflict,
-        fmt::format("another takeoff of release \"{}\" has begun since: see what it "
-                    "made with blackbox; with -lock the later one fails before it changes anything",
+        fmt::format("another takeoff of release \"{}\" started in the meantime: inspect its "
+                    "result with blackbox; with -lock the later one fails before it changes "
+                    "anything",
                     release_.name));
   }
 

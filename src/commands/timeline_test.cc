@@ -86,13 +86,13 @@ TEST(TimelineText, SaysWhatItWasToAMachine) {
   std::vector<Story> stories = two_turns();
   stories[0].causes[0].event = "signal GO\x1b";
   stories[1].causes[0].event = "action MADE of APPLY#1";
-  stories[1].causes[1].event = "APPLY#2 goes on";
+  stories[1].causes[1].event = "APPLY#2 continues";
   stories[1].causes.push_back({.what = Waking::Cause::Event, .event = "timeout TIMEOUT"});
   const std::string text = timeline_text(stories, whole());
 
   EXPECT_THAT(text, HasSubstr("    <- signal GO\\x1b: modified ConfigMap team/source@11\n"));
   EXPECT_THAT(text, HasSubstr("    <- action MADE of APPLY#1: answer to update configmaps"));
-  EXPECT_THAT(text, HasSubstr("    <- APPLY#2 goes on\n"));
+  EXPECT_THAT(text, HasSubstr("    <- APPLY#2 continues\n"));
   EXPECT_THAT(text, HasSubstr("    <- timeout TIMEOUT\n"));
 }
 
@@ -125,7 +125,7 @@ TEST(ResultText, SaysWhatIsKnownOfAWrite) {
   recorder::Request request{.verb = Verb::Patch, .resource = "pods"};
   EXPECT_EQ(result_text(request), "no answer is recorded");
   request.took = 2ms;
-  EXPECT_EQ(result_text(request), "given up after 2.0ms");
+  EXPECT_EQ(result_text(request), "cancelled after 2.0ms");
   request.status = 200;
   request.object.version = 5;
   EXPECT_EQ(result_text(request), "200 in 2.0ms, now 5");

@@ -159,12 +159,12 @@ class Gatherer {
     }
     if (!everybodys_.empty()) {
       remarks.push_back(
-          fmt::format("What everybody may is left out: {}.", fmt::join(everybodys_, ", ")));
+          fmt::format("Omitted rights that every user has: {}.", fmt::join(everybodys_, ", ")));
     }
     if (has_added_lists_) {
       remarks.emplace_back(
-          "Its start is not among the records: `list` was added where it watches, and what else it "
-          "asks for only then is missing. Start it anew, and look again.");
+          "The records do not cover its start: `list` was added where it watches, and other rights "
+          "that it needs only at its start are missing. Restart it and run the command again.");
     }
     return std::move(places_);
   }
@@ -437,7 +437,7 @@ void tell_found(const seeing::UsesQuestion& question, const FoundUses& found,
     remarks.push_back(
         fmt::format("Before, it asked as {}.", user.empty() ? "hangar itself" : printable(user)));
   if (found.uses_left_out > 0) {
-    remarks.push_back(fmt::format("It asked for so many things that {} requests are left out.",
+    remarks.push_back(fmt::format("{} requests are omitted: there were too many different ones.",
                                   found.uses_left_out));
   }
 }

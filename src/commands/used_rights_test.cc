@@ -173,7 +173,7 @@ TEST(UsedRights, HaveListBesideWatchWhereTheStartIsNotKnown) {
   old.has_start = false;
   const UsedRights used = rights(old);
   EXPECT_THAT(texts(used)[0], HasSubstr(R"("verbs":["list","watch"])"));
-  EXPECT_THAT(used.remarks, Contains(HasSubstr("Its start is not among the records")));
+  EXPECT_THAT(used.remarks, Contains(HasSubstr("The records do not cover its start")));
 }
 
 TEST(TouchedNames, AreInARoleThatIsAskedForThem) {

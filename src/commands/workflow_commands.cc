@@ -179,7 +179,7 @@ io::Task<Result<>> check_not_ended(const kube::Client& client, kube::ObjectKey k
   if (finished.empty()) co_return Result<>();
   const Result<WallTime> time = parse_rfc3339(finished);
   co_return fail(ErrorKind::Conflict,
-                 fmt::format("{} ended in state {} at {} and takes no more events", key.to_string(),
+                 fmt::format("{} finished in state {} at {} and accepts no events", key.to_string(),
                              json::string_at(*manifest, {"status", "value"}),
                              time ? to_rfc3339(*time) : std::string(finished)));
 }

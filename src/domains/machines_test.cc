@@ -315,7 +315,7 @@ TEST_F(RemoteMachineTest, CountsItsMemoryForItsNamespaceWhileItIsAsked) {
     ASSERT_FALSE(refused.has_value());
     EXPECT_EQ(name_of(refused.error().kind()), name_of(ErrorKind::Unavailable))
         << refused.error().message();
-    EXPECT_THAT(refused.error().message(), testing::HasSubstr("there is no memory for it: "));
+    EXPECT_THAT(refused.error().message(), testing::HasSubstr("the machine cannot get memory: "));
   }
   EXPECT_TRUE(step(*machine, "{}", R"({"type":"GROW"})").has_value());
   EXPECT_LE(accounts.held_bytes(), before) << "between questions it holds nothing";

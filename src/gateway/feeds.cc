@@ -52,9 +52,10 @@ Feeds::Feeds(io::Loop& loop, kube::Cache& cache, OwnWrites& own_writes, Metrics&
       own_writes_(own_writes),
       shown_(metrics.counter("hangar_gateway_events_total",
                              "Events of watches that were shown to guests.")),
-      refused_(metrics.counter("hangar_gateway_refused_total",
-                               "What guests asked for beyond a bound of their namespace.",
-                               {{"what", "feed"}})),
+      refused_(metrics.counter(
+          "hangar_gateway_refused_total",
+          "Watches, objects and reviews refused because of a bound of the guest's namespace.",
+          {{"what", "feed"}})),
       memory_(std::move(memory)),
       rates_(rates),
       starts_(std::make_shared<budget::FairSlots>(

@@ -236,13 +236,16 @@ struct Gateway::State : std::enable_shared_from_this<Gateway::State> {
         tools(std::make_shared<Watching::Tools>(parts.client, upstream, feed_memory, parts.rates)),
         refused_watches(parts.metrics.counter(
             "hangar_gateway_refused_total",
-            "What guests asked for beyond a bound of their namespace.", {{"what", "watch"}})),
+            "Watches, objects and reviews refused because of a bound of the guest's namespace.",
+            {{"what", "watch"}})),
         refused_objects(parts.metrics.counter(
             "hangar_gateway_refused_total",
-            "What guests asked for beyond a bound of their namespace.", {{"what", "objects"}})),
+            "Watches, objects and reviews refused because of a bound of the guest's namespace.",
+            {{"what", "objects"}})),
         refused_reviews(parts.metrics.counter(
             "hangar_gateway_refused_total",
-            "What guests asked for beyond a bound of their namespace.", {{"what", "review"}})),
+            "Watches, objects and reviews refused because of a bound of the guest's namespace.",
+            {{"what", "review"}})),
         reads_behind(parts.metrics.counter(
             "hangar_gateway_reads_behind_total",
             "Reads that the cache could have answered, but for a write of the same guest that it "

@@ -98,7 +98,7 @@ io::Task<Result<NewestPtr>> NewestStates::ask(std::shared_ptr<State> state, Key 
   }
   state->open.erase(key);
   round->is_sent = true;
-  if (round->waiting_count == 0) co_return fail(ErrorKind::Cancelled, "nobody waits");
+  if (round->waiting_count == 0) co_return fail(ErrorKind::Cancelled, "all callers have gone");
 
   const kube::Scope& scope = key.first;
   auto newest = std::make_shared<Newest>();

@@ -70,7 +70,7 @@ io::Task<Result<>> pass_whole(const kube::Client& client, Forward forward, Reply
 io::Task<Result<>> pass_stream(const kube::Client& client, kube::RawRequest request, bool in_lines,
                                Reply& reply) {
   kube::LineSplitter lines(limits::kWatchLineBytesMax);
-  const Result<> closed = fail(ErrorKind::Cancelled, "nobody waits");
+  const Result<> closed = fail(ErrorKind::Cancelled, "the caller has gone");
   http::Client::StreamHandler handler{
       .on_headers = [&](int status, const http::Headers& headers) -> Result<> {
         in_lines = in_lines && status == 200;  // A Status is not a line.

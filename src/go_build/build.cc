@@ -316,8 +316,9 @@ void Build::tell_changes() const {
 Result<Built> Build::run() {
   const Result<fs::path> go = io::find_program("go");
   if (!go) {
-    return fail(ErrorKind::NotFound,
-                "no go on PATH: programs are built with your own toolchain; install Go 1.26");
+    return fail(
+        ErrorKind::NotFound,
+        "go not found on PATH: programs are built with your own toolchain; install Go 1.26");
   }
   go_ = *go;
   directory_ = HANGAR_TRY(find_program_directory(options_.program, go_, options_.work, say_));

@@ -410,7 +410,7 @@ struct Client::Shared {
       out.resource_version = std::move(page->resource_version);
       if (page->continue_token.empty()) co_return out;
       if (page->continue_token == continue_token) {
-        co_return fail(ErrorKind::Unavailable, "the server repeats a page of its list");
+        co_return fail(ErrorKind::Unavailable, "the server returned the same continue token twice");
       }
       continue_token = std::move(page->continue_token);
     }

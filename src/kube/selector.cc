@@ -253,8 +253,9 @@ Result<FieldSelector::Term> FieldSelector::parse_term(std::string_view term) {
     if (is_escape) ++index;
     const bool is_special = index < value.size() && std::string_view("\\,=").contains(value[index]);
     if (index == value.size() || is_escape != is_special) {
-      return fail(ErrorKind::InvalidInput,
-                  fmt::format("field selector: '{}' is not escaped as it must be", term));
+      return fail(
+          ErrorKind::InvalidInput,
+          fmt::format("field selector: '{}' has an invalid escape or an unescaped '='", term));
     }
     made.value += value[index];
   }

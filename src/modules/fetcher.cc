@@ -302,7 +302,7 @@ io::Task<void> Fetcher::drop_proofs(budget::Consumer whose, Access access, std::
   if (dropped && !*dropped) co_return;
   // After an error the proofs are gone from memory nevertheless.
   ++proofs_generation_;
-  log_.info("module's source refuses it, its proofs are dropped",
+  log_.info("source refuses access to the module, proofs dropped",
             {{"module", module}, {"requester", requester}});
 }
 

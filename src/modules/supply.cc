@@ -262,7 +262,8 @@ io::Task<Result<>> Supply::recall_admission(std::shared_ptr<Entry> entry, std::s
   // A signature covers a module without its plugin, so a joined module has no signature; only the
   // sources can decide.
   if (plugin && is_free) {
-    co_return fail(ErrorKind::Denied, gate.rule_for(*plugin) + ": its source has to be asked");
+    co_return fail(ErrorKind::Denied,
+                   gate.rule_for(*plugin) + ": only its source can confirm the signature");
   }
   HANGAR_CO_TRY(co_await gate.recall(entry->wish.requester.consumer("signature"), reference, sha256,
                                      entry->stop.get_token()));
@@ -549,7 +550,7 @@ io::Task<Result<Product>> Supply::make_unconfirmed(std::shared_ptr<Entry> entry,
   }
   const Result<> admitted = co_await recall_admission(entry, wish.pinned_sha256);
   if (!admitted) co_return fail(ErrorKind::NotFound, admitted.error().message());
-  sources_.log.warning("module's source does not confirm it, going on with the stored module",
+  sources_.log.warning("source did not confirm the module, using the stored copy",
                        {{"module", "sha256:" + wish.pinned_sha256},
                         {"requester", wish.requester.id()},
                         {"error", error.message()}});

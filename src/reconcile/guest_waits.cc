@@ -49,13 +49,13 @@ void put_memory_wait(json::Value& status, const budget::Shortage* shortage, std:
   Condition condition{.type = std::string(kWaitingForMemory),
                       .status = ConditionStatus::False,
                       .reason = "Reserved",
-                      .message = "the guest has the memory that it asked for",
+                      .message = "the guest has the memory that it requested",
                       .observed_generation = generation};
   if (shortage != nullptr) {
     condition.status = ConditionStatus::True;
     condition.reason =
         shortage->level == budget::Shortage::Level::Host ? "HostMemory" : "NamespaceMemory";
-    condition.message = fmt::format("{}; the guest goes on when others have left memory{}",
+    condition.message = fmt::format("{}; the guest continues when others release memory{}",
                                     to_text(*shortage), advice);
   }
   put_wait(status, condition, now);
@@ -73,7 +73,7 @@ void put_processor_wait(json::Value& status, const budget::RateLimit* brake,
     condition.reason = "NamespaceProcessorTime";
     condition.message = fmt::format(
         "the guests of its namespace have used more than the {}m of a core that they may use on "
-        "average (budgets.cpu of {}); the guest goes on by itself when the average is below it",
+        "average (budgets.cpu of {}); the guest continues when the average is below it",
         brake->millicores, brake->set_by.empty() ? "the host" : brake->set_by);
   }
   put_wait(status, condition, now);

@@ -183,8 +183,8 @@ TEST(ProcessorWait, IsSaidWithItsBudgetAndPolicyAndBecomesFalse) {
   EXPECT_EQ(json::string_at(*condition, {"reason"}), "NamespaceProcessorTime");
   EXPECT_EQ(json::string_at(*condition, {"message"}),
             "the guests of its namespace have used more than the 100m of a core that they may use "
-            "on average (budgets.cpu of TenantPolicy p); the guest goes on by itself when the "
-            "average is below it");
+            "on average (budgets.cpu of TenantPolicy p); the guest continues when the average "
+            "is below it");
   put_no_wait(status, 3, kWall);
   EXPECT_EQ(json::string_at(*find_condition(status, kWaitingForProcessorTime), {"status"}),
             "False");
@@ -207,7 +207,7 @@ TEST(MemoryWait, IsSaidWithWhatIsNeededAndOfWhat) {
   EXPECT_EQ(json::string_at(*condition, {"reason"}), "NamespaceMemory");
   EXPECT_EQ(json::string_at(*condition, {"message"}),
             "64 MiB are needed, 32 MiB of the 512 MiB of its namespace (TenantPolicy a) are free; "
-            "the guest goes on when others have left memory. Do this");
+            "the guest continues when others release memory. Do this");
   EXPECT_EQ(json::int_at(*condition, {"observedGeneration"}), 3);
 }
 

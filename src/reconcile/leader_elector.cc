@@ -184,9 +184,9 @@ struct LeaderElector::State : std::enable_shared_from_this<State> {
     if (leads == is_shown_leading) return;
     is_shown_leading = leads;
     leading.set(leads ? 1 : 0);
-    log.info(leads ? "leading" : "not leading any more", {{"namespace", options.namespace_},
-                                                          {"name", options.name},
-                                                          {"identity", options.election.identity}});
+    log.info(leads ? "leading" : "no longer leading", {{"namespace", options.namespace_},
+                                                       {"name", options.name},
+                                                       {"identity", options.election.identity}});
     // A copy: the handler may destroy the elector.
     const std::function<void()> handler = leads ? handlers.on_started : handlers.on_stopped;
     if (handler) handler();

@@ -247,7 +247,7 @@ io::Task<Result<>> CodeCache::compile_entry(Digest digest,
   const auto room = waiting_.reserve(beneficiaries.first(), size);
   if (!room) {
     co_return fail(ErrorKind::LimitExceeded,
-                   fmt::format("too much waits to be compiled: {}", to_text(room.error())));
+                   fmt::format("the compilation queue is full: {}", to_text(room.error())));
   }
   // A waiting module is a file; none of its bytes are in memory.
   PrivateFile input = HANGAR_CO_TRY(co_await engine_.workers().run_for_any(
@@ -328,8 +328,8 @@ io::Task<Result<std::optional<budget::Reservation>>> CodeCache::reserve_memory(
       {.tenant = budget::Tenant::host(), .name = "compile"}, bytes, ends.get_token());
   if (!memory && overseer.has_ended_it() && !stop.stop_requested()) {
     co_return fail(ErrorKind::Unavailable,
-                   fmt::format("there was no memory for compiling ({}) while modules of other "
-                               "namespaces waited for it. It is tried again",
+                   fmt::format("could not get {} of memory for compiling in time: modules of "
+                               "other namespaces are waiting. hangar retries",
                                budget::size_text(bytes)));
   }
   if (!memory) co_return std::unexpected(std::move(memory).error());

@@ -394,6 +394,7 @@ TEST_F(CodeCacheTest, ACompilerThatHangsIsKilledAtItsDeadline) {
 
   ASSERT_FALSE(loaded.has_value());
   EXPECT_EQ(loaded.error().kind(), ErrorKind::LimitExceeded);
+  EXPECT_THAT(loaded.error().message(), HasSubstr("compiling exceeded the time limit of 50ms"));
   EXPECT_THAT(entries(), SizeIs(0));
 }
 
@@ -701,7 +702,7 @@ TEST(CompilerMemory, AModuleThatFindsNoneGivesWayToAnotherNamespace) {
 
   EXPECT_EQ(ended.at(0).first, "first");
   EXPECT_EQ(ended.at(0).second.kind(), ErrorKind::Unavailable) << "it is tried again";
-  EXPECT_THAT(ended.at(0).second.message(), HasSubstr("no memory for compiling"));
+  EXPECT_THAT(ended.at(0).second.message(), HasSubstr("of memory for compiling in time"));
   host.rig.await([](CodeCache& cache) -> io::Task<bool> {
     co_await cache.stop();
     co_return true;

@@ -1,6 +1,7 @@
 #include "wasm/compiler_process.h"
 
 #include "base/result.h"
+#include "base/time.h"
 #include "budget/accounts.h"
 #include "io/descriptor.h"
 #include "io/event.h"
@@ -223,13 +224,13 @@ io::Task<Result<>> run(io::Loop& loop, io::Workers& workers, budget::Consumer wh
   std::string message = read_messages(started->messages.value());
   const bool is_killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
   if (is_killed && is_late) {
-    co_return fail(ErrorKind::LimitExceeded,
-                   fmt::format("{} has not ended in the time that is allowed", doing));
+    co_return fail(ErrorKind::LimitExceeded, fmt::format("{} exceeded the time limit of {}", doing,
+                                                         to_go_duration(deadline)));
   }
   if (is_killed && has_to_give_way) {
     co_return fail(ErrorKind::Unavailable,
-                   fmt::format("{} was ended after {} s of processor time, because modules of "
-                               "other namespaces wait for it. It is tried again",
+                   fmt::format("{} was stopped after {} s of processor time: modules of other "
+                               "namespaces are waiting. hangar retries",
                                doing, std::chrono::round<std::chrono::seconds>(used).count()));
   }
   if (is_killed && stop.stop_requested()) co_return fail(ErrorKind::Cancelled, "stopped");

@@ -493,7 +493,9 @@ class InstanceTurn final : public Execution {
     resident->store = HANGAR_TRY(make_store(resident->account));
     if (!resident->account.begin_with(memory_bytes)) {
       const std::optional<std::string>& shortage = resident->account.shortage();
-      if (shortage) return fail(ErrorKind::Unavailable, "there is no memory for it: " + *shortage);
+      if (shortage) {
+        return fail(ErrorKind::Unavailable, "cannot allocate memory for the guest: " + *shortage);
+      }
       return fail(ErrorKind::LimitExceeded, "the guest has more memory than its limit");
     }
     resident->context = context();
@@ -542,7 +544,7 @@ class InstanceTurn final : public Execution {
 
     const std::span<std::byte> memory = native_.resident->memory_bytes();
     if (memory.size() != snapshot.memory_bytes) {
-      return fail(ErrorKind::Unavailable, "the memory did not get the size it had");
+      return fail(ErrorKind::Unavailable, "the restored memory has the wrong size");
     }
     HANGAR_TRY(set_globals(*native_.resident, snapshot.globals));
     HANGAR_TRY(
@@ -679,7 +681,8 @@ io::Task<TurnReport> Instance::run(Turn& turn, TurnLimits limits, std::stop_toke
   HANGAR_ASSERT(!native.is_busy, "one turn at a time");
   HANGAR_ASSERT(native.state != nullptr, "turns that begin afresh have a state each");
   if (native.is_lost) {
-    co_return TurnReport{.ended = fail(ErrorKind::Unavailable, "the instance has ended before")};
+    co_return TurnReport{
+        .ended = fail(ErrorKind::Unavailable, "the instance failed or exited in an earlier turn")};
   }
   native.is_busy = true;
   if (Result<> held = co_await native.hold_code(limits.consumer); !held) {
@@ -716,7 +719,7 @@ io::Task<TurnReport> Instance::run(Turn& turn, TurnLimits limits, std::stop_toke
 
 io::Task<TurnReport> Instance::run_afresh(Turn& turn, HostState& state, TurnLimits limits,
                                           std::stop_token stop) {
-  HANGAR_ASSERT(native_->kept_bytes_max.has_value(), "it was made for that");
+  HANGAR_ASSERT(native_->kept_bytes_max.has_value(), "the instance was made for run_afresh()");
   native_->state = &state;
   TurnReport report = co_await run(turn, std::move(limits), std::move(stop));
   native_->state = nullptr;
@@ -756,7 +759,7 @@ io::Task<Result<>> Instance::sleep(Snapshots& store, budget::Tenant tenant) {
 
 std::optional<SleepingInstance> Instance::take_asleep() {
   Native& native = *native_;
-  HANGAR_ASSERT(!native.is_busy, "it rests");
+  HANGAR_ASSERT(!native.is_busy, "no turn is running");
   if (!native.asleep) return std::nullopt;
   native.is_lost = true;
   return SleepingInstance(native.module, native.memory_bytes_max, *native.take_snapshot());
@@ -764,7 +767,8 @@ std::optional<SleepingInstance> Instance::take_asleep() {
 
 io::Task<Result<std::shared_ptr<const Checkpoint>>> Instance::checkpoint(budget::Consumer whose) {
   Native& native = *native_;
-  HANGAR_ASSERT(!native.is_busy && native.resident != nullptr, "it rests, in memory");
+  HANGAR_ASSERT(!native.is_busy && native.resident != nullptr,
+                "no turn is running, and the guest is in memory");
   if (const auto& obstacle = native.module->obstacle()) {
     co_return fail(ErrorKind::InvalidInput, "the module cannot sleep: it " + *obstacle);
   }

@@ -222,7 +222,8 @@ TEST_F(InstanceTest, WhatIsLeftOfASleeperIsFreedWithIt) {
   std::optional<SleepingInstance> asleep = instance->take_asleep();
   ASSERT_TRUE(asleep.has_value());
   EXPECT_FALSE(instance->take_asleep().has_value());
-  EXPECT_EQ(fail_to_call(*instance, "work").message(), "the instance has ended before");
+  EXPECT_EQ(fail_to_call(*instance, "work").message(),
+            "the instance failed or exited in an earlier turn");
   instance.reset();
   EXPECT_EQ(asleep->disk_bytes(), disk_bytes);
   EXPECT_EQ(store->live_bytes(), live_bytes);
@@ -389,7 +390,8 @@ TEST_F(InstanceTest, ASnapshotThatIsNotWhatWasWrittenIsRefused) {
   EXPECT_TRUE(calls.results().empty());
   EXPECT_EQ(instance->resident_bytes(), 0U);
   EXPECT_EQ(store->live_bytes(), 0U);
-  EXPECT_EQ(fail_to_call(*instance, "work").message(), "the instance has ended before");
+  EXPECT_EQ(fail_to_call(*instance, "work").message(),
+            "the instance failed or exited in an earlier turn");
 }
 
 class ForgetfulEngineTest : public InstanceTest {

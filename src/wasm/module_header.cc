@@ -72,7 +72,7 @@ Result<> check_preamble(std::span<const std::byte> module) {
 Result<> check_size_and_preamble(std::span<const std::byte> module) {
   if (module.size() > limits::kModuleBytesMax) {
     return fail(ErrorKind::LimitExceeded,
-                fmt::format("has {} MiB, the most is {} MiB", module.size() / limits::kMiB,
+                fmt::format("is {} MiB; the limit is {} MiB", module.size() / limits::kMiB,
                             limits::kModuleBytesMax / limits::kMiB));
   }
   return check_preamble(module);

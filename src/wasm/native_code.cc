@@ -19,8 +19,8 @@ Result<int> open_native_code(const Module& module) {
   // Opened again, not duplicated: the host's own descriptor may be writable (a private copy).
   io::Descriptor descriptor = io::open_again_for_reading(module.file()->descriptor());
   if (!descriptor.is_open()) {
-    return fail(ErrorKind::Unavailable, fmt::format("open native code once more: {}",
-                                                    std::generic_category().message(errno)));
+    return fail(ErrorKind::Unavailable,
+                fmt::format("reopen native code: {}", std::generic_category().message(errno)));
   }
   return std::move(descriptor).release();
 }

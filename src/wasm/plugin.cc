@@ -59,7 +59,7 @@ Result<std::string> carry_plugin(std::span<const std::byte> module,
   if (carrying.size() > limits::kModuleBytesMax) {
     return fail(
         ErrorKind::LimitExceeded,
-        fmt::format("module and plugin have {} MiB together, the most is {} MiB",
+        fmt::format("module and plugin are {} MiB together; the limit is {} MiB",
                     carrying.size() / limits::kMiB, limits::kModuleBytesMax / limits::kMiB));
   }
   return carrying;

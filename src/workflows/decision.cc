@@ -257,9 +257,8 @@ Result<> Decision::check_resources(const Step& step) const {
       added.size() + static_cast<std::size_t>(std::ranges::count_if(ledger_.resources, is_there));
   if (added.empty() || count <= limits::kWorkflowResourcesMax) return {};
   return fail(ErrorKind::LimitExceeded,
-              fmt::format("the machine's actions make objects: {} with those that are there, a "
-                          "workflow has at most {}",
-                          count, limits::kWorkflowResourcesMax));
+              fmt::format("the step would give the workflow {} objects; the maximum is {}", count,
+                          limits::kWorkflowResourcesMax));
 }
 
 // Called before the action is carried out, so that DELETE_RESOURCES finds an object that a crash

@@ -193,7 +193,7 @@ io::Task<Result<Executor::Clearing>> Executor::clear(const Assignment* task, Pla
       is_earlier_job(*live, task->plan.kind, task->owner, task->action.id)) {
     if (belongs_to_any(*live, task->owner, task->others)) {
       co_return Clearing{
-          .waits = waits(place, "an earlier action of that name has not ended", unwatched)};
+          .waits = waits(place, "an earlier action of that name has not finished", unwatched)};
     }
     // Deletes by uid: a second attempt, after a crash, does not delete the next object of
     // this name.
@@ -415,7 +415,7 @@ io::Task<Result<Ended>> Executor::run_job(Assignment task, Place place, std::sto
     Ended made = HANGAR_CO_TRY(co_await apply(std::move(making), place, stop));
     if (!std::holds_alternative<Done>(made)) co_return made;
     const std::optional<json::Value> job = HANGAR_CO_TRY(co_await look(asking, place, stop));
-    if (!job) co_return final_failure("JobDeleted", "somebody deleted the Job before it ended");
+    if (!job) co_return final_failure("JobDeleted", "the Job was deleted before it finished");
     // Once the uid is known, a Job that is gone is not created again.
     co_return Pinned{.uid = std::string(json::string_at(*job, {"metadata", "uid"}))};
   }
@@ -423,7 +423,7 @@ io::Task<Result<Ended>> Executor::run_job(Assignment task, Place place, std::sto
   const std::optional<json::Value> job =
       HANGAR_CO_TRY(co_await look(acting_for(task), place, stop));
   if (!job || json::string_at(*job, {"metadata", "uid"}) != task.action.target) {
-    co_return final_failure("JobDeleted", "somebody deleted the Job before it ended");
+    co_return final_failure("JobDeleted", "the Job was deleted before it finished");
   }
   const reconcile::Readiness readiness = reconcile::job_readiness(*job);
   if (readiness.state == reconcile::Readiness::State::Failed) {
@@ -434,7 +434,7 @@ io::Task<Result<Ended>> Executor::run_job(Assignment task, Place place, std::sto
                                  condition == nullptr ? std::string_view()
                                                       : json::string_at(*condition, {"message"})));
   }
-  if (!readiness.is_ready()) co_return waits(place, "it has not ended", unwatched);
+  if (!readiness.is_ready()) co_return waits(place, "it has not finished", unwatched);
   co_return done(task);
 }
 

@@ -22,16 +22,16 @@ std::string migration_command(const Workflow& workflow) {
 std::string advice_for_machine(const Workflow& workflow, const Ledger& ledger) {
   if (ledger.has_begun()) {
     return fmt::format(
-        "Mend the machine, and let this workflow go on with it: {}; the event waits in the inbox "
-        "until then",
+        "Fix the machine, and migrate this workflow to it: {}; the event waits in the inbox until "
+        "then",
         migration_command(workflow));
   }
   if (workflow.config_map) {
     return fmt::format(
-        "Mend the machine in the ConfigMap {}; the workflow begins as soon as that changes",
+        "Fix the machine in the ConfigMap {}; the workflow starts as soon as that changes",
         *workflow.config_map);
   }
-  return "Mend the machine; it is fetched anew from time to time, and then the workflow begins";
+  return "Fix the machine; hangar fetches it again periodically and then starts the workflow";
 }
 
 // For a workflow that is already pinned to this module.
@@ -39,14 +39,14 @@ Problem pinned_problem(const Workflow& workflow, const Ledger& ledger, const Err
                        bool is_source_closed) {
   if (is_source_closed) {
     return {.reason = "ModuleUnavailable",
-            .message = fmt::format("the module sha256:{}, which the workflow began with, cannot be "
-                                   "had: {}. It is asked for again from time to time",
+            .message = fmt::format("cannot fetch the module sha256:{} that this workflow is pinned "
+                                   "to: {}. hangar retries",
                                    ledger.sha256, error.message())};
   }
   return {.reason = "ModuleGone",
           .message = fmt::format(
-              "the workflow began with the module sha256:{}, of which there is no copy here, and "
-              "{}: put it back, or let the workflow go on with what is there now: {}",
+              "the workflow is pinned to the module sha256:{}, of which there is no stored copy, "
+              "and {}: restore it, or migrate to the present module: {}",
               ledger.sha256, error.message(), migration_command(workflow))};
 }
 
@@ -55,7 +55,7 @@ Problem pinned_problem(const Workflow& workflow, const Ledger& ledger, const Err
 Problem module_problem(const Workflow& workflow, const Ledger& ledger, const Error& error) {
   if (budget::is_too_little_disk(error)) {
     return {.reason = error.reason(),
-            .message = fmt::format("{}. It is tried again from time to time", error.message())};
+            .message = fmt::format("{}. hangar retries", error.message())};
   }
   const bool is_source_closed =
       error.kind() == ErrorKind::Unavailable || error.kind() == ErrorKind::Denied;
@@ -67,16 +67,16 @@ Problem module_problem(const Workflow& workflow, const Ledger& ledger, const Err
   if (!awaited.empty() && kube::reason_of(error) == "NotFound") {
     return {.reason = "WaitingForModule",
             .message =
-                fmt::format("{}: make the ConfigMap {} in namespace {}; the workflow begins then",
+                fmt::format("{}: create the ConfigMap {} in namespace {}; the workflow then starts",
                             error.message(), fmt::join(awaited, " and the ConfigMap "),
                             workflow.key.namespace_),
             .is_waiting = true};
   }
   if (is_source_closed) {
     return {.reason = "ModuleUnavailable",
-            .message = fmt::format("{}. It is asked for again from time to time; the workflow "
-                                   "begins when it can be had",
-                                   error.message())};
+            .message = fmt::format(
+                "{}. hangar retries; the workflow starts when the module can be fetched",
+                error.message())};
   }
   return {.reason = "ModuleInvalid",
           .message = fmt::format("{}. {}", error.message(), advice_for_machine(workflow, ledger))};
@@ -86,14 +86,13 @@ Problem machine_problem(const Workflow& workflow, const Ledger& ledger, const Er
                         std::string_view doing) {
   if (error.kind() == ErrorKind::Unavailable) {
     return {.reason = "MachineUnavailable",
-            .message = fmt::format("{}: it gave no answer: {}. It is asked again", doing,
-                                   error.message())};
+            .message = fmt::format("{}: no answer: {}. hangar retries", doing, error.message())};
   }
   std::string_view reason = "MachineFailed";
   std::string_view what = "it failed";
   if (error.kind() == ErrorKind::LimitExceeded) {
     reason = "LimitExceeded";
-    what = "it took more than it may (a loop that does not end, or data that only grow?)";
+    what = "it exceeded a limit (an endless loop, or data that keep growing?)";
   } else if (error.kind() == ErrorKind::InvalidInput) {
     reason = "AnswerInvalid";
     what = "its answer is not valid";

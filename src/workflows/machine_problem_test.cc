@@ -53,7 +53,7 @@ TEST(ModuleProblem, WaitsForTheConfigMapsThatNobodyMadeYet) {
   EXPECT_EQ(problem.reason, "WaitingForModule");
   EXPECT_TRUE(problem.is_waiting);
   EXPECT_THAT(problem.message,
-              HasSubstr("make the ConfigMap machine and the ConfigMap javy in namespace team"));
+              HasSubstr("create the ConfigMap machine and the ConfigMap javy in namespace team"));
 }
 
 TEST(ModuleProblem, NamesThePolicyThatLeavesNoDiskForIt) {
@@ -63,7 +63,8 @@ TEST(ModuleProblem, NamesThePolicyThatLeavesNoDiskForIt) {
     const Problem problem = module_problem(in_config_map(), ledger, refused);
 
     EXPECT_EQ(problem.reason, "RefusedByPolicy");
-    EXPECT_THAT(problem.message, AllOf(HasSubstr("TenantPolicy small"), HasSubstr("tried again")));
+    EXPECT_THAT(problem.message,
+                AllOf(HasSubstr("TenantPolicy small"), HasSubstr("hangar retries")));
   }
 }
 
@@ -74,7 +75,7 @@ TEST(ModuleProblem, TellsWhatIsMissingInAConfigMapFromOneThatIsMissing) {
   EXPECT_EQ(problem.reason, "ModuleInvalid");
   EXPECT_FALSE(problem.is_waiting);
   EXPECT_THAT(problem.message, AllOf(HasSubstr("it has no key machine.js"),
-                                     HasSubstr("Mend the machine in the ConfigMap machine")));
+                                     HasSubstr("Fix the machine in the ConfigMap machine")));
 }
 
 TEST(ModuleProblem, ASourceThatIsClosedIsAskedAgain) {
@@ -85,10 +86,10 @@ TEST(ModuleProblem, ASourceThatIsClosedIsAskedAgain) {
     const Problem running = module_problem(from_a_url(), begun(), closed);
 
     EXPECT_EQ(fresh.reason, "ModuleUnavailable");
-    EXPECT_THAT(fresh.message, HasSubstr("the workflow begins when it can be had"));
+    EXPECT_THAT(fresh.message, HasSubstr("the workflow starts when the module can be fetched"));
     EXPECT_EQ(running.reason, "ModuleUnavailable");
-    EXPECT_THAT(running.message, AllOf(HasSubstr("the module sha256:abc, which the workflow began"),
-                                       HasSubstr("asked for again"), Not(HasSubstr(kMigrate))));
+    EXPECT_THAT(running.message, AllOf(HasSubstr("the module sha256:abc that this workflow is"),
+                                       HasSubstr("hangar retries"), Not(HasSubstr(kMigrate))));
   }
 }
 
@@ -100,7 +101,7 @@ TEST(ModuleProblem, AModuleThatIsGoneIsPutBackOrMigratedFrom) {
   EXPECT_EQ(problem.reason, "ModuleGone");
   EXPECT_FALSE(problem.is_waiting) << "it has begun: another module is not what it waits for";
   EXPECT_THAT(problem.message,
-              AllOf(HasSubstr("sha256:abc"), HasSubstr("put it back"), HasSubstr(kMigrate)));
+              AllOf(HasSubstr("sha256:abc"), HasSubstr("restore it"), HasSubstr(kMigrate)));
 }
 
 TEST(MachineProblem, HasAReasonForEachWayToFail) {
@@ -111,7 +112,7 @@ TEST(MachineProblem, HasAReasonForEachWayToFail) {
   };
   for (const Case& one :
        {Case{ErrorKind::GuestFault, "MachineFailed", "it failed: no luck"},
-        Case{ErrorKind::LimitExceeded, "LimitExceeded", "a loop that does not end"},
+        Case{ErrorKind::LimitExceeded, "LimitExceeded", "an endless loop"},
         Case{ErrorKind::InvalidInput, "AnswerInvalid", "its answer is not valid: no luck"}}) {
     SCOPED_TRACE(one.reason);
 
@@ -129,8 +130,8 @@ TEST(MachineProblem, BlamesNoMachineThatCouldNotBeAsked) {
       in_config_map(), begun(), Error(ErrorKind::Unavailable, "no luck"), "asked about GO");
 
   EXPECT_EQ(problem.reason, "MachineUnavailable");
-  EXPECT_THAT(problem.message, AllOf(HasSubstr("asked about GO: it gave no answer: no luck"),
-                                     HasSubstr("asked again"), Not(HasSubstr(kMigrate))));
+  EXPECT_THAT(problem.message, AllOf(HasSubstr("asked about GO: no answer: no luck"),
+                                     HasSubstr("hangar retries"), Not(HasSubstr(kMigrate))));
 }
 
 TEST(MachineProblem, SaysHowAWorkflowThatHasNotBegunBegins) {
@@ -139,7 +140,7 @@ TEST(MachineProblem, SaysHowAWorkflowThatHasNotBegunBegins) {
   EXPECT_THAT(machine_problem(in_config_map(), Ledger(), error, "asked").message,
               AllOf(HasSubstr("in the ConfigMap machine"), Not(HasSubstr(kMigrate))));
   EXPECT_THAT(machine_problem(from_a_url(), Ledger(), error, "asked").message,
-              HasSubstr("it is fetched anew from time to time"));
+              HasSubstr("hangar fetches it again periodically"));
 }
 
 TEST(MachineProblem, IsTriedAgainOnlyWhereNobodyWouldTell) {

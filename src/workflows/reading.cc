@@ -35,8 +35,8 @@ Rules rules_of(const Workflow& workflow) {
 
 std::string advice_for_status(const kube::ObjectKey& key) {
   return fmt::format(
-      "put back what was there, or begin anew: kubectl patch statefulworkflow {} -n {} "
-      "--subresource=status --type=json -p '[{{\"op\":\"remove\",\"path\":\"/status\"}}]'",
+      "restore the previous status, or restart the workflow: kubectl patch statefulworkflow {} "
+      "-n {} --subresource=status --type=json -p '[{{\"op\":\"remove\",\"path\":\"/status\"}}]'",
       key.name, key.namespace_);
 }
 

@@ -220,7 +220,7 @@ void Reconciliation::skip_action() {
     (void)decision_.on_failed(
         action.id,
         {.reason = "Skipped",
-         .message = fmt::format("{}#{} was given up on request", action.type, action.id),
+         .message = fmt::format("{}#{} was skipped on request", action.type, action.id),
          .is_final = true},
         {}, 0, io::Loop::wall_now());
     return;
@@ -333,7 +333,7 @@ io::Task<Result<>> Reconciliation::refuse_schema(json::Value before) {
               .message =
                   "the cluster's CustomResourceDefinition drops what a workflow has to remember: "
                   "apply deploy/crds/statefulworkflows.workflows.example.com.yaml, which has the "
-                  "published fields and more. The workflow goes on then"};
+                  "published fields and more. The workflow then continues"};
   json::Value status = std::move(before);
   put_conditions(status, Ledger(), problem_, workflow_.generation, io::Loop::wall_now());
   HANGAR_CO_TRY(co_await send_status(std::move(status)));

@@ -154,9 +154,9 @@ io::Task<Result<>> Reconciliation::keep_module(std::string sha256) {
   parts_.platform.events.record(
       manifest_, {.type = reconcile::EventType::Warning,
                   .reason = "ModuleNotKept",
-                  .message = fmt::format("no copy of the module sha256:{} in this namespace: {}. "
-                                         "The workflow goes on for as long as a host has it in "
-                                         "its cache or its source has it",
+                  .message = fmt::format("cannot keep a copy of the module sha256:{} in this "
+                                         "namespace: {}. The workflow continues only while a "
+                                         "host's cache or the source still has the module",
                                          module.sha256, kept.error().message())});
   co_return Result<>();
 }
@@ -190,7 +190,7 @@ Result<> Reconciliation::on_machine_error(const Error& error, std::string_view d
 
 // The machine loads, but cannot give its first state.
 Result<> Reconciliation::on_unfit_machine(const Error& error) {
-  HANGAR_TRY(on_machine_error(error, "the machine, before it was asked for its first state"));
+  HANGAR_TRY(on_machine_error(error, "loading the machine"));
   watch_config_maps();
   if (error.kind() != ErrorKind::Unavailable) {
     problem_ = module_problem(workflow_, decision_.ledger(), error);
@@ -221,7 +221,7 @@ io::Task<Result<>> Reconciliation::begin() {
   if (!taken) {
     // A new ConfigMap may repair it, because the workflow has not started.
     watch_config_maps();
-    co_return on_machine_error(taken.error(), "the machine, asked for its first state");
+    co_return on_machine_error(taken.error(), "requesting the initial state from the machine");
   }
   co_return Result<>();
 }
@@ -350,7 +350,7 @@ io::Task<Result<>> Reconciliation::migrate() {
 
   const auto refuse = [&](const std::string& why) {
     const std::string message =
-        fmt::format("refused: {}. The workflow goes on with sha256:{}", why, ledger.sha256);
+        fmt::format("refused: {}. The workflow continues with sha256:{}", why, ledger.sha256);
     parts_.platform.events.record(
         manifest_,
         {.type = reconcile::EventType::Warning, .reason = "MigrationRefused", .message = message});

@@ -166,7 +166,7 @@ void StepRecording::action_begins(const PendingAction& action, std::string_view 
   if (const auto known = turns_.find(action.id); known != turns_.end()) {
     return go_back_to(known->second);
   }
-  const std::string text = fmt::format("{}#{} goes on", action.type, action.id);
+  const std::string text = fmt::format("{}#{} continues", action.type, action.id);
   without_step({.cause = Waking::Cause::Timer, .id = number_of_action(action.id), .event = text},
                module_sha256);
   turns_.emplace(action.id, turn());

@@ -140,7 +140,7 @@ TEST(StepRecording, AnActionThatGoesOnIsATurnThatLeadsToWhoAskedForIt) {
   ASSERT_THAT(found[0].causes, SizeIs(1));
   EXPECT_EQ(found[0].causes[0].what, Waking::Cause::Timer);
   EXPECT_EQ(found[0].causes[0].id, 3U);
-  EXPECT_EQ(found[0].causes[0].event, "APPLY#3 goes on");
+  EXPECT_EQ(found[0].causes[0].event, "APPLY#3 continues");
   EXPECT_THAT(found[0].requests, SizeIs(2));
 }
 

@@ -29,8 +29,8 @@ std::optional<Problem> problem_of(const Ledger& ledger) {
     return Problem{
         .reason = "UnknownAction",
         .message = fmt::format(
-            "the machine asked for {}#{}, which this host does not know; it waits for a host that "
-            "does. Known are {}. Give it up with the annotation "
+            "the machine requested {}#{}, an action type that this host does not support; it waits "
+            "for a host that does. Supported types: {}. Skip it with the annotation "
             "workflows.example.com/skip-action={}",
             unknown->type, unknown->id, fmt::join(action_types(), ", "), unknown->id)};
   }
@@ -66,14 +66,14 @@ Condition ready_of(const Ledger& ledger) {
   if (!ledger.is_finished()) {
     condition.reason = ledger.has_begun() ? "InProgress" : "NotStarted";
     condition.message =
-        ledger.has_begun() ? place_of(ledger) : std::string("the machine has not begun");
+        ledger.has_begun() ? place_of(ledger) : std::string("the machine has not started");
   } else if (ledger.has_failed) {
     condition.reason = "Failed";
-    condition.message = fmt::format("ended in state {}: {}", ledger.value, ledger.failure);
+    condition.message = fmt::format("finished in state {}: {}", ledger.value, ledger.failure);
   } else {
     condition.status = ConditionStatus::True;
     condition.reason = "Completed";
-    condition.message = fmt::format("ended in state {}", ledger.value);
+    condition.message = fmt::format("finished in state {}", ledger.value);
   }
   return condition;
 }
@@ -107,8 +107,8 @@ Condition progress_of(const Ledger& ledger) {
   } else if (!ledger.ignored.empty()) {
     condition.reason = "Waiting";
     condition.message = fmt::format(
-        "{}, waiting for an event; {} came and means nothing there: send one that the "
-        "state knows (hangar workflow show)",
+        "{}, waiting for an event; the state ignored {}: send one that it knows "
+        "(hangar workflow show)",
         place_of(ledger), ledger.ignored);
   } else {
     condition.reason = "Waiting";

@@ -116,7 +116,7 @@ def test_a_module_that_takes_longer_than_a_review_is_made_ready_all_the_same(hos
     def compiled():
         return set((host.directory / "cache/code").glob("*.cwasm"))
     before = compiled()
-    assert "compiled, which goes on; try again" in answer("200ms")["status"]["message"]
+    assert "still being fetched and compiled; try again" in answer("200ms")["status"]["message"]
     eventually(lambda: compiled() > before, "it is compiled while nobody asks", COMPILED)
     later = answer("30s")
     assert later["allowed"], later

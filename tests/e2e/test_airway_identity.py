@@ -155,7 +155,7 @@ def test_a_removal_whose_account_has_no_rights_any_more_says_so_and_can_be_helpe
     cluster.delete(*BINDING, "makes", namespace)
     made.delete("it", namespace)
 
-    made.says("it", namespace, "cannot be removed", f"system:serviceaccount:{namespace}:{ACCOUNT}", "give it that right", reason="Terminating")
+    made.says("it", namespace, "cannot remove", f"system:serviceaccount:{namespace}:{ACCOUNT}", "give it that right", reason="Terminating")
     eventually(lambda: [event for event in cluster.list("v1", "Event", namespace)
                         if event["involvedObject"]["name"] == "it" and event["reason"] == "RemovalFailed"], "an Event says it, too")
     assert config_map(cluster, "it", namespace) == {"text": "hello"}

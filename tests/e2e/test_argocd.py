@@ -219,7 +219,7 @@ func main() {
     without = generate(cluster, tmp_path, server.url, {"build": "true"}, PATH="/nonexistent")
 
     assert made["metadata"]["name"] == "built"
-    assert wrong.returncode == 1 and "failed to build binary: go build ended with exit code 1" in wrong.stderr, wrong.stderr
+    assert wrong.returncode == 1 and "failed to build binary: go build exited with code 1" in wrong.stderr, wrong.stderr
     assert without.returncode == 1 and "parameter build needs Go in the container" in without.stderr, without.stderr
 
 

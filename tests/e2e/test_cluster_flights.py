@@ -182,7 +182,7 @@ def test_a_digest_in_the_status_gives_a_flight_no_module_that_its_source_does_no
     open_host.start()
     thief.patch("web", checksum=None)
 
-    thief.says("web", sha256(secret), "cannot be had", reason="ModuleUnavailable")
+    thief.says("web", sha256(secret), "cannot fetch the pinned", reason="ModuleUnavailable")
     assert thief.data("web") is None
     assert json.dumps(thief.get("web")["status"].get("inventory", [])) == "[]"
     own_cluster.delete("v1", "Namespace", f"{own_namespace}-victim")

@@ -107,7 +107,7 @@ def test_a_flight_that_tries_to_open_a_file_gets_an_error(tmp_path):
 
     done = hangar("run-flight", str(tmp_path / "opens.wasm"), tmp_path=tmp_path)
 
-    assert done.returncode == 1 and "the flight ended with exit code 3" in done.stderr, done.stderr
+    assert done.returncode == 1 and "the flight exited with code 3" in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("spec, flags", [

@@ -200,7 +200,7 @@ def test_an_instance_that_cannot_be_converted_is_named_and_tried_again(rig, back
 
 @pytest.mark.parametrize("how, words", [
     ("loop", "execution timeout (500ms)"),
-    ("exit", "the converter ended with exit code 3: the converter is out of order"),
+    ("exit", "the converter exited with code 3: the converter is out of order"),
     ("garbage", "the converter printed no ConversionReview"),
     ("lie", "conversion webhook"),
     ("fewer", "0 objects"),

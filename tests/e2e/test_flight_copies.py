@@ -192,7 +192,7 @@ def test_nobody_is_given_a_copy_of_another_namespace_or_of_the_host(cluster, hos
 
     for flights in thieves:
         flights.patch(thief, checksum=None)
-        flights.says(thief, sha256(secret), "cannot be had", reason="ModuleUnavailable")
+        flights.says(thief, sha256(secret), "cannot fetch the pinned", reason="ModuleUnavailable")
         assert flights.data(thief) is None
     # The host has had time to give it to those who may have it.
     says(owner, "web", "mine")
@@ -220,7 +220,7 @@ def test_a_copy_with_other_bytes_is_no_module(cluster, host, team, modules):
         cluster.create({"apiVersion": COPY[0], "kind": COPY[1], "metadata": metadata, "revision": 1, "data": {"gzip": "AGFzbQEAAAA="}})
     restart_with_an_empty_cache(host, while_down=forge)
 
-    flights.says("web", sha256(module), "cannot be had", "spec.checksum", reason="ModuleUnavailable")
+    flights.says("web", sha256(module), "cannot fetch the pinned", "spec.checksum", reason="ModuleUnavailable")
     assert flights.data("web") == {"text": "hi"}, "what was made stays"
     modules.files["/greeting.wasm"] = module
     flights.ready("web")

@@ -174,7 +174,7 @@ def test_a_flight_follows_only_what_its_account_may_get(cluster, flights, namesp
 def test_how_much_a_flight_follows_is_bounded(flights):
     names = [f"c-{index}" for index in range(65)]
     flights.create("web", "children", does={"names": names, "lookups": names}, mode="dynamic", clusterAccess=True, resourceAccessMatchers=["ConfigMap"])
-    flights.says("web", "look up configmap c-64", "looks up at most 64 objects beyond its release; with mode standard it may look up more")
+    flights.says("web", "look up configmap c-64", "may look up at most 64 objects beyond its release; use mode standard for more")
     flights.patch("web", mode="standard")
     flights.ready("web")
 
@@ -426,7 +426,7 @@ def test_a_removal_without_rights_says_so_and_goes_on_once_they_are_back(cluster
     cluster.delete(*BINDING, "default-configmaps", namespace)
     flights.delete("web")
 
-    flights.says("web", "cannot be removed", f"system:serviceaccount:{namespace}:default", reason="Terminating")
+    flights.says("web", "cannot remove", f"system:serviceaccount:{namespace}:default", reason="Terminating")
     assert flights.data("web") == {"a": "1"}
     cluster.kubectl("create", "rolebinding", "again", "--role=default-configmaps", f"--serviceaccount={namespace}:default", "--namespace", namespace)
     flights.goes("web", 90)

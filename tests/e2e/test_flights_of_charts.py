@@ -117,7 +117,7 @@ def test_an_archive_makes_the_flight_that_its_directory_makes(source, tmp_path):
     (str(SHOP / "templates"), [], {}, "Chart.yaml"),
     (str(SHOP), ["--kube-version=newest"], {}, '"newest" is not a version of Kubernetes such as v1.36.0'),
     (str(SHOP), ["--module=a b"], {}, "--module"),
-    (str(SHOP), [], {"PATH": "/nowhere"}, "no go on PATH"),
+    (str(SHOP), [], {"PATH": "/nowhere"}, "go not found on PATH"),
 ])
 def test_what_is_wrong_is_said(chart, flags, env, words, tmp_path):
     out = tmp_path / "flight"

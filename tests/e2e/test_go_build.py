@@ -326,7 +326,7 @@ def test_what_cannot_be_a_guest_is_refused_with_the_reason(tmp_path):
     assert "is not in a Go module" in refusal(write(tmp_path / "alone", main_go="package main\n"))
     assert "./nowhere is not a directory" in refusal("./nowhere")
     assert "is not a directory, and not a package" in refusal("example.com/elsewhere", directory=cgo)
-    assert "no go on PATH" in refusal(broken, env={"PATH": "/nowhere"})
+    assert "go not found on PATH" in refusal(broken, env={"PATH": "/nowhere"})
     assert "names a digest" in refusal(broken, "--push", f"oci://127.0.0.1:1/x@sha256:{'a' * 64}")
     assert "not a registry" in refusal(broken, "--push", "https://127.0.0.1:1/x")
 

@@ -649,10 +649,10 @@ def test_steps_of_workflows_are_turns(seen, showing, order, tmp_path):
     seen.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "go", "namespace": order}, "data": {"now": "yes"}})
     workflows.reaches(seen, order, "order", "done")
     late = shown("; completed")
-    assert "<- WAIT_FOR#2 goes on" in late and f"-> patch configmaps {order}/late: 200 in" in late
+    assert "<- WAIT_FOR#2 continues" in late and f"-> patch configmaps {order}/late: 200 in" in late
     # The turn that checked the condition again leads to the one that asked for the wait.
     told = run("why", seen.kubeconfig, "configmap/late", "-n", order).stdout
-    assert "<- WAIT_FOR#2 goes on" in told and "<- action CONDITION_MET of WAIT_FOR#2" in told and f"<- added {own}" in told, told
+    assert "<- WAIT_FOR#2 continues" in told and "<- action CONDITION_MET of WAIT_FOR#2" in told and f"<- added {own}" in told, told
 
     name = "statefulworkflows.workflows.example.com/order"
     row = eventually(lambda: guests(seen.kubeconfig, "--window=1h").get((order, name)), "it is in the table", 30)

@@ -523,7 +523,7 @@ def test_two_at_once_leave_one_release(cluster, namespace):
             done = list(pool.map(fly, range(3 * attempt, 3 * attempt + 3)))
         assert any(one.returncode == 0 for one in done), [one.stderr for one in done]
         for one in done:
-            assert one.returncode == 0 or "another takeoff of release" in one.stderr or "not found" in one.stderr or "gone meanwhile" in one.stderr, one.stderr
+            assert one.returncode == 0 or "another takeoff of release" in one.stderr or "not found" in one.stderr or "no longer exists" in one.stderr, one.stderr
     last = up(cluster, namespace, "web", stdin=as_input(config_map("shared", by="last")))
 
     assert last.returncode == 0, last.stderr

@@ -197,7 +197,7 @@ def test_a_namespace_goes_with_its_flights_although_the_right_to_act_there_has_g
     tenant("remove", "brief", kubeconfig=installed.kubeconfig)
 
     brief.delete("web")
-    brief.says("web", "cannot be removed", reason="Terminating")
+    brief.says("web", "cannot remove", reason="Terminating")
     installed.delete("v1", "Namespace", "brief")
 
     eventually(lambda: installed.get("v1", "Namespace", "brief") is None, "the namespace is gone", 120)

@@ -336,7 +336,7 @@ def test_a_copy_that_is_not_the_module_is_not_used(rig, namespace, tmp_path):
     finally:
         assert second.stop() == 0
 
-    assert "put it back" in message and "migrate" in message
+    assert "restore it" in message and "migrate" in message
 
 
 @contextlib.contextmanager

@@ -270,7 +270,7 @@ def test_a_job_that_somebody_deletes_has_failed(cluster, namespace, flow, status
     cluster.delete(*JOB, "job", namespace)
 
     one = reaches(cluster, namespace, "one", "failed", 90)
-    assert "somebody deleted the Job before it ended" in seen(one)[-1]
+    assert "the Job was deleted before it finished" in seen(one)[-1]
     assert cluster.get(*JOB, "job", namespace) is None, "it is not created again"
 
 
@@ -358,7 +358,7 @@ def test_a_signal_to_a_workflow_that_has_ended_is_refused_and_not_written(cluste
     nobody = hangar(cluster, host, "workflow", "signal", "nobody", "RETRY", "-n", namespace)
 
     assert late.returncode == 1 and late.stdout == "", late.stdout
-    assert f"{namespace}/over ended in state done at {one['finishedAt'][:19]}" in late.stderr, late.stderr
+    assert f"{namespace}/over finished in state done at {one['finishedAt'][:19]}" in late.stderr, late.stderr
     after = cluster.get(*WORKFLOW, "over", namespace)["metadata"]
     assert after.get("annotations") == before.get("annotations") and not status("over").get("signals")
     assert nobody.returncode == 1 and nobody.stdout == "" and "not found" in nobody.stderr, nobody.stderr
@@ -792,7 +792,7 @@ BAD_MACHINES = [
     ("no-machine", "ModuleInvalid", {"machine.js": "export const nothing = 1"}, ["machine"]),
     ("throws", "MachineFailed", {"machine.js": answering("(() => { throw new Error('no luck today') })()")}, ["no luck today"]),
     ("reports-an-error", "AnswerInvalid", {"machine.js": answering("'{\"error\": \"no luck today\"}'")}, ["no luck today"]),
-    ("endless-loop", "LimitExceeded", {"machine.js": answering("(() => { for (;;) {} })()")}, ["time", "a loop that does not end", "PROVISION"]),
+    ("endless-loop", "LimitExceeded", {"machine.js": answering("(() => { for (;;) {} })()")}, ["time", "an endless loop", "PROVISION"]),
     ("endless-loop-when-loaded", "ModuleInvalid", {"machine.js": "for (;;) {}"}, ["time"]),
     ("memory-bomb", "LimitExceeded", {"machine.js": answering("(() => { const a = []; for (;;) a.push(new Uint8Array(1 << 20).fill(1)) })()")}, ["memory"]),
     ("not-json", "AnswerInvalid", {"machine.js": answering("'hello'")}, ["JSON"]),
@@ -819,7 +819,7 @@ def test_a_bad_machine_stalls_its_workflow_says_why_and_can_be_mended(cluster, h
 
     for word in words:
         assert word.lower() in message.lower(), message
-    assert "mend the machine" in message.lower(), "it says what to do"
+    assert "fix the machine" in message.lower(), "it says what to do"
     assert host.rss_bytes() < 512 << 20
     begun = "begun" == workflows.status(cluster, namespace, "it").get("value")
     assert ("workflows.example.com/migrate" if begun else "the ConfigMap machine") in message
@@ -846,7 +846,7 @@ def test_a_module_that_no_server_gives_is_asked_for_again(cluster, host, namespa
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         cluster.create(workflows.workflow("it", namespace, module={"url": f"http://127.0.0.1:{nobody.getsockname()[1]}/machine.js", "insecure": True}))
-        stalls(cluster, namespace, "it", "asked for again", reason="ModuleUnavailable")
+        stalls(cluster, namespace, "it", "hangar retries", reason="ModuleUnavailable")
 
 
 def test_a_spec_that_the_schema_lets_through_is_refused_with_what_is_missing(cluster, host, namespace):

@@ -83,7 +83,7 @@ std::optional<std::uint64_t> KnownCalls::find(Listener listener) const {
 
 Result<Guest::Inbound> KnownCalls::hand_in(Listener listener, const HttpRequest& request) {
   const std::optional<std::uint64_t> to = find(listener);
-  if (!to) return fail(ErrorKind::NotFound, "the guest takes no such requests");
+  if (!to) return fail(ErrorKind::NotFound, "the guest has no listener for these requests");
   if (count(Kind::Inbound) >= limits::kGuestInboundMax) {
     return fail(
         ErrorKind::Unavailable,

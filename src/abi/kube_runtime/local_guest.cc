@@ -594,7 +594,7 @@ bool LocalGuest::listens(Listener listener) const {
 
 Result<LocalGuest::Inbound> LocalGuest::hand_in(Listener listener, const HttpRequest& request) {
   const std::optional<std::uint64_t> found = pending_.find(listener);
-  if (!found) return fail(ErrorKind::NotFound, "the guest takes no such requests");
+  if (!found) return fail(ErrorKind::NotFound, "the guest has no listener for these requests");
   const std::uint64_t id = HANGAR_TRY(pending_.add_inbound());
   return Inbound{.id = id, .wakeup = {.id = *found, .bytes = encode_inbound_request(id, request)}};
 }

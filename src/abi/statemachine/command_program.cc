@@ -72,7 +72,7 @@ io::Task<Answer> ask_command(Programs::Native& programs, const Program& program,
   if (!report.ended) {
     answer.text = with_last_words(report.ended.error(), answer.log);
   } else if (command.exit_code.value_or(0) != 0) {
-    answer.text = fail(ErrorKind::GuestFault, fmt::format("the machine ended with exit code {}: {}",
+    answer.text = fail(ErrorKind::GuestFault, fmt::format("the machine exited with code {}: {}",
                                                           *command.exit_code, answer.log));
   } else {
     answer.text = std::move(command.stdout_bytes);

@@ -62,10 +62,10 @@ Result<std::string> read_text(wasm::GuestMemory memory, std::uint32_t address) {
   if (end == bytes.end()) {
     return room > limits::kMachineAnswerBytesMax
                ? fail(ErrorKind::LimitExceeded,
-                      fmt::format("the machine's answer has more than {} bytes, or no null byte "
-                                  "behind it",
+                      fmt::format("the machine's answer has more than {} bytes, or is not "
+                                  "null-terminated",
                                   limits::kMachineAnswerBytesMax))
-               : fail(ErrorKind::GuestFault, "the machine's answer has no null byte behind it");
+               : fail(ErrorKind::GuestFault, "the machine's answer is not null-terminated");
   }
   return std::string(reinterpret_cast<const char*>(bytes.data()),
                      static_cast<std::size_t>(end - bytes.begin()));

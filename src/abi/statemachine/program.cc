@@ -200,7 +200,7 @@ io::Task<Answer> Programs::ask(std::shared_ptr<const Program> program,
                                      std::move(terms), std::move(stop));
   if (refusal) {
     answer.text =
-        fail(ErrorKind::Unavailable, fmt::format("there is no memory for it: {}", *refusal));
+        fail(ErrorKind::Unavailable, fmt::format("the machine cannot get memory: {}", *refusal));
   }
   co_return answer;
 }

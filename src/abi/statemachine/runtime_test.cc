@@ -935,10 +935,10 @@ TEST_F(MachineTest, SaysWhatAModuleDidWrong) {
   expect_fault("machine_loops", ErrorKind::LimitExceeded, "execution timeout");
   expect_fault("machine_null", ErrorKind::GuestFault, "malloc has no memory");
   expect_fault("machine_outside", ErrorKind::GuestFault, "do not lie in");
-  expect_fault("machine_endless", ErrorKind::GuestFault, "no null byte");
+  expect_fault("machine_endless", ErrorKind::GuestFault, "not null-terminated");
   expect_fault("machine_huge", ErrorKind::LimitExceeded, "bytes, the most is");
   expect_fault("machine_command_silent", ErrorKind::InvalidInput, "not JSON");
-  expect_fault("machine_command_fails", ErrorKind::GuestFault, "exit code 3");
+  expect_fault("machine_command_fails", ErrorKind::GuestFault, "exited with code 3");
   expect_fault("endless_loop", ErrorKind::LimitExceeded, "execution timeout");
   expect_fault("endless_stdout", ErrorKind::LimitExceeded, "stdout is larger");
 }

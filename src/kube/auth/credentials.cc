@@ -165,8 +165,8 @@ Result<Login> find_login(const LoginSource& source) {
   }
   return fail(
       ErrorKind::NotFound,
-      "no cluster to talk to: give --kubeconfig, set KUBECONFIG, run in a pod with a service "
-      "account, or make ~/.kube/config");
+      "no cluster configured: set --kubeconfig or KUBECONFIG, run in a pod with a service account, "
+      "or create ~/.kube/config");
 }
 
 Credentials::Credentials(io::Loop& loop, Login login, Log log)

@@ -122,7 +122,7 @@ TEST_F(CredentialsTest, LooksForALoginInTheOrderOfKubectl) {
   };
   LoginSource where = source();
 
-  EXPECT_THAT(found(where), HasSubstr("no cluster to talk to"));
+  EXPECT_THAT(found(where), HasSubstr("no cluster configured"));
   std::filesystem::create_directory(directory_ / ".kube");
   write(".kube/config", config("home"));
   environment_["HOME"] = directory_;
@@ -318,7 +318,7 @@ TEST_F(CredentialsTest, HintsHowToInstallAPlugin) {
 
   const auto result = run_exec_plugin(plugin, "{}", seconds(10), {});
 
-  EXPECT_THAT(result.error().message(), HasSubstr("there is no such program"));
+  EXPECT_THAT(result.error().message(), HasSubstr("program not found"));
   EXPECT_THAT(result.error().message(), HasSubstr("(install the plugin)"));
 }
 

@@ -39,8 +39,8 @@ Result<ExecCredential> run(const ExecPlugin& plugin, const std::string& info, mi
   }
   return fail(ErrorKind::Unavailable,
               plugin.install_hint.empty()
-                  ? "there is no such program"
-                  : fmt::format("there is no such program ({})", plugin.install_hint));
+                  ? "program not found"
+                  : fmt::format("program not found ({})", plugin.install_hint));
 }
 
 }  // namespace

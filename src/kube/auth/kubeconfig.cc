@@ -161,7 +161,8 @@ Result<ExecPlugin> read_exec(const json::Value& value, const path& file, std::st
     fields.refuse("apiVersion", fmt::format("must be {} or {}", kExecV1, kExecV1Beta1));
   }
   if (fields.text("interactiveMode") == "Always") {
-    fields.refuse("interactiveMode", "is Always, but nobody is there to answer: use a token");
+    fields.refuse("interactiveMode",
+                  "is Always, which is not supported (no terminal): use a token");
   }
   // A path with a slash is relative to the file; a bare name is looked for in PATH.
   if (exec.command.contains('/')) exec.command = fields.relative_path("command").string();

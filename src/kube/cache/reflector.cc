@@ -416,7 +416,9 @@ io::Task<void> Reflector::list(std::shared_ptr<Reflector> self, MemberPtr member
       if (stop.stop_requested()) return fail(ErrorKind::Cancelled, "the informer has left");
       object = self->owner_.shared(std::move(object), member->informer->scope().detail);
       self->take_in(*member, std::move(object));
-      if (member->informer->is_over()) return fail(ErrorKind::Cancelled, "it is too large");
+      if (member->informer->is_over()) {
+        return fail(ErrorKind::Cancelled, "the objects of this scope exceed their memory limit");
+      }
       return nullptr;  // The member keeps it.
     };
     Result<List> listed =

@@ -99,7 +99,7 @@ io::Task<Result<PageEnd>> PageReading::read_elsewhere(std::string body, GroupVer
       std::move(whose), [body = std::move(body), gvk = std::move(gvk)]() -> Result<Page> {
         PageReader reader(body, gvk);
         if (!HANGAR_TRY(reader.step(body.size() + 1))) {
-          return fail(ErrorKind::InvalidInput, "the page has no end");
+          return fail(ErrorKind::InvalidInput, "the list page is truncated");
         }
         return Page{.end = reader.end(), .items = std::move(reader.items())};
       }));

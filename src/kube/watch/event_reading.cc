@@ -50,7 +50,7 @@ EventReading::EventReading(io::Loop& loop, io::Workers* workers, Consumer whose,
       read_(loop) {}
 
 EventReading::~EventReading() {
-  HANGAR_ASSERT(!is_reading_, "a worker has a line of it");
+  HANGAR_ASSERT(!is_reading_, "no worker is reading its lines");
 }
 
 Result<> EventReading::take(std::string_view line) {
@@ -118,7 +118,8 @@ io::Task<void> EventReading::read_in_order() {
       handle(std::move(event));
       // A line that a worker has read costs the loop as much as a short one, however long it was.
       if (slice.is_used_up_by(is_long ? std::min(size_bytes, kHandlingCost) : size_bytes)) {
-        HANGAR_ASSERT((co_await slice.rest({})).has_value(), "nobody stops it");
+        HANGAR_ASSERT((co_await slice.rest({})).has_value(),
+                      "a sleep without a stop token is not cancelled");
       }
     }
   }

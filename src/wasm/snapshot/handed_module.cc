@@ -35,8 +35,8 @@ io::Task<Result<HandedModule>> hand_over(const SleepableModule& module, budget::
   }
   handed.image = io::open_again_for_reading(native.initial->descriptor());
   if (!handed.image.is_open()) {
-    co_return fail(ErrorKind::Unavailable, fmt::format("open an image once more: {}",
-                                                       std::generic_category().message(errno)));
+    co_return fail(ErrorKind::Unavailable,
+                   fmt::format("reopen an image: {}", std::generic_category().message(errno)));
   }
   handed.description.global_count = native.global_count;
   handed.description.has_start = native.has_start;

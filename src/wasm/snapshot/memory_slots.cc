@@ -122,7 +122,7 @@ wasmtime_error_t* MemorySlots::new_memory(void* self, const wasm_memorytype_t* /
   if (next == nullptr) return wasmtime_error_new("the contents of this memory were not given");
   const auto refuse = [next](Error error) {
     next->error_ = std::move(error);
-    return wasmtime_error_new("the system has no memory for a guest");
+    return wasmtime_error_new("cannot map memory for the guest");
   };
   Result<std::unique_ptr<Slot>> slot = slots.take(reserved_bytes, guard_bytes);
   if (!slot) return refuse(std::move(slot).error());
@@ -130,7 +130,7 @@ wasmtime_error_t* MemorySlots::new_memory(void* self, const wasm_memorytype_t* /
   const std::size_t bytes = std::max<std::size_t>(minimum, next->memory_bytes_);
   if (bytes > (*slot)->capacity) {
     slots.give(*std::move(slot));
-    return wasmtime_error_new("more memory than fits its place");
+    return wasmtime_error_new("the memory exceeds the size of its slot");
   }
   if (Result<> filled = (*slot)->fill(next->image_, bytes); !filled) {
     slots.give(*std::move(slot));

@@ -64,7 +64,9 @@ Result<> PrivateFile::read(std::uint64_t offset, std::span<std::byte> into) cons
     const ssize_t got = ::pread(descriptor_, into.data(), into.size(), static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return failed("read a snapshot", errno);
-    if (got == 0) return fail(ErrorKind::Unavailable, "read a snapshot: the file ends before it");
+    if (got == 0) {
+      return fail(ErrorKind::Unavailable, "read a snapshot: it lies beyond the end of the file");
+    }
     offset += static_cast<std::uint64_t>(got);
     into = into.subspan(static_cast<std::size_t>(got));
   }
