@@ -137,6 +137,23 @@ Result<Rules::Addresses> Rules::check_outbound(const OutboundServer& server) con
           .with_reason(std::string(kRefusedByPolicy)));
 }
 
+Result<> Rules::check_recorded_bodies() const {
+  bool is_allowed = false;
+  for (const auto& policy : policies_) {
+    HANGAR_TRY(check_readable(*policy));
+    if (!policy->records.bodies) continue;
+    if (!*policy->records.bodies) {
+      return refused(*policy, "does not allow that bodies are recorded (records.bodies)");
+    }
+    is_allowed = true;
+  }
+  if (is_allowed) return {};
+  return std::unexpected(
+      Error(ErrorKind::Denied,
+            "no TenantPolicy of this namespace allows that bodies are recorded (records.bodies)")
+          .with_reason(std::string(kRefusedByPolicy)));
+}
+
 std::optional<Bound> Rules::guest_memory_bytes() const {
   return least(&Budgets::guest_memory_bytes);
 }

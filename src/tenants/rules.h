@@ -60,6 +60,10 @@ class Rules {
   enum class Addresses : std::uint8_t { Public, AsHostSays };
   [[nodiscard]] Result<Addresses> check_outbound(const OutboundServer& server) const;
 
+  // Whether bodies of what operators write may be recorded. Denied as above unless at least one
+  // policy allows it, and none forbids it.
+  [[nodiscard]] Result<> check_recorded_bodies() const;
+
   // std::nullopt: the host's setting applies.
   [[nodiscard]] std::optional<Bound> guest_memory_bytes() const;
   [[nodiscard]] std::optional<Bound> guest_disk_bytes() const;

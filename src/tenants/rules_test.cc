@@ -70,6 +70,7 @@ TEST(TenantPolicy, IsReadWithAllItsFields) {
     "modules": {"urls": ["oci://registry.example.com/*/*"], "http": false, "insecure": false,
                 "privateAddresses": false},
     "outbound": {"hosts": ["acme.example.org"], "privateAddresses": true},
+    "records": {"bodies": true},
     "serviceAccounts": ["mirror"]})");
 
   EXPECT_EQ(read.problem, "");
@@ -92,6 +93,7 @@ TEST(TenantPolicy, IsReadWithAllItsFields) {
                          .allows_http = false,
                          .allows_insecure = false,
                          .allows_private_addresses = false}));
+  EXPECT_EQ(read.records.bodies, true);
   EXPECT_EQ(read.service_accounts, std::vector<std::string>{"mirror"});
 }
 
@@ -102,6 +104,7 @@ TEST(TenantPolicy, NarrowsNothingThatItDoesNotMention) {
     EXPECT_TRUE(read.namespaces.selects_all());
     EXPECT_EQ(read.budgets, Budgets());
     EXPECT_EQ(read.modules, ModuleRules());
+    EXPECT_EQ(read.records, RecordRules());
     EXPECT_FALSE(read.service_accounts);
   }
 }
@@ -133,6 +136,7 @@ TEST(TenantPolicy, SaysWhichFieldMakesNoSense) {
           {R"({"modules":{"urls":"oci://a/*"}})", "spec.modules.urls"},
           {R"({"serviceAccounts":[1]})", "spec.serviceAccounts"},
           {R"({"outbound":{}})", "spec.outbound.hosts"},
+          {R"({"records":{"bodies":"yes"}})", "spec.records.bodies"},
           {R"({"outbound":{"hosts":["https://acme.example.org"]}})", "spec.outbound.hosts"},
           {R"({"outbound":{"hosts":["acme.example.org"],"privateAddresses":"no"}})",
            "spec.outbound.privateAddresses"},
@@ -159,6 +163,7 @@ TEST(TenantPolicy, ThatALaterVersionReadsAllowsNothing) {
            {R"({"namespaceSelector":{"matchLabels":{"a":"b"}},"later":true})", "spec.later"},
            {R"({"budgets":{"guestMemory":"1Gi","later":1}})", "spec.budgets.later"},
            {R"({"modules":{"later":[]}})", "spec.modules.later"},
+           {R"({"records":{"answers":true}})", "spec.records.answers"},
            {R"({"outbound":{"hosts":["a.example.org"],"later":1}})", "spec.outbound.later"}}) {
     const auto read = std::make_shared<const TenantPolicy>(policy("a", spec));
     EXPECT_EQ(read->problem,
@@ -361,6 +366,24 @@ TEST(Rules, OfAPolicyThatCannotBeReadAllowNothing) {
 
 TEST(Rules, LeaveAReferenceThatMakesNoSenseToWhoeverReadsIt) {
   EXPECT_TRUE(rules({R"({"modules":{"urls":[]}})"}).check_module(source("nonsense://")));
+}
+
+TEST(Rules, AllowRecordedBodiesIfAPolicyDoesAndNoneForbidsIt) {
+  const std::string_view allows = R"({"records":{"bodies":true}})";
+  const std::string_view forbids = R"({"records":{"bodies":false}})";
+  EXPECT_TRUE(rules({allows, "{}"}).check_recorded_bodies());
+  expect_refused(rules({allows, forbids}).check_recorded_bodies(), "b", "records.bodies");
+  const Rules unreadable(
+      Rules::Policies{std::make_shared<const TenantPolicy>(policy("a", allows)),
+                      std::make_shared<const TenantPolicy>(policy("b", R"({"later":1})"))});
+  expect_refused(unreadable.check_recorded_bodies(), "b", "spec.later");
+  for (const Rules& none : {Rules(), rules({"{}"}), rules({R"({"records":{}})"})}) {
+    const Result<> refused = none.check_recorded_bodies();
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().kind(), ErrorKind::Denied);
+    EXPECT_EQ(refused.error().reason(), kRefusedByPolicy);
+    EXPECT_THAT(refused.error().message(), HasSubstr("no TenantPolicy"));
+  }
 }
 
 }  // namespace

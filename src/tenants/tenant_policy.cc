@@ -152,6 +152,13 @@ Result<OutboundRules> parse_outbound(const json::Object& object, const Fields& f
   return rules;
 }
 
+Result<RecordRules> parse_records(const json::Object& object, const Fields& fields) {
+  HANGAR_TRY(check_known(object, fields, {"bodies"}));
+  RecordRules rules;
+  if (fields.has("bodies")) rules.bodies = HANGAR_TRY(fields.flag("bodies"));
+  return rules;
+}
+
 Result<> read_selector(const Fields& spec, TenantPolicy& policy) {
   const json::Object* const selector = HANGAR_TRY(spec.object("namespaceSelector"));
   if (selector == nullptr) return {};
@@ -163,7 +170,8 @@ Result<> read(const json::Object& object, TenantPolicy& policy) {
   const Fields spec(object, "spec");
   HANGAR_TRY(read_selector(spec, policy));
   HANGAR_TRY(check_known(
-      object, spec, {"namespaceSelector", "budgets", "modules", "outbound", "serviceAccounts"}));
+      object, spec,
+      {"namespaceSelector", "budgets", "modules", "outbound", "records", "serviceAccounts"}));
   if (const json::Object* const budgets = HANGAR_TRY(spec.object("budgets"))) {
     policy.budgets = HANGAR_TRY(parse_budgets(*budgets, Fields(*budgets, spec.name("budgets"))));
   }
@@ -173,6 +181,9 @@ Result<> read(const json::Object& object, TenantPolicy& policy) {
   if (const json::Object* const outbound = HANGAR_TRY(spec.object("outbound"))) {
     policy.outbound =
         HANGAR_TRY(parse_outbound(*outbound, Fields(*outbound, spec.name("outbound"))));
+  }
+  if (const json::Object* const records = HANGAR_TRY(spec.object("records"))) {
+    policy.records = HANGAR_TRY(parse_records(*records, Fields(*records, spec.name("records"))));
   }
   policy.service_accounts = HANGAR_TRY(list_at(spec, "serviceAccounts"));
   return {};

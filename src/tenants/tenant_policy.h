@@ -52,6 +52,15 @@ struct OutboundRules {
   bool operator==(const OutboundRules&) const = default;
 };
 
+// What the host keeps of what operators do.
+struct RecordRules {
+  // Whether bodies of their writes may be recorded. Unset: the policy neither allows nor forbids
+  // it.
+  std::optional<bool> bodies = {};
+
+  bool operator==(const RecordRules&) const = default;
+};
+
 struct TenantPolicy {
   std::string name;
   kube::LabelSelector namespaces = {};  // By default all namespaces.
@@ -59,6 +68,7 @@ struct TenantPolicy {
   ModuleRules modules = {};
   // Unset: the policy neither allows nor forbids any server.
   std::optional<OutboundRules> outbound = {};
+  RecordRules records = {};
   // Unset: any; an empty list: none.
   std::optional<std::vector<std::string>> service_accounts = {};
   // Why the manifest is invalid; empty: it is valid. The intent of an invalid policy is not known,
