@@ -1,6 +1,7 @@
 #include "recorder/files.h"
 
 #include "base/limits.h"
+#include "base/random.h"
 #include "io/descriptor.h"
 #include "io/file.h"
 #include "recorder/format.h"
@@ -113,6 +114,26 @@ Result<std::vector<std::pair<std::uint64_t, std::filesystem::path>>> numbered_fi
   return files;
 }
 
+void add_redacted(const RawBody& body, const Redactor& redactor, Block& block) {
+  RedactedBody redacted{.state = body.state};
+  if (body.state == BodyState::Whole) {
+    redacted = block.size_bytes() < kBlockBytesWithBodies
+                   ? redactor.redact(body.bytes)
+                   : RedactedBody{.state = BodyState::NoRoom};
+  }
+  Body record{.guest = {.contract = body.contract,
+                        .namespace_ = body.namespace_,
+                        .name = body.name,
+                        .instance = body.instance},
+              .id = body.id,
+              .at = body.at,
+              .state = redacted.state,
+              .text = redacted.text};
+  for (const auto& [namespace_, name] : body.secrets)
+    record.secrets.push_back({.namespace_ = namespace_, .name = name});
+  block.add(record, {});
+}
+
 }  // namespace
 
 std::size_t count_to_remove(std::span<const KnownFile> files, std::uint64_t coming_bytes,
@@ -167,14 +188,21 @@ Result<> Files::open_directory() {
   return {};
 }
 
-Result<> Files::append(Block block, Instant now, WallTime wall_now) {
+Result<> Files::append(Block block, std::span<const RawBody> bodies, Instant now,
+                       WallTime wall_now) {
   HANGAR_TRY(open_directory());
-  const Holdings held = block.held();
-  const std::string bytes = block.take();
+  // The file is chosen first, since its key decides what is written of the bodies.
+  std::uint64_t coming_bytes = block.encoded_bytes();
+  for (const RawBody& body : bodies)
+    coming_bytes += std::min(body.bytes.size(), kBodyBytesMax);
   if (!current_.is_open() ||
-      is_full(files_.back().bytes, bytes.size(), now - current_began_, limits_)) {
+      is_full(files_.back().bytes, coming_bytes, now - current_began_, limits_)) {
     HANGAR_TRY(begin_file(now, wall_now));
   }
+  for (const RawBody& body : bodies)
+    add_redacted(body, *redactor_, block);
+  const Holdings held = block.held();
+  const std::string bytes = block.take();
   make_room(bytes.size(), now, wall_now);
   return write_block(bytes, held, now, wall_now);
 }
@@ -222,6 +250,7 @@ Result<> Files::begin_file(Instant now, WallTime wall_now) {
     return written;
   }
   current_ = std::move(file);
+  redactor_.emplace(random_key());
   current_began_ = now;
   files_.push_back({.sequence = sequence,
                     .bytes = header.size(),

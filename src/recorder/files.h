@@ -15,6 +15,8 @@
 #include "io/descriptor.h"
 #include "recorder/format.h"
 #include "recorder/holdings.h"
+#include "recorder/raw_body.h"
+#include "recorder/redaction.h"
 #include "recorder/thin.h"
 
 #include <cstddef>
@@ -24,6 +26,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace hangar::recorder {
@@ -66,10 +69,15 @@ class Files {
   Files(const Files&) = delete;
   Files& operator=(const Files&) = delete;
 
-  // Appends a block to the current file, or to a new one. After an error the file is truncated to
-  // its former size; if that fails, the next call starts a new file. Unavailable, with the message
-  // of the system: no space, a broken disk.
-  [[nodiscard]] Result<> append(Block block, Instant now, WallTime wall_now);
+  // Appends a block to the current file, or to a new one. The bodies become part of the block, without
+  // what looks secret; `block` is not empty if there are any. After an error the file is truncated
+  // to its former size; if that fails, the next call starts a new file. Unavailable, with the
+  // message of the system: no space, a broken disk.
+  [[nodiscard]] Result<> append(Block block, std::span<const RawBody> bodies, Instant now,
+                                WallTime wall_now);
+  [[nodiscard]] Result<> append(Block block, Instant now, WallTime wall_now) {
+    return append(std::move(block), {}, now, wall_now);
+  }
   // Deletes files that are too old.
   [[nodiscard]] Result<> sweep(Instant now, WallTime wall_now);
 
@@ -103,6 +111,8 @@ class Files {
   bool is_listed_ = false;
   std::vector<KnownFile> files_;  // By sequence; if a file is open, it is the last one.
   io::Descriptor current_;
+  // Of the file that is being written. Its key is nowhere else, and is forgotten with this.
+  std::optional<Redactor> redactor_;
   Instant current_began_;
   Holdings debts_;  // Bytes that namespaces still have to give up.
   std::uint64_t given_up_ = 0;

@@ -21,6 +21,8 @@
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <variant>
 #include <vector>
 
 namespace hangar::recorder {
@@ -303,6 +305,64 @@ TEST_F(FilesTest, TakeFromANamespaceThatHoldsMoreThanAnEqualShareDownToIt) {
   EXPECT_THAT(turns("shy"), IsEmpty());
   EXPECT_GT(held("shy"), kBytesMin * 5 / 16);
   EXPECT_LT(held("shy"), kBytesMin * 8 / 16);
+}
+
+RawBody body_of(std::string_view namespace_, std::uint64_t id, std::string bytes) {
+  return {.namespace_ = std::string(namespace_),
+          .name = "one",
+          .id = id,
+          .at = kNow,
+          .bytes = std::move(bytes)};
+}
+
+TEST_F(FilesTest, KeepAQuietNamespaceHoweverManyBodiesAnotherOneHas) {
+  Files files(directory(), {.bytes_max = kBytesMin, .age_max = 24h}, 1);
+  ASSERT_TRUE(files.append(turn_of("shy", 1), kNow, kWall));
+  const std::string filler(2 * kBodyBytesMax, 'x');
+  const std::vector<RawBody> bodies(3, body_of("loud", 7, R"({"a":")" + filler + R"("})"));
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(files.append(turn_of("loud", 2), bodies, kNow, kWall));
+    ASSERT_LE(bytes_on_disk(), kBytesMin);
+  }
+  EXPECT_THAT(turns("shy"), ElementsAre(1));
+  EXPECT_GT(held("loud"), kBytesMin / 2);
+}
+
+TEST_F(FilesTest, LeaveOutBodiesThatGrewBeyondABlock) {
+  Files files(directory(), {.bytes_max = kBytesMin, .age_max = 24h}, 1);
+  // Aliases: some bytes become many.
+  std::string yaml = "a: &a " + std::string(900, 'x') + "\nb: [*a";
+  for (int i = 0; i < 20; ++i)
+    yaml += ", *a";
+  yaml += "]\n";
+  const std::vector<RawBody> bodies(60, body_of("loud", 7, yaml));
+  ASSERT_TRUE(files.append(turn_of("loud", 2), bodies, kNow, kWall));
+  EXPECT_LT(bytes_on_disk(), kBlockBytesWithBodies + 2 * kBodyBytesMax);
+  EXPECT_EQ(records(), 61U);
+}
+
+TEST_F(FilesTest, HaveAKeyOfTheirOwnForWhatLooksSecret) {
+  Files files(directory(), {.bytes_max = kBytesMin, .age_max = 24h}, 1);
+  const auto append = [&](Instant now) {
+    const RawBody body = body_of("shop", 7, R"({"password":"hunter2"})");
+    return files.append(turn_of("shop", 1, now), {&body, 1}, now, kWall);
+  };
+  ASSERT_TRUE(append(kNow));
+  ASSERT_TRUE(append(kNow));
+  ASSERT_TRUE(append(kNow + 2h));
+  std::vector<std::string> texts;
+  for (const std::filesystem::path& path : listed()) {
+    const std::string bytes = io::read_file(path, kFileBytesMax).value();
+    EXPECT_EQ(bytes.find("hunter2"), std::string::npos);
+    ASSERT_TRUE(read(bytes, [&texts](const Place&, const Record& record) {
+      if (const auto* const body = std::get_if<Body>(&record)) texts.emplace_back(body->text);
+      return true;
+    }));
+  }
+  EXPECT_THAT(listed(), SizeIs(2));
+  ASSERT_THAT(texts, SizeIs(3));
+  EXPECT_EQ(texts[0], texts[1]);
+  EXPECT_NE(texts[0], texts[2]);
 }
 
 TEST_F(FilesTest, TellUntilWhenANamespaceGaveUp) {

@@ -180,6 +180,23 @@ void visit_fields(Fields& fields, Kind& given_up) {
   fields.instant(given_up.until);
 }
 
+template <class Fields, Is<SecretName> Kind>
+void visit_fields(Fields& fields, Kind& secret) {
+  fields.text(secret.namespace_);
+  fields.text(secret.name);
+}
+
+template <class Fields, Is<Body> Kind>
+void visit_fields(Fields& fields, Kind& body) {
+  visit_fields(fields, body.guest);
+  fields.number(body.id);
+  fields.instant(body.at);
+  fields.choice(body.state, kLastRecordedBodyState);
+  fields.list(body.secrets, kBodySecretsMax,
+              [](auto& each, auto& secret) { visit_fields(each, secret); });
+  fields.blob(body.text, kBodyBytesMax);
+}
+
 template <class Kind>
 std::optional<std::string_view> holder(const Kind& record) {
   if constexpr (std::same_as<Kind, Lost>) {
@@ -349,6 +366,7 @@ Instant time_of(const Record& record) {
   if (const auto* const answered = std::get_if<Answered>(&record)) return answered->at;
   if (const auto* const slept = std::get_if<Slept>(&record)) return slept->at;
   if (const auto* const lost = std::get_if<Lost>(&record)) return lost->until;
+  if (const auto* const body = std::get_if<Body>(&record)) return body->at;
   return std::get<GivenUp>(record).until;
 }
 
@@ -402,6 +420,13 @@ void Block::add(const Lost& record, const Moment& now) {
 }
 void Block::add(const GivenUp& record, const Moment& now) {
   put(record, now);
+}
+void Block::add(const Body& record, const Moment& now) {
+  put(record, now);
+}
+
+std::size_t Block::encoded_bytes() const {
+  return kBlockHeaderBytes + payload_.size();
 }
 
 std::string Block::take() {

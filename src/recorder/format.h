@@ -20,8 +20,8 @@
 
 namespace hangar::recorder {
 
-inline constexpr std::uint32_t kFormatVersion = 3;
-// Version 3 added GivenUp and `replaces`; otherwise version 2 is the same.
+inline constexpr std::uint32_t kFormatVersion = 4;
+// Version 3 added GivenUp and `replaces`, version 4 Body; otherwise version 2 is the same.
 inline constexpr std::uint32_t kFormatVersionOldest = 2;
 
 struct FileHeader {
@@ -50,6 +50,8 @@ class Block {
 
   [[nodiscard]] bool is_empty() const { return records_ == 0; }
   [[nodiscard]] std::size_t size_bytes() const { return payload_.size(); }
+  // What take() would return has this size.
+  [[nodiscard]] std::size_t encoded_bytes() const;
   [[nodiscard]] std::uint64_t record_count() const { return records_; }
   // Bytes of its records, by the namespaces of their guests.
   [[nodiscard]] const Holdings& held() const { return held_; }
@@ -60,6 +62,7 @@ class Block {
   void add(const Slept& record, const Moment& now);
   void add(const Lost& record, const Moment& now);
   void add(const GivenUp& record, const Moment& now);
+  void add(const Body& record, const Moment& now);
   // Returns the encoded block. The object is empty afterwards and holds no memory.
   [[nodiscard]] std::string take();
 

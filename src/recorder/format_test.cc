@@ -1,5 +1,8 @@
 #include "recorder/format.h"
 
+#include "base/varint.h"
+#include "recorder/limits.h"
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -86,6 +89,15 @@ Answered answered(std::uint64_t id) {
           .object = {.group = "apps", .kind = "Deployment", .name = "front", .version = 4712}};
 }
 
+Body body(std::uint64_t id) {
+  return {.guest = guest("web"),
+          .id = id,
+          .at = kInstant + 6ms,
+          .state = BodyState::Cut,
+          .secrets = {{.namespace_ = "shop", .name = "login"}, {.namespace_ = "bank", .name = ""}},
+          .text = R"({"spec":{"replicas":3)"};
+}
+
 // The content of a record as bytes, so that two records can be compared.
 std::string text_of(const Record& record) {
   Block block;
@@ -108,6 +120,7 @@ std::string a_file() {
                   .is_asleep = true},
             kMoment);
   block.add(Lost{.count = 3, .since = kInstant - 1s, .until = kInstant}, kMoment);
+  block.add(body(1), kMoment);
   bytes += block.take();
   return bytes;
 }
@@ -122,14 +135,17 @@ std::vector<std::size_t> types_in(std::string_view bytes) {
 }
 
 TEST(RecorderFormat, GivesBackWhatWasRecorded) {
-  const std::vector<Record> given = {turn("web", 7), asked(1), answered(1),
+  const std::vector<Record> given = {turn("web", 7),
+                                     asked(1),
+                                     answered(1),
                                      Slept{.guest = guest("web"),
                                            .turn = 7,
                                            .at = kInstant,
                                            .took = 2ms,
                                            .disk_bytes = 9,
                                            .is_asleep = true},
-                                     Lost{.count = 3, .since = kInstant - 1s, .until = kInstant}};
+                                     Lost{.count = 3, .since = kInstant - 1s, .until = kInstant},
+                                     body(1)};
 
   std::vector<std::string> got;
   const std::string bytes = a_file();
@@ -161,8 +177,8 @@ TEST(RecorderFormat, IsReadFromItsEndToo) {
       });
 
   ASSERT_TRUE(file);
-  EXPECT_THAT(types, ElementsAre(4, 3, 2, 1));
-  EXPECT_THAT(types_in(bytes), ElementsAre(0, 1, 2, 3, 4));
+  EXPECT_THAT(types, ElementsAre(6, 4, 3, 2));
+  EXPECT_THAT(types_in(bytes), ElementsAre(0, 1, 2, 3, 4, 6));
 }
 
 TEST(RecorderFormat, IsReadableUpToWhereverItIsCut) {
@@ -179,7 +195,7 @@ TEST(RecorderFormat, IsReadableUpToWhereverItIsCut) {
       EXPECT_EQ(file->records, count);
     }
   }
-  EXPECT_EQ(most, 5U);
+  EXPECT_EQ(most, 6U);
 }
 
 TEST(RecorderFormat, TakesNoBlockOfWhichAByteIsAnother) {
@@ -189,7 +205,7 @@ TEST(RecorderFormat, TakesNoBlockOfWhichAByteIsAnother) {
     damaged[at] = static_cast<char>(damaged[at] ^ 0x10);
     const Result<ReadFile> file = read(damaged, [](const Place&, const Record&) { return true; });
     if (!file || (at >= 12 && at < kFileHeaderBytes)) continue;  // The header has no checksum.
-    EXPECT_LT(file->records, 5U) << at;
+    EXPECT_LT(file->records, 6U) << at;
     EXPECT_NE(file->cut, "") << at;
   }
 }
@@ -205,20 +221,59 @@ TEST(RecorderFormat, SaysWhichVersionItReads) {
     EXPECT_EQ(file.error().kind(), ErrorKind::InvalidInput);
     EXPECT_EQ(file.error().message(),
               fmt::format("the file has version {} of the recorder's format, this hangar reads "
-                          "versions 2 to 3",
+                          "versions 2 to 4",
                           version));
   }
 }
 
-TEST(RecorderFormat, ReadsTheVersionBefore) {
-  Block block;
-  block.add(turn("web", 7), kMoment);
-  const std::string bytes = encode(FileHeader{.version = 2, .host = 5}) + block.take();
-  const Result<ReadFile> file = read(bytes, [](const Place&, const Record&) { return true; });
+TEST(RecorderFormat, ReadsTheVersionsBefore) {
+  for (const std::uint32_t version : {2U, 3U}) {
+    Block block;
+    block.add(turn("web", 7), kMoment);
+    const std::string bytes = encode(FileHeader{.version = version, .host = 5}) + block.take();
+    const Result<ReadFile> file = read(bytes, [](const Place&, const Record&) { return true; });
 
-  ASSERT_TRUE(file) << file.error().message();
-  EXPECT_EQ(file->records, 1U);
-  EXPECT_EQ(file->header.version, 2U);
+    ASSERT_TRUE(file) << file.error().message();
+    EXPECT_EQ(file->records, 1U);
+    EXPECT_EQ(file->header.version, version);
+  }
+}
+
+TEST(RecorderFormat, RefusesABodyThatIsLongerThanItMayBe) {
+  const std::string text(kBodyBytesMax + 1, 'x');
+  Body one = body(1);
+  one.text = text;
+  Block block;
+  block.add(one, kMoment);
+  // Written, it is cut.
+  const std::string bytes = encode(FileHeader()) + block.take();
+  std::size_t size = 0;
+  ASSERT_TRUE(read(bytes, [&size](const Place&, const Record& record) {
+    size = std::get<Body>(record).text.size();
+    return true;
+  }));
+  EXPECT_EQ(size, kBodyBytesMax);
+
+  std::string fields;
+  append_varint(fields, 0);  // Its guest,
+  append_varint(fields, 0);
+  append_varint(fields, 0);
+  append_varint(fields, 0);
+  append_varint(fields, 1);  // its request, the time, the state, no Secrets,
+  append_varint(fields, 0);
+  append_varint(fields, 0);
+  append_varint(fields, 0);
+  append_varint(fields, text.size());
+  fields += text;
+  std::string payload;
+  append_varint(payload, 7);
+  append_varint(payload, fields.size());
+  payload += fields;
+  const std::string longer = encode(FileHeader()) + wrap(payload);
+  const Result<ReadFile> file = read(longer, [](const Place&, const Record&) { return true; });
+  ASSERT_TRUE(file);
+  EXPECT_EQ(file->records, 0U);
+  EXPECT_EQ(file->cut, "a record of type 7: a body is too long");
 }
 
 TEST(RecorderFormat, HasWhatNamespacesGaveUp) {

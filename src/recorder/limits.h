@@ -45,10 +45,25 @@ inline constexpr std::size_t kTimersMax = 16;
 // truncated.
 inline constexpr std::size_t kTextBytesMax = 512;
 
+// Bodies of requests. The text that is written of one: more than almost all objects have.
+inline constexpr std::size_t kBodyBytesMax = 16 * limits::kKiB;
+// A body is parsed to be searched for secrets, in the background. Larger ones are left out.
+inline constexpr std::size_t kBodyReadBytesMax = 256 * limits::kKiB;
+// YAML takes many times the time of JSON; applied manifests are short.
+inline constexpr std::size_t kBodyYamlBytesMax = 32 * limits::kKiB;
+// Secrets that a body names one by one; more count as all of the cluster.
+inline constexpr std::size_t kBodySecretsMax = 16;
+// Once a block has this size, further bodies of it are left out. Texts that are replaced, and
+// aliases of YAML, may make a body longer than it was.
+inline constexpr std::size_t kBlockBytesWithBodies = 4 * kBlockBytes;
+
 // Size of a block that a reader accepts; the largest block that is written is smaller.
 inline constexpr std::size_t kBlockBytesMax = 2 * limits::kMiB;
 static_assert(kBlockBytes + (kWakingsMax + 8) * 5 * kTextBytesMax < kBlockBytesMax,
               "one record more than a block's fill fits into it");
+static_assert(kBlockBytesWithBodies + kBodyBytesMax + (2 * kBodySecretsMax + 3) * kTextBytesMax <
+                  kBlockBytesMax,
+              "one body more than a block's fill fits into it");
 static_assert(kBlockBytesMax > kFileBytesMin, "a file may be one block");
 
 }  // namespace hangar::recorder

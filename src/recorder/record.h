@@ -160,7 +160,35 @@ struct GivenUp {
   Instant until;
 };
 
-using Record = std::variant<Turn, Asked, Answered, Slept, Lost, GivenUp>;
+// What is known of the body of a request.
+enum class BodyState : std::uint8_t {
+  Whole,
+  Cut,         // Only its beginning was written.
+  Unreadable,  // Neither JSON nor short YAML, so it could not be searched for secrets.
+  TooLarge,    // To be searched for secrets.
+  NoRoom,      // Too much was waiting to be written, or the block was full.
+  Withheld,    // Not in files: its reader may not see it.
+};
+inline constexpr BodyState kLastRecordedBodyState = BodyState::NoRoom;
+
+// The Secrets of a namespace, or one of them.
+struct SecretName {
+  std::string_view namespace_;  // Empty: of all namespaces.
+  std::string_view name;        // Empty: all.
+};
+
+// The body of a write, for operators that have theirs recorded.
+struct Body {
+  Guest guest;
+  std::uint64_t id = 0;  // Of the request.
+  Instant at;
+  BodyState state = BodyState::Whole;
+  // Those that the guest may have had in memory when it wrote the body.
+  std::vector<SecretName> secrets;
+  std::string_view text;  // JSON of printable ASCII, without what looks secret; empty: left out.
+};
+
+using Record = std::variant<Turn, Asked, Answered, Slept, Lost, GivenUp, Body>;
 
 // The namespace that a record is accounted to; std::nullopt: none.
 [[nodiscard]] std::optional<std::string_view> holder_of(const Record& record);

@@ -50,13 +50,23 @@ bool Recorder::may_wait(std::string_view namespace_) const {
          held_by(waiting_, namespace_) <= kWaitingBytesMax - waiting_bytes_;
 }
 
+// The other half is for the records of the namespace, which are worth more.
+bool Recorder::may_wait_with_body(std::string_view namespace_) const {
+  return waiting_bytes_ <= kWaitingBytesMax &&
+         held_by(waiting_, namespace_) <= (kWaitingBytesMax - waiting_bytes_) / 2;
+}
+
 template <class Kind>
-void Recorder::put(const Kind& record) {
+bool Recorder::put(const Kind& record) {
   const Instant now = io::Loop::now();
-  if (stopped_at_ && now - *stopped_at_ < retry_after_) return lose(1, now);
+  if (stopped_at_ && now - *stopped_at_ < retry_after_) {
+    lose(1, now);
+    return false;
+  }
   if (!may_wait(record.guest.namespace_)) {
     if (missing_.count == 0) log_.warning("turns are not recorded: the disk does not keep up");
-    return lose(1, now);
+    lose(1, now);
+    return false;
   }
   records_.add();
   if (block_.is_empty()) {
@@ -69,49 +79,85 @@ void Recorder::put(const Kind& record) {
     block_began_ = now;
     block_.add(record, moment);
     write_timer_ = loop_.after(kWriteAfter, [this] { write(); });
-    return;
+    return true;
   }
   block_.add(record, {});
-  if (block_.size_bytes() >= kBlockBytes) write();
+  return true;
+}
+
+template <class Kind>
+void Recorder::put_alone(const Kind& record) {
+  if (put(record)) write_if_full();
+}
+
+void Recorder::write_if_full() {
+  if (block_.size_bytes() + bodies_bytes_ >= kBlockBytes) write();
 }
 
 void Recorder::record(const Turn& turn) {
   for (Observer* const observer : observers_)
     observer->on_turn(turn);
-  put(turn);
+  put_alone(turn);
 }
 void Recorder::record(const Asked& asked) {
   for (Observer* const observer : observers_)
     observer->on_asked(asked);
-  put(asked);
+  put_alone(asked);
+}
+void Recorder::record(const Asked& asked, const BodyOfRequest& body) {
+  for (Observer* const observer : observers_)
+    observer->on_asked(asked);
+  if (!put(asked)) return;
+  records_.add();
+  RawBody raw{.contract = asked.guest.contract,
+              .namespace_ = std::string(asked.guest.namespace_),
+              .name = std::string(asked.guest.name),
+              .instance = asked.guest.instance,
+              .id = asked.id,
+              .at = asked.at,
+              .secrets = body.secrets};
+  if (body.bytes.size() > kBodyReadBytesMax) {
+    raw.state = BodyState::TooLarge;
+  } else if (!may_wait_with_body(asked.guest.namespace_)) {
+    raw.state = BodyState::NoRoom;
+  } else {
+    raw.bytes = body.bytes;
+  }
+  bodies_bytes_ += raw.size_bytes();
+  bodies_.push_back(std::move(raw));
+  write_if_full();
 }
 void Recorder::record(const Answered& answered) {
   for (Observer* const observer : observers_)
     observer->on_answered(answered);
-  put(answered);
+  put_alone(answered);
 }
 void Recorder::record(const Slept& slept) {
-  put(slept);
+  put_alone(slept);
 }
 
 void Recorder::write() {
   write_timer_.cancel();
   if (block_.is_empty()) return;
-  Written written{.bytes = block_.size_bytes(),
-                  .records = block_.record_count() - (block_tells_ ? 1 : 0),
+  Written written{.bytes = block_.size_bytes() + std::exchange(bodies_bytes_, 0),
+                  .records = block_.record_count() + bodies_.size() - (block_tells_ ? 1 : 0),
                   .first = block_began_,
                   .tells = std::exchange(block_tells_, false),
                   .held = block_.held()};
+  for (const RawBody& body : bodies_)
+    recorder::add(written.held, body.namespace_, body.size_bytes());
   waiting_bytes_ += written.bytes;
   recorder::add(waiting_, written.held);
-  thread_.submit(thread_user(), [this, block = std::exchange(block_, Block()),
-                                 written = std::move(written)]() mutable {
-    const std::uint64_t before = files_->given_up();
-    written.result = files_->append(std::move(block), io::Loop::now(), io::Loop::wall_now());
-    written.files_bytes = files_->bytes();
-    written.given_up = files_->given_up() - before;
-    loop_.post([this, written = std::move(written)] { on_written(written); });
-  });
+  thread_.submit(
+      thread_user(), [this, block = std::exchange(block_, Block()),
+                      bodies = std::exchange(bodies_, {}), written = std::move(written)]() mutable {
+        const std::uint64_t before = files_->given_up();
+        written.result =
+            files_->append(std::move(block), bodies, io::Loop::now(), io::Loop::wall_now());
+        written.files_bytes = files_->bytes();
+        written.given_up = files_->given_up() - before;
+        loop_.post([this, written = std::move(written)] { on_written(written); });
+      });
 }
 
 void Recorder::on_written(const Written& written) {

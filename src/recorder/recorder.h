@@ -21,6 +21,7 @@
 #include "recorder/format.h"
 #include "recorder/limits.h"
 #include "recorder/observer.h"
+#include "recorder/raw_body.h"
 #include "recorder/record.h"
 #include "recorder/trace_ids.h"
 
@@ -57,6 +58,14 @@ class Recorder {
 
   void record(const Turn& turn);
   void record(const Asked& asked);
+  // The same with its body. The bytes are copied, since the request itself is still to be sent;
+  // what looks secret is taken out in the background, before anything is written. A body is left
+  // out rather than records: when half of what its namespace may have waiting does wait.
+  struct BodyOfRequest {
+    std::string_view bytes;
+    const SecretNames& secrets;  // As Body::secrets; at most kBodySecretsMax.
+  };
+  void record(const Asked& asked, const BodyOfRequest& body);
   void record(const Answered& answered);
   void record(const Slept& slept);
 
@@ -66,7 +75,7 @@ class Recorder {
  private:
   // The result of writing a block.
   struct Written {
-    std::uint64_t bytes = 0;  // Size of the block.
+    std::uint64_t bytes = 0;  // Size of the block and its bodies.
     std::uint64_t records = 0;
     Instant first;
     bool tells = false;  // Whether the block reports lost records.
@@ -76,9 +85,14 @@ class Recorder {
     std::uint64_t given_up = 0;  // Records that namespaces gave up for it.
   };
 
+  // False: it is lost.
   template <class Kind>
-  void put(const Kind& record);
+  bool put(const Kind& record);
+  template <class Kind>
+  void put_alone(const Kind& record);
   [[nodiscard]] bool may_wait(std::string_view namespace_) const;
+  [[nodiscard]] bool may_wait_with_body(std::string_view namespace_) const;
+  void write_if_full();
   void write();
   void on_written(const Written& written);
   void lose(std::uint64_t count, Instant since);
@@ -96,6 +110,8 @@ class Recorder {
   Gauge& is_stopped_;
 
   Block block_;
+  std::vector<RawBody> bodies_;  // Of requests in `block_`.
+  std::uint64_t bodies_bytes_ = 0;
   Instant block_began_;
   io::Loop::Timer write_timer_;
   io::Loop::Timer care_timer_;

@@ -4,6 +4,7 @@
 #include "base/metrics.h"
 #include "io/file.h"
 #include "io/loop.h"
+#include "recorder/files.h"
 #include "recorder/format.h"
 #include "recorder/limits.h"
 #include "recorder/story.h"
@@ -25,6 +26,9 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::MatchesRegex;
+using testing::Not;
 
 class Lines final : public LogSink {
  public:
@@ -217,6 +221,68 @@ TEST_F(RecorderTest, CountsWhatNamespacesGiveUp) {
   EXPECT_THAT(recorded(), ElementsAre(2, 1));
   EXPECT_GT(value_of("hangar_recorder_given_up_total"), 0);
   EXPECT_EQ(value_of("hangar_recorder_lost_total"), 0);
+}
+
+TEST_F(RecorderTest, RecordsBodiesWithoutWhatLooksSecret) {
+  const SecretNames secrets = {{"shop", "login"}};
+  const Guest guest{.namespace_ = "shop", .name = "web", .instance = 3};
+  {
+    Recorder recorder(loop_, options(), metrics_, Log(lines_, "recorder"));
+    recorder.record(Turn{.guest = guest, .number = 1});
+    recorder.record(
+        Asked{.guest = guest, .turn = 1, .id = 7, .verb = Verb::Update},
+        {.bytes = R"({"data":{"plain":"seen","password":"hunter2"}})", .secrets = secrets});
+    recorder.record(Asked{.guest = guest, .turn = 1, .id = 8}, {.bytes = "no", .secrets = {}});
+    const std::string large(kBodyReadBytesMax + 1, ' ');
+    recorder.record(Asked{.guest = guest, .turn = 1, .id = 9}, {.bytes = large, .secrets = {}});
+    recorder.record(Asked{.guest = guest, .turn = 1, .id = 10});
+    flush(recorder);
+  }
+  std::vector<Request> requests;
+  ASSERT_TRUE(read_directory(directory(), [&](const Story& story) {
+    requests = story.requests;
+    return true;
+  }));
+  ASSERT_EQ(requests.size(), 4U);
+  ASSERT_TRUE(requests[0].body && requests[1].body && requests[2].body);
+  EXPECT_EQ(requests[0].body->state, BodyState::Whole);
+  EXPECT_THAT(requests[0].body->text,
+              MatchesRegex(R"(.*"plain":"seen","password":"hmac:[0-9a-f]{16}".*)"));
+  EXPECT_EQ(requests[0].body->secrets, secrets);
+  EXPECT_EQ(requests[1].body->state, BodyState::Unreadable);
+  EXPECT_EQ(requests[2].body->state, BodyState::TooLarge);
+  EXPECT_FALSE(requests[3].body);
+  EXPECT_EQ(value_of("hangar_recorder_records_total"), 8);
+  for (const std::filesystem::path& path : list_files(directory()).value())
+    EXPECT_THAT(io::read_file(path, kFileBytesReadMax).value(), Not(HasSubstr("hunter2")));
+}
+
+TEST_F(RecorderTest, LeavesOutBodiesBeforeItLosesRecords) {
+  Recorder recorder(loop_, options(), metrics_, Log(lines_, "recorder"));
+  // The loop does not run, so nothing that waits is reported as written.
+  const std::string body = R"({"a":")" + std::string(60'000, 'x') + R"("})";
+  const Guest loud{.namespace_ = "loud", .name = "one"};
+  recorder.record(Turn{.guest = loud, .number = 1});
+  std::uint64_t id = 0;
+  for (std::uint64_t bytes = 0; bytes < 2 * kWaitingBytesMax; bytes += body.size())
+    recorder.record(Asked{.guest = loud, .turn = 1, .id = ++id}, {.bytes = body, .secrets = {}});
+  EXPECT_EQ(value_of("hangar_recorder_lost_total"), 0);
+  recorder.record(Turn{.guest = {.namespace_ = "shy"}, .number = 2});
+  for (int tries = 0; tries < 10; ++tries)
+    flush(recorder);
+
+  std::size_t whole = 0;
+  std::size_t left_out = 0;
+  ASSERT_TRUE(read_directory(directory(), [&](const Story& story) {
+    for (const Request& request : story.requests) {
+      if (!request.body) continue;
+      (request.body->state == BodyState::NoRoom ? left_out : whole) += 1;
+    }
+    return true;
+  }));
+  EXPECT_GT(whole, 5U);
+  EXPECT_GT(left_out, 5U);
+  EXPECT_EQ(whole + left_out, id);
 }
 
 TEST_F(RecorderTest, DoesNotTryAgainAtOnce) {

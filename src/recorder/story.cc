@@ -72,6 +72,13 @@ Request own(const Place& place, const Asked& asked) {
                      .name = std::string(asked.name)}};
 }
 
+RecordedBody own(const Body& body) {
+  RecordedBody owned{.state = body.state, .text = std::string(body.text)};
+  for (const SecretName& secret : body.secrets)
+    owned.secrets.emplace_back(secret.namespace_, secret.name);
+  return owned;
+}
+
 // An object that the API server names gets its name from the answer. If the answer is of another
 // group (the Scale of a Deployment is), its group and kind are not those of the requested resource.
 void answer_with(Request& request, const ObjectVersion& answer) {
@@ -172,7 +179,12 @@ std::optional<Story> Storyteller::add(const Place& place, const Record& record) 
       request.answer_bytes = found.bytes;
       if (!found.object.name.empty()) answer_with(request, found.object);
     }
+    if (auto body = of.bodies.extract(asked->id); !body.empty()) {
+      request.body = std::move(body.mapped());
+    }
     of.requests[asked->turn].push_back(std::move(request));
+  } else if (const auto* const body = std::get_if<Body>(&record)) {
+    seen(place, body->guest).bodies.insert_or_assign(body->id, own(*body));
   } else if (const auto* const turn = std::get_if<Turn>(&record)) {
     Seen& of = seen(place, turn->guest);
     Story story = own(place, *turn);

@@ -7,6 +7,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "recorder/format.h"
+#include "recorder/raw_body.h"
 #include "recorder/record.h"
 
 #include <compare>
@@ -40,6 +41,13 @@ struct Cause {
   ObjectVersion object;  // With Added, Modified and Deleted.
 };
 
+// The body of a write, without what looks secret.
+struct RecordedBody {
+  BodyState state = BodyState::Whole;
+  std::string text;     // JSON of printable ASCII; incomplete if it was cut.
+  SecretNames secrets;  // Those that the guest may have had in memory when it wrote the body.
+};
+
 struct Request {
   std::uint64_t id = 0;
   Verb verb = Verb::Other;
@@ -57,6 +65,7 @@ struct Request {
   std::uint64_t answer_bytes = 0;
   // The object of the request, at the version in the answer.
   ObjectVersion object;
+  std::optional<RecordedBody> body = {};  // Nothing: bodies of its guest were not recorded.
 
   [[nodiscard]] bool is_write() const;
   // Whether it may have changed the object: it is a write by a known verb, not a dry run, and was
@@ -117,7 +126,8 @@ class Storyteller {
     ObjectVersion object;
   };
   struct Seen {
-    std::map<std::uint64_t, Answer> answers;  // By ids of requests that are not read yet.
+    std::map<std::uint64_t, Answer> answers;       // By ids of requests that are not read yet.
+    std::map<std::uint64_t, RecordedBody> bodies;  // The same.
     std::map<std::uint64_t, std::vector<Request>> requests;  // By turns that are not read yet.
     std::map<std::uint64_t, std::pair<Duration, std::uint64_t>> sleeps;
   };

@@ -32,6 +32,8 @@ constexpr std::array<std::string_view, 9> kCauses = {
 constexpr std::array<std::string_view, 9> kVerbs = {
     "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "other"};
 constexpr std::array<std::string_view, 3> kContracts = {"operator", "workflow", "airway"};
+constexpr std::array<std::string_view, 6> kBodyStates = {"whole",     "cut",     "unreadable",
+                                                         "too-large", "no-room", "withheld"};
 constexpr std::array<std::string_view, 3> kOutcomes = {"waits", "completed", "failed"};
 
 void set_text(json::Object& object, std::string_view key, std::string_view text) {
@@ -131,10 +133,19 @@ Result<Request> parse_request(const json::Value& value) {
   request.at = *at;
   constexpr std::string_view kTook = "tookMicroseconds";
   if (json::find(value, {kTook}) != nullptr) request.took = duration_at(value, kTook);
+  if (json::find(value, {"bodyState"}) != nullptr) {
+    request.body =
+        RecordedBody{.state = HANGAR_TRY(choice_at<BodyState>(value, "bodyState", kBodyStates)),
+                     .text = text_at(value, "body")};
+  }
   return request;
 }
 
 }  // namespace
+
+std::string_view name_of(BodyState state) {
+  return kBodyStates.at(static_cast<std::size_t>(state));
+}
 
 std::string_view name_of(Waking::Cause cause) {
   return kCauses.at(static_cast<std::size_t>(cause));
@@ -185,6 +196,11 @@ json::Value json_of(const Request& request) {
   }
   out["at"] = to_rfc3339_micro(request.at);
   out["bytes"] = request.bytes;
+  if (request.body) {
+    out["bodyState"] = name_of(request.body->state);
+    // A text, since the beginning of a document is not one.
+    set_text(out, "body", request.body->text);
+  }
   if (!request.took) return out;
   out["tookMicroseconds"] = microseconds(*request.took);
   out["status"] = request.status;

@@ -12,6 +12,7 @@
 
 namespace hangar::recorder {
 
+[[nodiscard]] std::string_view name_of(BodyState state);
 [[nodiscard]] std::string_view name_of(Waking::Cause cause);
 [[nodiscard]] std::string_view name_of(Verb verb);
 [[nodiscard]] std::string_view name_of(Contract contract);

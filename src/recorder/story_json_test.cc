@@ -55,7 +55,9 @@ Story story() {
                         .took = 3ms,
                         .status = 200,
                         .answer_bytes = 120,
-                        .object = {.group = "apps", .kind = "Deployment", .name = "web"}},
+                        .object = {.group = "apps", .kind = "Deployment", .name = "web"},
+                        .body = RecordedBody{.state = BodyState::Cut,
+                                             .text = R"({"spec":{"replicas":3,"a":"\u00e9)"}},
                        {.id = 5, .verb = Verb::Other, .path = "/version", .at = kWall}},
           .suspend = 2ms,
           .disk_bytes = 3000};

@@ -1,7 +1,13 @@
-// A file of the recorder that is damaged, or was made by another program.
+// A file of the recorder that is damaged, or was made by another program; and the body of a request
+// of any guest, which the recorder redacts.
 #include "base/assert.h"
+#include "base/random.h"
+#include "json/value.h"
 #include "recorder/format.h"
+#include "recorder/limits.h"
+#include "recorder/redaction.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -29,6 +35,17 @@ void check_again(const recorder::Place& place, const recorder::Record& record) {
   HANGAR_ASSERT(read && read->cut.empty() && count == 1, "what was written can be read");
 }
 
+void check_redaction(std::string_view body) {
+  static const recorder::Redactor redactor{hangar::RandomKey{}};
+  const recorder::RedactedBody redacted = redactor.redact(body);
+  HANGAR_ASSERT(redacted.text.size() <= recorder::kBodyBytesMax, "it is bounded");
+  HANGAR_ASSERT(
+      std::ranges::all_of(redacted.text, [](char one) { return one >= ' ' && one < 0x7f; }),
+      "it is printable");
+  if (redacted.state != recorder::BodyState::Whole) return;
+  HANGAR_ASSERT(hangar::json::parse(redacted.text).has_value(), "it is a document");
+}
+
 }  // namespace
 
 // Checksums would stop a fuzzer: its input is the content of the blocks, not their frames.
@@ -52,5 +69,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return true;
   });
   HANGAR_ASSERT(forwards == backwards, "both orders have the same");
+  check_redaction(input);
   return 0;
 }

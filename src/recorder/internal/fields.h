@@ -72,6 +72,12 @@ class Writer {
     number(cut.size());
     into_ += cut;
   }
+  // Never a number of a text: long, and seldom the same.
+  void blob(const std::string_view& value, std::size_t bytes_max) {
+    const std::string_view cut = value.substr(0, bytes_max);
+    number(cut.size());
+    into_ += cut;
+  }
   void instant(const Instant& value) {
     number(fold_sign(std::chrono::floor<Microseconds>(value - base_).count()));
   }
@@ -129,6 +135,14 @@ class Reader {
     if (size == 0 || size > kTextBytesMax) return refuse("a text is empty or too long");
     if (size > rest_.size()) return refuse("it ends within a text");
     value = texts_.emplace_back(rest_.substr(0, size));
+    rest_.remove_prefix(size);
+  }
+  void blob(std::string_view& value, std::size_t bytes_max) {
+    std::uint64_t size = 0;
+    number(size);
+    if (size > bytes_max) return refuse("a body is too long");
+    if (size > rest_.size()) return refuse("it ends within a body");
+    value = rest_.substr(0, size);
     rest_.remove_prefix(size);
   }
   void instant(Instant& value) {
