@@ -130,6 +130,8 @@ TimelineCommand::TimelineCommand(CLI::App& command)
   command.add_option("--turns", question.turns_max, "number of turns to show (default 20)")
       ->type_name("NUMBER")
       ->check(CLI::PositiveNumber);
+  command.add_flag("--bodies", question.bodies,
+                   "show the recorded bodies of writes, of operators with spec.record: Bodies");
   command.add_option("--file", flags_->file, "read this file of the flight recorder")
       ->type_name("FILE");
   command.add_option("-o,--output", flags_->output, "json (default: text)")
@@ -185,6 +187,8 @@ WhyCommand::WhyCommand(CLI::App& command)
       ->type_name("NUMBER")
       ->check(CLI::PositiveNumber);
   command.add_flag("-f,--follow", flags_->options.follow, "keep printing new writes");
+  command.add_flag("--bodies", flags_->options.bodies,
+                   "show the recorded bodies of writes, of operators with spec.record: Bodies");
   command.add_option("-o,--output", flags_->output, "json or mermaid (default: text)")
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"json", "mermaid"}));

@@ -63,6 +63,26 @@ std::string result_text(const recorder::Request& request) {
              : fmt::format("{}, {} -> {}", text, request.version_before, request.object.version);
 }
 
+std::string body_text(const recorder::Request& request) {
+  using enum recorder::BodyState;
+  if (!request.body) return {};
+  switch (request.body->state) {
+    case Whole:
+      return printable(request.body->text);
+    case Cut:
+      return printable(request.body->text) + " (cut here)";
+    case Unreadable:
+      return "(body not recorded: it is neither JSON nor short YAML)";
+    case TooLarge:
+      return "(body not recorded: it is too large)";
+    case NoRoom:
+      return "(body not recorded: too much waited to be written)";
+    case Withheld:
+      return "(body withheld: it needs get on the operator, and on the Secrets that it read)";
+  }
+  return {};
+}
+
 std::string with_event(const recorder::Cause& cause, std::string_view what) {
   using enum recorder::Waking::Cause;
   if (cause.event.empty()) return std::string(what);

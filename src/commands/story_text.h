@@ -19,6 +19,9 @@ namespace hangar::commands {
 // "200 in 3.0ms, 4711 -> 4712".
 [[nodiscard]] std::string result_text(const recorder::Request& request);
 
+// The recorded body of a request on one line, or why there is none; empty: none was recorded.
+[[nodiscard]] std::string body_text(const recorder::Request& request);
+
 // `what` woke a turn; adds the event of a machine, if there is one: "signal APPROVED: modified
 // ...".
 [[nodiscard]] std::string with_event(const recorder::Cause& cause, std::string_view what);

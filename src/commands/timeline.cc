@@ -90,13 +90,16 @@ std::string timeline_text(const std::vector<Story>& stories, const recorder::Rea
     if (story.causes_left_out > 0) {
       text += fmt::format("    <- {} more\n", story.causes_left_out);
     }
-    for (const recorder::Request& request : story.requests)
+    for (const recorder::Request& request : story.requests) {
       text += fmt::format("    -> {}: {}\n", in_words(request), result_text(request));
+      if (request.body) text += fmt::format("       {}\n", body_text(request));
+    }
   }
   return text + notes_of(read);
 }
 
 io::Task<Result<std::string>> timeline(TimelineOptions options, Records& records) {
+  options.question.bodies = options.question.bodies || options.json;
   const seeing::FoundTurns found = HANGAR_CO_TRY(co_await records.turns(options.question));
   if (options.json) co_return json::dump(seeing::json_of(found)) + "\n";
   co_return timeline_text(found.stories, found.read);

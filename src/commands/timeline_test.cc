@@ -96,6 +96,20 @@ TEST(TimelineText, SaysWhatItWasToAMachine) {
   EXPECT_THAT(text, HasSubstr("    <- timeout TIMEOUT\n"));
 }
 
+TEST(TimelineText, HasBodiesOrSaysWhyThereAreNone) {
+  std::vector<Story> stories = two_turns();
+  const auto text_with = [&stories](recorder::RecordedBody body) {
+    stories[0].requests[0].body = std::move(body);
+    return timeline_text(stories, whole());
+  };
+  EXPECT_THAT(text_with({.text = R"({"a":1})"}), HasSubstr("12 -> 13\n       {\"a\":1}\n"));
+  EXPECT_THAT(text_with({.state = recorder::BodyState::Cut, .text = "{"}),
+              HasSubstr("       { (cut here)\n"));
+  EXPECT_THAT(text_with({.state = recorder::BodyState::Unreadable}), HasSubstr("neither JSON"));
+  EXPECT_THAT(text_with({.state = recorder::BodyState::Withheld}), HasSubstr("(body withheld"));
+  EXPECT_THAT(text_with({.text = "\x1b"}), HasSubstr("\\x1b"));
+}
+
 TEST(TimelineText, SaysWhatIsMissing) {
   recorder::ReadDirectory read = whole();
   read.lost_records = 5;

@@ -100,6 +100,7 @@ class Telling {
     const Request& request = step.story.requests[write.request];
     text_ += fmt::format("{}  {}: {}\n", to_rfc3339_micro(request.at), in_words(request),
                          result_text(request));
+    body(request, 1);
     turn(write.step, 1);
     return std::exchange(text_, {});
   }
@@ -109,6 +110,10 @@ class Telling {
     text_ += std::string(2 * depth, ' ');
     text_ += text;
     text_ += '\n';
+  }
+
+  void body(const Request& request, std::size_t depth) {
+    if (request.body) line(depth, body_text(request));
   }
 
   void turn(std::size_t at, std::size_t depth) {
@@ -151,6 +156,7 @@ class Telling {
       if (link.request) {
         const Request& request = story.requests[*link.request];
         line(depth + 1, fmt::format("<- {}: {}", in_words(request), result_text(request)));
+        body(request, depth + 2);
       }
       turn(*link.step, depth + 1);
     } else if (is_event(cause)) {
@@ -392,8 +398,11 @@ io::Task<Result<WhyAnswer>> complete(ObjectReader& reader, kube::Resource resour
 Result<WhyAnswer> find_answer(host::ClusterSession& session, ObjectReader& reader, Records& records,
                               const kube::Resource& resource, WhyTarget target,
                               const WhyOptions& options) {
-  seeing::FoundWrites found = HANGAR_TRY(session.run(records.writes(
-      {.target = target, .limits = {.writes_max = options.writes_max}, .since = {}})));
+  seeing::FoundWrites found = HANGAR_TRY(
+      session.run(records.writes({.target = target,
+                                  .limits = {.writes_max = options.writes_max},
+                                  .since = {},
+                                  .bodies = options.bodies || options.format == WhyFormat::Json})));
   return session.run(complete(reader, resource,
                               {.target = std::move(target),
                                .field = options.field,

@@ -39,6 +39,7 @@ struct WhyOptions {
   std::size_t writes_max = 10;
   WhyFormat format = WhyFormat::Text;
   bool follow = false;
+  bool bodies = false;  // Shows recorded bodies; JSON has them in any case.
 };
 
 // Passes the answer to `print`: once, or with `follow` again for new writes, until `print` returns

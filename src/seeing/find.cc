@@ -44,6 +44,7 @@ Result<FoundTurns> find_turns(const RecordsPlace& place, const TurnsQuestion& qu
   const auto on_story = [&](Story story) {
     if (!reading.has_time()) return false;
     if (story.name != question.name || story.namespace_ != question.namespace_) return true;
+    if (!question.bodies) internal::drop_bodies(story);
     if (!reading.has_room(story)) return false;
     shown.push_back(std::move(story));
     if (!question.slowest) return shown.size() < question.turns_max;
@@ -83,6 +84,7 @@ Result<FoundWrites> find_writes(const std::filesystem::path& directory,
     // Turns are read in the reverse order of their ends, so all further ones ended before, too.
     if (!reading.has_time() || (question.since && internal::ended_at(story) < *question.since))
       return false;
+    if (!question.bodies) internal::drop_bodies(story);
     const bool goes_on = search.add(std::move(story));
     const std::vector<WhyStep>& steps = search.findings().steps;
     for (; kept < steps.size(); ++kept)

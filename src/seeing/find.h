@@ -24,7 +24,7 @@ struct RecordsPlace {
 // Limits of one search. If turns are left out because of them, the problems of the result say so.
 struct ReadBounds {
   std::optional<Duration> time_max;
-  // Turns, causes, requests and timers together.
+  // Turns, causes, requests, timers and pieces of bodies together.
   std::size_t entries_max = std::numeric_limits<std::size_t>::max();
 };
 
@@ -33,6 +33,7 @@ struct TurnsQuestion {
   std::string name;
   std::size_t turns_max = 20;
   bool slowest = false;  // The slowest turns instead of the last ones.
+  bool bodies = false;   // With recorded bodies.
 
   friend bool operator==(const TurnsQuestion&, const TurnsQuestion&) = default;
 };
@@ -49,6 +50,7 @@ struct WritesQuestion {
   WhyTarget target;
   WhySearch::Limits limits;
   std::optional<WallTime> since;  // Ignores turns that ended before.
+  bool bodies = false;            // With recorded bodies.
 
   friend bool operator==(const WritesQuestion&, const WritesQuestion&) = default;
 };

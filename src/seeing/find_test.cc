@@ -4,6 +4,7 @@
 #include "recorder/format.h"
 #include "recorder/limits.h"
 #include "recorder/record.h"
+#include "seeing/limits.h"
 #include "seeing/top.h"
 
 #include <gmock/gmock.h>
@@ -121,6 +122,31 @@ TEST_F(FindTest, WhatDoesNotFitIsLeftOutAndTold) {
   ASSERT_TRUE(some) << some.error().message();
   EXPECT_THAT(numbers(some->stories), ElementsAre(2, 3));
   EXPECT_THAT(some->read.problems, ElementsAre(HasSubstr("5 turns, causes and requests")));
+}
+
+TEST_F(FindTest, BodiesAreForWhoAsksForThemAndCountByTheirSize) {
+  for (std::uint64_t number = 1; number <= 2; ++number) {
+    record("mirror", number, std::chrono::seconds(number), 1ms);
+    recorder::Block block;
+    const std::string text(10 * kBodyPieceBytes, 'x');
+    block.add(recorder::Body{.guest = {.namespace_ = "team", .name = "mirror", .instance = 1},
+                             .id = number,
+                             .at = kInstant,
+                             .text = text},
+              {.instant = kInstant, .wall = kWall});
+    append(std::move(block));
+  }
+  TurnsQuestion question{.namespace_ = "team", .name = "mirror"};
+  const auto without = turns(question, {.entries_max = 4});
+  ASSERT_TRUE(without) << without.error().message();
+  EXPECT_THAT(numbers(without->stories), ElementsAre(1, 2));
+  EXPECT_FALSE(without->stories[0].requests[0].body);
+
+  question.bodies = true;
+  const auto with = turns(question, {.entries_max = 13});
+  ASSERT_TRUE(with) << with.error().message();
+  EXPECT_THAT(numbers(with->stories), ElementsAre(2));
+  EXPECT_EQ(with->stories[0].requests[0].body->text.size(), 10 * kBodyPieceBytes);
 }
 
 TEST_F(FindTest, ReadingEndsInTime) {

@@ -13,10 +13,11 @@ namespace hangar::seeing {
 inline constexpr std::uint64_t kQuestionBytesMax = 16 * limits::kKiB;
 inline constexpr std::size_t kTextBytesMax = 512;
 // Turns and writes in an answer, and all entries in it: turns, causes, requests and timers. A cause
-// takes about 200 bytes, so an answer takes a few MiB at most.
+// takes about 200 bytes, so an answer takes a few MiB at most. A body counts as one for each piece.
 inline constexpr std::size_t kTurnsMax = 1000;
 inline constexpr std::size_t kWritesMax = 1000;
 inline constexpr std::size_t kEntriesMax = 20'000;
+inline constexpr std::size_t kBodyPieceBytes = 200;
 // Period that a table of guests may cover. Its guests are limited to kEntriesMax.
 inline constexpr std::chrono::seconds kWindowMax{3600};
 // Time to read. 256 MiB of records take a few seconds; on a busy machine older records are left

@@ -207,12 +207,14 @@ json::Value json_of(const TurnsQuestion& question) {
   return json::Object{{"namespace", question.namespace_},
                       {"name", question.name},
                       {"turns", question.turns_max},
-                      {"slowest", question.slowest}};
+                      {"slowest", question.slowest},
+                      {"bodies", question.bodies}};
 }
 
 Result<TurnsQuestion> parse_turns_question(std::string_view text) {
   const json::Value value = HANGAR_TRY(parse_object(text));
-  TurnsQuestion question{.slowest = json::bool_at(value, {"slowest"})};
+  TurnsQuestion question{.slowest = json::bool_at(value, {"slowest"}),
+                         .bodies = json::bool_at(value, {"bodies"})};
   question.name = HANGAR_TRY(name_at(value, "name"));
   question.namespace_ = HANGAR_TRY(namespace_at(value, question.name));
   question.turns_max = HANGAR_TRY(count_at(value, "turns", question.turns_max, kTurnsMax));
@@ -242,14 +244,14 @@ json::Value json_of(const WritesQuestion& question) {
   json::Object out{{"group", question.target.group},     {"kind", question.target.kind},
                    {"resource", question.target.plural}, {"namespace", question.target.namespace_},
                    {"name", question.target.name},       {"writes", question.limits.writes_max},
-                   {"depth", question.limits.depth_max}};
+                   {"depth", question.limits.depth_max}, {"bodies", question.bodies}};
   if (question.since) out["since"] = to_rfc3339_micro(*question.since);
   return out;
 }
 
 Result<WritesQuestion> parse_writes_question(std::string_view text) {
   const json::Value value = HANGAR_TRY(parse_object(text));
-  WritesQuestion question;
+  WritesQuestion question{.bodies = json::bool_at(value, {"bodies"})};
   question.target.group = HANGAR_TRY(text_at(value, "group"));
   question.target.kind = HANGAR_TRY(text_at(value, "kind"));
   question.target.plural = HANGAR_TRY(name_at(value, "resource"));

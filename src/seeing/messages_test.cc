@@ -19,7 +19,7 @@ const WallTime kWall{std::chrono::hours(500000)};
 
 TEST(TurnsQuestion, IsReadAsItWasWritten) {
   const TurnsQuestion question{
-      .namespace_ = "team", .name = "mirror", .turns_max = 7, .slowest = true};
+      .namespace_ = "team", .name = "mirror", .turns_max = 7, .slowest = true, .bodies = true};
   const Result<TurnsQuestion> read = parse_turns_question(json::dump(json_of(question)));
 
   ASSERT_TRUE(read) << read.error().message();
@@ -51,7 +51,8 @@ TEST(WritesQuestion, IsReadAsItWasWritten) {
                                      .namespace_ = "shop",
                                      .name = "front"},
                           .limits = {.writes_max = 3, .depth_max = 2},
-                          .since = kWall};
+                          .since = kWall,
+                          .bodies = true};
   const Result<WritesQuestion> read = parse_writes_question(json::dump(json_of(question)));
   ASSERT_TRUE(read) << read.error().message();
   EXPECT_EQ(*read, question);

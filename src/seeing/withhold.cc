@@ -55,12 +55,22 @@ bool is_of_secrets(const Right& right) {
   return right.group.empty() && right.resource == "secrets";
 }
 
+void withhold(recorder::RecordedBody& body, const std::set<kube::ObjectKey>& shown) {
+  const bool is_shown = std::ranges::all_of(body.secrets, [&shown](const auto& secret) {
+    return shown.contains({.namespace_ = secret.first, .name = secret.second});
+  });
+  if (!is_shown) body = {.state = recorder::BodyState::Withheld, .text = {}, .secrets = {}};
+}
+
 // Keeps only the writes at these indices, which become 0, 1, ... in the result.
 Story stranger_of(Story story, const std::vector<std::size_t>& writes) {
   Story stranger{
       .contract = story.contract, .name = std::string(kWithheld), .arrived = story.arrived};
   for (const std::size_t write : writes)
     stranger.requests.push_back(std::move(story.requests[write]));
+  // What it wrote may come from objects that the reader may not see.
+  for (Request& request : stranger.requests)
+    if (request.body) request.body = {.state = recorder::BodyState::Withheld};
   return stranger;
 }
 
@@ -69,8 +79,12 @@ Story stranger_of(Story story, const std::vector<std::size_t>& writes) {
 void add_secrets(const Story& story, std::set<kube::ObjectKey>& secrets) {
   for (const Cause& cause : story.causes)
     if (is_secret(cause.object)) secrets.insert(key_of(cause.object));
-  for (const Request& request : story.requests)
+  for (const Request& request : story.requests) {
     if (is_secret(request)) secrets.insert(key_of(request.object));
+    if (!request.body) continue;
+    for (const auto& [namespace_, name] : request.body->secrets)
+      secrets.insert({.namespace_ = namespace_, .name = name});
+  }
 }
 
 void withhold_secrets(Story& story, const std::set<kube::ObjectKey>& shown) {
@@ -79,6 +93,7 @@ void withhold_secrets(Story& story, const std::set<kube::ObjectKey>& shown) {
   for (Request& request : story.requests) {
     if (is_secret(request)) withhold(request.object, shown);
     withhold_in_path(request.path);
+    if (request.body) withhold(*request.body, shown);
   }
 }
 

@@ -11,9 +11,11 @@
 
 namespace hangar::seeing {
 
-// Adds the Secrets that are named in the turn's causes and requests.
+// Adds the Secrets that are named in the turn's causes and requests, and those that their bodies
+// may have something of; without a name: all of a namespace, or of all.
 void add_secrets(const recorder::Story& story, std::set<kube::ObjectKey>& secrets);
-// Replaces the names of all other Secrets; their requests and events remain visible.
+// Replaces the names of all other Secrets; their requests and events remain visible. Of a body that
+// may have something of another Secret, only that it was recorded.
 void withhold_secrets(recorder::Story& story, const std::set<kube::ObjectKey>& shown);
 
 // The guests whose turns led to the writes.

@@ -77,6 +77,29 @@ TEST(WithholdSecrets, LeavesTheNamesOfThoseThatMayBeSeen) {
   EXPECT_EQ(story.causes[0].object.kind, "Secret");
 }
 
+TEST(WithholdSecrets, ShowsABodyToWhoMayGetAllSecretsThatItsGuestHad) {
+  const auto story_of = [](recorder::SecretNames names) {
+    Story story{.requests = {request(Verb::Update, "configmaps", "plain")}};
+    story.requests[0].body =
+        recorder::RecordedBody{.text = R"({"a":1})", .secrets = std::move(names)};
+    return story;
+  };
+  Story story = story_of({{"team", "login"}, {"bank", ""}});
+  std::set<kube::ObjectKey> secrets;
+  add_secrets(story, secrets);
+  EXPECT_THAT(secrets, ElementsAre(kube::ObjectKey{"bank", ""}, kube::ObjectKey{"team", "login"}));
+
+  withhold_secrets(story, {{"team", "login"}, {"bank", ""}});
+  EXPECT_EQ(story.requests[0].body->text, R"({"a":1})");
+  withhold_secrets(story, {{"team", "login"}, {"bank", "code"}});
+  EXPECT_EQ(story.requests[0].body->state, recorder::BodyState::Withheld);
+  EXPECT_EQ(story.requests[0].body->text, "");
+  EXPECT_THAT(story.requests[0].body->secrets, IsEmpty());
+  story = story_of({});
+  withhold_secrets(story, {});
+  EXPECT_EQ(story.requests[0].body->text, R"({"a":1})");
+}
+
 // The first turn wrote the object because of a write of the second.
 WhyFindings chain() {
   Story writer{.namespace_ = "shop", .name = "copier", .user = "u", .module = "m", .number = 3};
@@ -124,6 +147,7 @@ TEST(WithholdGuests, TellsNothingOfATurnThatOnlyLedToIt) {
 
 TEST(WithholdGuests, LeavesTheWriteOnTheObjectThatTheReaderMaySee) {
   WhyFindings findings = chain();
+  findings.steps[0].story.requests[1].body = recorder::RecordedBody{.text = R"({"a":1})"};
   withhold_guests(findings, {{"plans", "planner"}});
 
   const Story& hidden = findings.steps[0].story;
@@ -134,6 +158,8 @@ TEST(WithholdGuests, LeavesTheWriteOnTheObjectThatTheReaderMaySee) {
   ASSERT_THAT(hidden.requests, SizeIs(1));
   EXPECT_EQ(findings.writes[0].request, 0U);
   EXPECT_EQ(hidden.requests[0].object.name, "target");
+  EXPECT_EQ(hidden.requests[0].body->state, recorder::BodyState::Withheld);
+  EXPECT_EQ(hidden.requests[0].body->text, "");
 }
 
 TEST(Uses, NameSecretsAndSharersToWhoMaySeeThem) {

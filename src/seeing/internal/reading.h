@@ -5,6 +5,7 @@
 #include "io/loop.h"
 #include "recorder/story.h"
 #include "seeing/find.h"
+#include "seeing/limits.h"
 
 #include <fmt/format.h>
 
@@ -52,7 +53,10 @@ class Reading {
 
  private:
   static std::size_t entries_of(const recorder::Story& story) {
-    return 1 + story.causes.size() + story.requests.size() + story.timers.size();
+    std::size_t pieces = 0;
+    for (const recorder::Request& request : story.requests)
+      if (request.body) pieces += 1 + request.body->text.size() / kBodyPieceBytes;
+    return 1 + story.causes.size() + story.requests.size() + story.timers.size() + pieces;
   }
 
   const ReadBounds bounds_;
@@ -62,6 +66,11 @@ class Reading {
   bool is_late_ = false;
   bool is_full_ = false;
 };
+
+inline void drop_bodies(recorder::Story& story) {
+  for (recorder::Request& request : story.requests)
+    request.body.reset();
+}
 
 // Keeps only the entry of this namespace.
 inline void leave_only(recorder::ReadDirectory& read, const std::string& namespace_) {
