@@ -79,7 +79,8 @@ class Fleet {
     Outbound& outbound;
     Metrics& metrics;
     output::LogWriter& output;
-    recorder::Recorder* recorder = nullptr;  // Null: nothing is recorded.
+    recorder::Recorder* recorder = nullptr;                          // Null: nothing is recorded.
+    std::function<bool(const std::string&)> may_record_bodies = {};  // See OperatorLedger::Parts.
     ReadInputs read_inputs;
     Log log;
     // For the memory of all guests, including those that cannot sleep; zero: no budget.

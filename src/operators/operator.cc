@@ -249,6 +249,16 @@ Result<> parse_isolation(const Fields& spec, Isolation& isolation) {
   return {};
 }
 
+Result<> parse_recording(const Fields& spec, Recording& record) {
+  const std::string said = HANGAR_TRY(spec.text("record"));
+  if (said == "Bodies") {
+    record = Recording::Bodies;
+  } else if (!said.empty() && said != "Metadata") {
+    return spec.wrong("record", "Metadata or Bodies");
+  }
+  return {};
+}
+
 // `manifest`: the object that fieldRef reads from.
 Result<std::vector<EnvironmentEntry>> parse_environment(const Fields& spec,
                                                         const json::Value& manifest) {
@@ -348,6 +358,7 @@ Result<Operator> parse_operator(const json::Value& manifest) {
   HANGAR_TRY(parse_sleep(spec, result.sleep));
   HANGAR_TRY(parse_webhooks(spec, result.webhooks));
   HANGAR_TRY(parse_isolation(spec, result.isolation));
+  HANGAR_TRY(parse_recording(spec, result.record));
   return result;
 }
 

@@ -74,6 +74,12 @@ enum class Isolation : std::uint8_t {
   Operator,   // Nobody.
 };
 
+// What the flight recorder keeps of its requests.
+enum class Recording : std::uint8_t {
+  Metadata,
+  Bodies,  // Also the bodies of its writes, if the policies of its namespace allow that.
+};
+
 struct OperatorLimits {
   std::uint64_t memory_bytes = 64 * limits::kMiB;
   Duration cpu_time_per_wake = limits::kGuestCallMax;
@@ -99,6 +105,7 @@ struct Operator {
   SleepPolicy sleep;
   std::vector<WebhookSource> webhooks;
   Isolation isolation = Isolation::Namespace;
+  Recording record = Recording::Metadata;
 
   friend bool operator==(const Operator&, const Operator&) = default;
 };

@@ -39,6 +39,7 @@ constexpr std::string_view kStalled = "Stalled";
 constexpr std::string_view kCanSleep = "CanSleep";
 constexpr std::string_view kRestless = "Restless";
 constexpr std::string_view kWebhooksReady = "WebhooksReady";
+constexpr std::string_view kRecordsBodies = "RecordsBodies";
 
 // Figures in the status are for people. A host writes at most this many of them a second, however
 // many operators it has.
@@ -261,6 +262,33 @@ void put_webhooks(json::Value& status, const json::Value& manifest,
   reconcile::set_condition(status, condition, now);
 }
 
+Recording recording_of(const json::Value& manifest) {
+  return json::string_at(manifest, {"spec", "record"}) == "Bodies" ? Recording::Bodies
+                                                                   : Recording::Metadata;
+}
+
+// The RecordsBodies condition of an Operator that asks for it.
+void put_recording(json::Value& status, const json::Value& manifest,
+                   const std::optional<Error>& problem, WallTime now) {
+  const bool is_asked = recording_of(manifest) == Recording::Bodies;
+  if (!is_asked && reconcile::find_condition(status, kRecordsBodies) == nullptr) return;
+  Condition condition{.type = std::string(kRecordsBodies),
+                      .status = ConditionStatus::True,
+                      .reason = "Recorded",
+                      .message = "the bodies of its writes are recorded",
+                      .observed_generation = json::int_at(manifest, {"metadata", "generation"})};
+  if (!is_asked) {
+    condition.status = ConditionStatus::False;
+    condition.reason = "NotAsked";
+    condition.message = "spec.record is not Bodies";
+  } else if (problem) {
+    condition.status = ConditionStatus::False;
+    condition.reason = reason_of(*problem);
+    condition.message = problem->message();
+  }
+  reconcile::set_condition(status, condition, now);
+}
+
 void put_figures(json::Value& status, const RunningOperator& running) {
   const OperatorLedger::Figures& figures = running.ledger().figures();
   const wasm::SleepableModule& module = running.module();
@@ -312,6 +340,12 @@ OperatorController::OperatorController(const Parts& parts)
               .metrics = platform_.metrics,
               .output = parts.output,
               .recorder = parts.recorder,
+              .may_record_bodies =
+                  [this](const std::string& namespace_name) {
+                    return parts_.policies.rules_of(namespace_name)
+                        ->check_recorded_bodies()
+                        .has_value();
+                  },
               .read_inputs =
                   [this](const Operator& spec, std::stop_token stop) {
                     return read_inputs(platform_.client, spec, std::move(stop));
@@ -499,6 +533,7 @@ io::Task<Result<>> OperatorController::establish(const json::Value& manifest, Me
   const std::optional<Error> webhook_problem = webhooks_.problem(spec.key);
   memory.are_webhooks_read = !webhook_problem || webhook_problem->kind() != ErrorKind::Unavailable;
   tell_webhook_problem(spec.key, memory);
+  tell_record_problem(spec, memory);
   follow_module(spec);
   std::optional<OperatorModule> module = ask_for_module(spec, *rules, memory);
   if (!module || (memory.uid == spec.uid && memory.generation == spec.generation &&
@@ -644,6 +679,8 @@ io::Task<Result<>> OperatorController::write_status(const json::Value& manifest,
       now);
   put_restlessness(status, running, generation, now);
   put_webhooks(status, manifest, webhooks_.problem(kube::key_of(manifest)), now);
+  put_recording(status, manifest,
+                record_problem(kube::key_of(manifest).namespace_, recording_of(manifest)), now);
   reconcile::set_condition(status,
                            {.type = std::string(kStalled),
                             .status = error ? ConditionStatus::True : ConditionStatus::False,
@@ -716,6 +753,27 @@ void OperatorController::tell_webhook_problem(const kube::ObjectKey& key, Memory
         key,
         {.type = reconcile::EventType::Warning, .reason = "WebhooksNotReady", .message = text});
   }
+}
+
+std::optional<Error> OperatorController::record_problem(const std::string& namespace_name,
+                                                        Recording asked) const {
+  if (asked != Recording::Bodies) return std::nullopt;
+  if (parts_.recorder == nullptr) {
+    return Error(ErrorKind::Unavailable, "this host records nothing (recorder-bytes is 0)");
+  }
+  Result<> may = parts_.policies.rules_of(namespace_name)->check_recorded_bodies();
+  if (may) return std::nullopt;
+  return std::move(may).error();
+}
+
+// The operator works in any case.
+void OperatorController::tell_record_problem(const Operator& spec, Memory& memory) {
+  const std::optional<Error> problem = record_problem(spec.key.namespace_, spec.record);
+  const std::string text = problem ? problem->message() : "";
+  if (std::exchange(memory.record_problem, text) == text || text.empty()) return;
+  operators_.record(
+      spec.key,
+      {.type = reconcile::EventType::Warning, .reason = "BodiesNotRecorded", .message = text});
 }
 
 void OperatorController::on_failure(const RunningOperator& failed, const Error& error) {

@@ -92,6 +92,7 @@ class OperatorController {
     bool has_sleep_problem = false;      // An Event has reported one.
     bool are_webhooks_read = false;
     std::string webhook_problem;  // The one that an Event has reported last; empty: none.
+    std::string record_problem;   // The same.
   };
 
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> reconcile(kube::ObjectPtr object,
@@ -123,6 +124,10 @@ class OperatorController {
   void on_change(const RunningOperator& changed);
   void on_failure(const RunningOperator& failed, const Error& error);
   void tell_webhook_problem(const kube::ObjectKey& key, Memory& memory);
+  // Nothing: bodies of the operator are recorded, or it does not ask for that.
+  [[nodiscard]] std::optional<Error> record_problem(const std::string& namespace_name,
+                                                    Recording asked) const;
+  void tell_record_problem(const Operator& spec, Memory& memory);
   void on_bound(const RunningOperator& refused, const std::string& message);
   // OperatorReviews::Knowledge.
   [[nodiscard]] bool may_answer_later(const kube::ObjectKey& key) const;

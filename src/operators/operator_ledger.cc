@@ -158,6 +158,11 @@ void OperatorLedger::record_request(std::uint64_t id, std::uint64_t turn,
   asked.turn = turn;
   asked.id = id;
   asked.at = io::Loop::now();
+  if (bodies_) bodies_->add(asked);
+  if (bodies_ && has_recordable_body(asked) && parts_.may_record_bodies &&
+      parts_.may_record_bodies(key_.namespace_)) {
+    return parts_.recorder->record(asked, {.bytes = request.body, .secrets = bodies_->names()});
+  }
   parts_.recorder->record(asked);
 }
 

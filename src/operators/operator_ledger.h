@@ -17,6 +17,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -48,6 +50,9 @@ class OperatorLedger {
     OperatorMetrics& metrics;
     OperatorSeriesPool& series;
     recorder::Recorder* recorder;  // Null: nothing is recorded.
+    // Whether the policies of a namespace allow that bodies are recorded. Asked for each body, so
+    // that a change counts at once. Null: they do not.
+    std::function<bool(const std::string& namespace_name)> may_record_bodies = {};
   };
   // `key` and `life` outlive it, too.
   OperatorLedger(const Parts& parts, const kube::ObjectKey& key, const Life& life)
@@ -90,6 +95,12 @@ class OperatorLedger {
   void rest() { series_.rest(); }
 
   [[nodiscard]] bool is_recording() const { return parts_.recorder != nullptr; }
+  // From now on, the bodies of its writes are recorded, too, while its policies allow that.
+  void record_bodies(const Operator& spec) { bodies_ = std::make_unique<SecretsRead>(spec); }
+  // The guest is given a review.
+  void on_review(std::string_view body) {
+    if (bodies_) bodies_->add_review(body);
+  }
   // The functions below do nothing without a recorder. What the record of a turn holds besides
   // its outcome:
   struct TurnContext {
@@ -121,6 +132,7 @@ class OperatorLedger {
   const Life& life_;
   OperatorSeriesAccount series_;
   Figures figures_;
+  std::unique_ptr<SecretsRead> bodies_;  // Null: bodies are not recorded.
 };
 
 }  // namespace hangar::operators

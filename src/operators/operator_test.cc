@@ -39,6 +39,7 @@ TEST(ParseOperator, GivesWhatIsNotSaidItsDefault) {
   EXPECT_EQ(parsed.sleep.kind, SleepPolicy::Kind::Idle);
   EXPECT_EQ(parsed.sleep.after, 1s);
   EXPECT_EQ(parsed.isolation, Isolation::Namespace);
+  EXPECT_EQ(parsed.record, Recording::Metadata);
 }
 
 TEST(ParseOperator, ReadsEveryField) {
@@ -49,7 +50,7 @@ TEST(ParseOperator, ReadsEveryField) {
     files: [{path: /etc/app, configMap: {name: f}}, {path: /run/s, secret: {name: g, optional: true}}],
     serviceAccountName: robot,
     limits: {memory: 16Mi, cpuTimePerWake: 2s, requestsPerSecond: 5, logBytes: 4Ki},
-    sleep: {policy: Never, after: 5m}, isolation: Operator})");
+    sleep: {policy: Never, after: 5m}, isolation: Operator, record: Bodies})");
 
   ASSERT_TRUE(read.has_value()) << read.error().message();
   const Operator& parsed = *read;
@@ -72,6 +73,7 @@ TEST(ParseOperator, ReadsEveryField) {
   EXPECT_EQ(parsed.sleep.kind, SleepPolicy::Kind::Never);
   EXPECT_EQ(parsed.sleep.after, 5min);
   EXPECT_EQ(parsed.isolation, Isolation::Operator);
+  EXPECT_EQ(parsed.record, Recording::Bodies);
 }
 
 TEST(ParseOperator, ReadsFieldsOfItselfAsAPodDoes) {

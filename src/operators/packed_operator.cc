@@ -22,12 +22,12 @@ template <class Archive, class Parts>
 void visit_outline(Archive& archive, Parts& parts) {
   auto& [spec, resolved] = parts;
   [[maybe_unused]] auto& [key, uid, generation, module, sha256, insecure, args, environment, files,
-                          service_account, limits, sleep, webhooks, isolation] = spec;
+                          service_account, limits, sleep, webhooks, isolation, record] = spec;
   auto& [memory_bytes, cpu_time_per_wake, requests_per_second, log_bytes] = limits;
   auto& [kind, after, wake_latency] = sleep;
   visit_origin(archive, uid, service_account, generation);
   archive(memory_bytes, cpu_time_per_wake, requests_per_second, log_bytes, kind, after,
-          wake_latency, resolved, isolation);
+          wake_latency, resolved, isolation, record);
 }
 
 // The inputs of a guest, of any length.

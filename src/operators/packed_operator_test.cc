@@ -32,6 +32,7 @@ TEST(PackedOperator, ComesOutAsItWentIn) {
                 .after = std::chrono::seconds(-1),
                 .wake_latency = std::chrono::milliseconds(7)},
       .isolation = Isolation::Operator,
+      .record = Recording::Bodies,
   };
   const PackedOperator packed({.spec = spec, .resolved = "oci://prices@sha256:00"});
 

@@ -4,6 +4,7 @@
 #include "kube/object.h"
 #include "recorder/limits.h"
 
+#include <algorithm>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -54,6 +55,10 @@ std::string_view traceparent_in(std::string_view document) {
   const std::string_view rest = document.substr(found + key.size(), kLengthMax);
   const std::size_t end = rest.find('"');
   return end == std::string_view::npos ? std::string_view() : rest.substr(0, end);
+}
+
+bool is_of_secrets(const recorder::Asked& asked) {
+  return asked.group.empty() && asked.resource == "secrets";
 }
 
 std::uint64_t version_of(std::string_view text) {
@@ -151,6 +156,45 @@ recorder::Asked asked_of(const gateway::RequestTarget& target, const gateway::Re
     asked.version = version_of(object->resource_version);
   }
   return asked;
+}
+
+bool has_recordable_body(const recorder::Asked& asked) {
+  using recorder::Verb;
+  const bool is_change =
+      asked.verb == Verb::Create || asked.verb == Verb::Update || asked.verb == Verb::Patch;
+  return is_change && !asked.resource.empty() && !is_of_secrets(asked) && asked.bytes > 0;
+}
+
+SecretsRead::SecretsRead(const Operator& spec) {
+  for (const EnvironmentEntry& entry : spec.environment)
+    if (entry.source == EnvironmentEntry::Source::Secret) add(spec.key.namespace_, entry.object);
+  for (const FileEntry& entry : spec.files)
+    if (entry.is_secret) add(spec.key.namespace_, entry.object);
+}
+
+// Writes count, too: their answers have the object.
+void SecretsRead::add(const recorder::Asked& asked) {
+  if (is_of_secrets(asked)) add(asked.namespace_, asked.name);
+}
+
+// A review of Secrets names their resource. Another one may have the word, too, which only shows
+// less.
+void SecretsRead::add_review(std::string_view body) {
+  if (body.contains(R"("secrets")")) add({}, {});
+}
+
+void SecretsRead::add(std::string_view namespace_, std::string_view name) {
+  const auto covers = [&](const auto& known) {
+    const bool is_there = known.first.empty() || known.first == namespace_;
+    return is_there && (known.second.empty() || known.second == name);
+  };
+  if (std::ranges::any_of(names_, covers)) return;
+  if (names_.size() == recorder::kBodySecretsMax) {
+    names_.clear();
+    namespace_ = {};
+    name = {};
+  }
+  names_.emplace_back(namespace_, name);
 }
 
 AnsweredObject::AnsweredObject(std::string_view body) {

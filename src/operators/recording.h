@@ -5,6 +5,8 @@
 #include "gateway/gateway.h"
 #include "gateway/request_target.h"
 #include "operators/mailbox.h"
+#include "operators/operator.h"
+#include "recorder/raw_body.h"
 #include "recorder/record.h"
 
 #include <cstdint>
@@ -52,6 +54,28 @@ class Woken {
 // Has views into `target` and `request`. The caller fills in guest, turn, id and time.
 [[nodiscard]] recorder::Asked asked_of(const gateway::RequestTarget& target,
                                        const gateway::Request& request);
+
+// Whether the body of that request may be recorded: it creates or changes an object that is not a
+// Secret.
+[[nodiscard]] bool has_recordable_body(const recorder::Asked& asked);
+
+// The Secrets that a guest may have in its memory: those that its spec names, and those that it has
+// asked for. Beyond recorder::kBodySecretsMax of them, it stands for all of the cluster.
+class SecretsRead {
+ public:
+  // The Secrets of the spec, as variables and files.
+  explicit SecretsRead(const Operator& spec);
+  // Call this for each request.
+  void add(const recorder::Asked& asked);
+  // Call this for each review that it is given: it may be of a Secret.
+  void add_review(std::string_view body);
+  [[nodiscard]] const recorder::SecretNames& names() const { return names_; }
+
+ private:
+  void add(std::string_view namespace_, std::string_view name);
+
+  recorder::SecretNames names_;
+};
 
 // The object in the answer to a write, as views into both. Empty for a Status, and for text that is
 // not JSON.

@@ -150,6 +150,56 @@ TEST(AskedOf, IsWhatTheGatewayUnderstood) {
   EXPECT_EQ(asked("GET", "/version?timeout=3s").path, "/version");
 }
 
+TEST(HasRecordableBody, IsTrueOfWritesOfObjectsThatAreNoSecrets) {
+  EXPECT_TRUE(has_recordable_body(asked("POST", "/api/v1/namespaces/shop/configmaps", "{}")));
+  EXPECT_TRUE(has_recordable_body(asked("PUT", "/api/v1/namespaces/shop/configmaps/a", "{}")));
+  EXPECT_TRUE(has_recordable_body(asked("PATCH", "/apis/x.y/v1/secrets/a", "{}")));
+  EXPECT_FALSE(has_recordable_body(asked("PATCH", "/api/v1/namespaces/shop/secrets/a", "{}")));
+  EXPECT_FALSE(has_recordable_body(asked("POST", "/api/v1/namespaces/shop/secrets", "{}")));
+  EXPECT_FALSE(has_recordable_body(asked("DELETE", "/api/v1/namespaces/shop/pods/a", "{}")));
+  EXPECT_FALSE(has_recordable_body(asked("GET", "/api/v1/namespaces/shop/pods/a", "{}")));
+  EXPECT_FALSE(has_recordable_body(asked("POST", "/api/v1/namespaces/shop/configmaps")));
+  EXPECT_FALSE(has_recordable_body(asked("POST", "/somewhere", "{}")));
+}
+
+TEST(SecretsRead, AreThoseOfTheSpecAndOfRequests) {
+  const Operator spec{.key = {"shop", "web"},
+                      .environment = {{.name = "A", .value = "b"},
+                                      {.name = "B",
+                                       .source = EnvironmentEntry::Source::Secret,
+                                       .object = "login",
+                                       .key = "k"}},
+                      .files = {{.path = "/a", .is_secret = true, .object = "files"},
+                                {.path = "/b", .object = "plain"}}};
+  SecretsRead read(spec);
+  read.add(asked("GET", "/api/v1/namespaces/bank/secrets/code"));
+  read.add(asked("GET", "/api/v1/namespaces/bank/secrets/code"));
+  read.add(asked("GET", "/api/v1/namespaces/bank/configmaps/plain"));
+  read.add(asked("GET", "/apis/x.y/v1/namespaces/bank/secrets/other"));
+  read.add(asked("GET", "/api/v1/namespaces/shop/secrets?watch=true"));
+  read.add(asked("GET", "/api/v1/namespaces/shop/secrets/more"));
+  EXPECT_EQ(read.names(),
+            (recorder::SecretNames{
+                {"shop", "login"}, {"shop", "files"}, {"bank", "code"}, {"shop", ""}}));
+}
+
+TEST(SecretsRead, StandForAllWhenThereAreMany) {
+  SecretsRead read(Operator{});
+  for (std::size_t i = 0; i <= recorder::kBodySecretsMax; ++i)
+    read.add(asked("GET", "/api/v1/namespaces/bank/secrets/" + std::to_string(i)));
+  EXPECT_EQ(read.names(), (recorder::SecretNames{{"", ""}}));
+  read.add(asked("GET", "/api/v1/namespaces/bank/secrets/one"));
+  EXPECT_EQ(read.names().size(), 1U);
+}
+
+TEST(SecretsRead, StandForAllAfterAReviewOfOne) {
+  SecretsRead read(Operator{});
+  read.add_review(R"({"request":{"resource":{"group":"","version":"v1","resource":"pods"}}})");
+  EXPECT_TRUE(read.names().empty());
+  read.add_review(R"({"request":{"resource":{"group":"","version":"v1","resource":"secrets"}}})");
+  EXPECT_EQ(read.names(), (recorder::SecretNames{{"", ""}}));
+}
+
 TEST(AnsweredObject, IsTheOneThatWasWritten) {
   const AnsweredObject answered(kFront);
   EXPECT_EQ(answered.object().kind, "Deployment");

@@ -55,6 +55,7 @@ RunningOperator::RunningOperator(const Parts& parts, const Operator& spec, Opera
       life_(life_options(spec.sleep, *module_)),
       ledger_(parts.ledger, key_, life_),
       requests_(parts.requests, *this, ledger_, spec.limits) {
+  if (spec.record == Recording::Bodies) ledger_.record_bodies(spec);
   if (spec.sleep.kind == SleepPolicy::Kind::Predictive && !module_->obstacle() &&
       parts_.guests.loads_ahead()) {
     planner_ = std::make_unique<SleepPlanner>(parts.planners, key_.namespace_, spec.sleep,
@@ -417,6 +418,7 @@ io::Task<void> RunningOperator::wake_guest() {
 void RunningOperator::hand_over_reviews(std::vector<Wakeup>& wakeups) {
   reviews_->hand_over([this](std::uint64_t id) { guest_->forget(id); },
                       [this](const kube_runtime::HttpRequest& request) {
+                        ledger_.on_review(request.body);
                         return guest_->hand_in(kube_runtime::Listener::Webhooks, request);
                       },
                       wakeups);

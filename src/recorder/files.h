@@ -69,10 +69,10 @@ class Files {
   Files(const Files&) = delete;
   Files& operator=(const Files&) = delete;
 
-  // Appends a block to the current file, or to a new one. The bodies become part of the block, without
-  // what looks secret; `block` is not empty if there are any. After an error the file is truncated
-  // to its former size; if that fails, the next call starts a new file. Unavailable, with the
-  // message of the system: no space, a broken disk.
+  // Appends a block to the current file, or to a new one. The bodies become part of the block,
+  // without what looks secret; `block` is not empty if there are any. After an error the file is
+  // truncated to its former size; if that fails, the next call starts a new file. Unavailable, with
+  // the message of the system: no space, a broken disk.
   [[nodiscard]] Result<> append(Block block, std::span<const RawBody> bodies, Instant now,
                                 WallTime wall_now);
   [[nodiscard]] Result<> append(Block block, Instant now, WallTime wall_now) {
