@@ -1,10 +1,10 @@
 #include "host/verification_keys.h"
 
 #include "base/base64.h"
-#include "base/consumer.h"
 #include "base/invalid.h"
 #include "base/log.h"
 #include "base/result.h"
+#include "budget/consumer.h"
 #include "host/secret_watch.h"
 #include "io/loop.h"
 #include "io/task.h"
