@@ -386,7 +386,7 @@ def test_an_unknown_event_changes_nothing_and_is_named(cluster, namespace, flow,
     after = status("rolling")
     assert (after["value"], after["timers"]) == (before["value"], before["timers"])
     assert condition(cluster.get(*WORKFLOW, "rolling", namespace), "Stalled")["status"] == "False"
-    eventually(lambda: "NOBODY_KNOWS_THIS came" in condition(cluster.get(*WORKFLOW, "rolling", namespace), "Progressing")["message"],
+    eventually(lambda: "ignored NOBODY_KNOWS_THIS" in condition(cluster.get(*WORKFLOW, "rolling", namespace), "Progressing")["message"],
                "the condition says what to do")
     eventually(lambda: "EventIgnored" in reasons(cluster, "rolling", namespace), "an Event says so")
 
