@@ -75,7 +75,7 @@ TEST_F(MemoryGrantTest, NeverAsksForMoreThanTheLimit) {
 
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().kind(), ErrorKind::LimitExceeded);
-  EXPECT_EQ(refused.error().message(), "the run's limit is 100Mi");
+  EXPECT_EQ(refused.error().message(), "the run's limit is 100 MiB");
 
   EXPECT_THAT(asked_, ElementsAre(kMost));
 }
