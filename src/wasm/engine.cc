@@ -177,9 +177,9 @@ Engine::Native::Native(io::Loop& loop, io::Workers& workers, const Options& opti
         wasmtime_engine_increment_epoch(on_demand.get());
         wasmtime_engine_increment_epoch(sleepable.get());
       }),
-      ready(workers, options.rates),
       long_run_workers(loop, workers.thread_count(), io::Workers::Priority::Last),
       long_runs(long_run_workers, options.rates),
+      ready(workers, options.rates),
       // A single namespace may use half of the pool.
       slots(loop, {.slots = options.runs_max}),
       code(limits::kFilePagesBytesMax,

@@ -84,11 +84,12 @@ struct Engine::Native {
   internal::EngineHandle on_demand;
   internal::EngineHandle sleepable;  // Its memories come from `memory_slots`.
   Ticker ticker;
-  internal::ReadyQueue ready;
   // Long runs have their own threads, of lower priority: the loop and short runs soon get a
   // processor, however many namespaces compute, in however many processes.
   io::Workers long_run_workers;
   internal::ReadyQueue long_runs;
+  // Destroyed before these two: its steps, for which its destructor waits, hand runs on to them.
+  internal::ReadyQueue ready;
   budget::FairSlots slots;
   internal::ResidentCode<Module> code;
   std::optional<budget::ReservationQueue> memory;  // std::nullopt: no common accounts for guests.
