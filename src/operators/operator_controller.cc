@@ -342,9 +342,7 @@ OperatorController::OperatorController(const Parts& parts)
               .recorder = parts.recorder,
               .may_record_bodies =
                   [this](const std::string& namespace_name) {
-                    return parts_.policies.rules_of(namespace_name)
-                        ->check_recorded_bodies()
-                        .has_value();
+                    return !record_problem(namespace_name, Recording::Bodies);
                   },
               .read_inputs =
                   [this](const Operator& spec, std::stop_token stop) {
