@@ -308,7 +308,9 @@ io::Task<void> Fetcher::drop_proofs(budget::Consumer whose, Access access, std::
 
 std::string Fetcher::likely_sha256(const Requester& requester, const Reference& reference,
                                    const FetchOptions& options) const {
-  if (auto expected = expected_sha256(reference, options.expected_sha256)) return *expected;
+  if (const auto expected = expected_sha256(reference, options.expected_sha256)) {
+    return is_sha256_hex(*expected) ? *expected : std::string();
+  }
   const std::string name = name_of(reference, options);
   std::optional<Resolution> resolution = store_.resolution(proof_key(requester.id(), name));
   if (!resolution) resolution = store_.hint(name);

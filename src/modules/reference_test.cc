@@ -183,6 +183,7 @@ TEST(ExpectedSha256, IsTheExplicitOneElseTheTagElseTheFileName) {
       // Mistyped: refused, and not taken for a name without a digest.
       {"https://h.example/sha256_applebottomjeans", "applebottomjeans"},
       {"oci://r.example/f:sha256_12o4", "12o4"},
+      {"oci://r.example/f:sha256_..", ".."},
       {"/dir/f_sha256_AB.wasm", "ab"},
   };
   for (const auto& [text, expected] : cases) {
