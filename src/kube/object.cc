@@ -182,28 +182,42 @@ std::string_view Identification::group() const {
 }
 
 std::optional<Identification> identify(std::string_view bytes) {
-  Skimmed found;
+  Identification found;
+  bool has_metadata = false;
   Skim skim(bytes);
+  const auto is_typed = [&found] { return !found.api_version.empty() && !found.kind.empty(); };
+  const auto take_metadata = [&] {
+    for (auto members = skim.object(); const auto key = skim.next_key(members);) {
+      if (*key == "name") {
+        found.name = skim.string();
+      } else if (*key == "namespace") {
+        found.namespace_ = skim.string();
+      } else if (*key == "resourceVersion") {
+        found.resource_version = plain_word(skim);
+      } else {
+        skim.value();
+      }
+      const bool is_all =
+          !found.name.empty() && !found.namespace_.empty() && !found.resource_version.empty();
+      // What follows may be most of the object: managedFields.
+      if (is_all && is_typed()) return;
+    }
+  };
   for (auto members = skim.object(); const auto key = skim.next_key(members);) {
     if (*key == "apiVersion") {
       found.api_version = skim.raw_string();
     } else if (*key == "kind") {
       found.kind = skim.raw_string();
     } else if (*key == "metadata") {
-      found.has_metadata = true;
-      skim_metadata(skim, bytes, found);
+      has_metadata = true;
+      take_metadata();
     } else {
       skim.value();
     }
-    const bool is_all = found.has_metadata && !found.api_version.empty() && !found.kind.empty();
-    if (is_all || skim.is_failed()) break;
+    if ((has_metadata && is_typed()) || skim.is_failed()) break;
   }
-  if (skim.is_failed() || !found.has_metadata || found.kind.empty()) return std::nullopt;
-  return Identification{.api_version = found.api_version,
-                        .kind = found.kind,
-                        .namespace_ = std::move(found.namespace_),
-                        .name = std::move(found.name),
-                        .resource_version = found.resource_version};
+  if (skim.is_failed() || !has_metadata || found.kind.empty()) return std::nullopt;
+  return found;
 }
 
 // Copies the bytes once, and removes and adds what make() promises.

@@ -257,6 +257,24 @@ TEST(Identification, IsWhatAnObjectIsKnownBy) {
   EXPECT_EQ(core->kind, "Pod");
 }
 
+TEST(Identification, LeavesTheRestOfTheMetadataUnread) {
+  const auto found =
+      identify(R"({"kind":"ConfigMap","apiVersion":"v1",)"
+               R"("metadata":{"name":"a","namespace":"b","resourceVersion":"7","managedFields":)");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->name, "a");
+  EXPECT_EQ(found->namespace_, "b");
+  EXPECT_EQ(found->resource_version, "7");
+}
+
+TEST(Identification, ReadsOnWhereANamespaceMayFollow) {
+  const auto found =
+      identify(R"({"kind":"ConfigMap","apiVersion":"v1",)"
+               R"("metadata":{"resourceVersion":"7","name":"a","uid":"u","namespace":"b"}})");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->namespace_, "b");
+}
+
 TEST(Identification, IsOfObjectsOnly) {
   for (const char* text : {"", "[]", "text", R"({"kind":"Pod"})", R"({"metadata":{"name":"a"}})",
                            R"({"kind":"Pod","apiVersion":"v1","metadata":7})",
