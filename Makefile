@@ -61,7 +61,7 @@ bench: deps build ## a benchmark against its peers: make bench NAME=flights
 plots: ## pictures of what make bench has measured here: docs/operating/benchmarks/NAME.svg
 	@bench/plots.py
 
-screenshots: deps build guests ## pictures of the console and of hangar top on a local control plane: docs/operating/seeing
+screenshots: deps build guests ## pictures of the console, of hangar top and of the dashboards on a local control plane: docs/operating/seeing
 	@. dev/env.sh && tools/screenshots.py
 
 fmt: ## format C++ and Go

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Pictures of the console and of `hangar top` for docs/operating/seeing.md.
+"""Pictures of the console, of `hangar top` and of the chart's dashboards for docs/operating.
 
     tools/screenshots.py [--out=DIRECTORY] [NAME...]
 
 starts a control plane and a host on this machine, with operators, Airways, a Flight and workflows in the namespaces of some teams,
-changes objects for a minute, and writes NAME.png for each of PICTURES and top.svg to DIRECTORY (docs/operating/seeing). The SVG is a
-recording: it shows one screen after the other. Times and costs are those of this machine, so no two runs write the same bytes.
+changes objects for a minute, and writes NAME.png for each of PICTURES, top.svg and a dashboard-NAME.svg for each of DASHBOARDS to
+DIRECTORY (docs/operating/seeing). top.svg is a recording: it shows one screen after the other. A dashboard is drawn from what a
+Prometheus answers to its queries, by dashboard_svg.py and not by Grafana. Times and costs are those of this machine, so no two runs
+write the same bytes.
 
 It needs what the end-to-end tests need (make deps build guests).
 """
@@ -23,15 +25,18 @@ import time
 from xml.sax.saxutils import escape
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests/e2e"))
+sys.path[:0] = [str(ROOT / "tests/e2e"), str(ROOT / "tools")]
 
 import airways  # noqa: E402
+import charts  # noqa: E402
 import consoles  # noqa: E402
+import dashboard_svg  # noqa: E402
 import flights  # noqa: E402
 import operators  # noqa: E402
 import workflows  # noqa: E402
 from cluster import eventually, is_ready, try_to, when_compiled  # noqa: E402
 from conftest import COMPILED, control_plane  # noqa: E402
+from prometheus import Prometheus  # noqa: E402
 from shown import SYSTEM, showing_host  # noqa: E402
 from terminals import Screen  # noqa: E402
 
@@ -55,6 +60,8 @@ PICTURES = [
     {"name": "tenants", "hash": "#/tenants", "until": "shipping", "appears": COSTS, "height": 720, "width": 1280},
 ]
 
+DASHBOARDS = ("host", "operators")
+SCRAPES_PER_RATE, STEP_SECONDS = 15, 2
 
 # What there is to see ------------------------------------------------------------------------------------
 
@@ -255,7 +262,28 @@ def recording_svg(frames):
 
 def start_host(cluster, work):
     (work / "modules").symlink_to(airways.GUESTS.resolve())
-    return showing_host(cluster, work / "host", inside=("env", f"--chdir={work}"))
+    return showing_host(cluster, work / "host", "--leader-elect", inside=("env", f"--chdir={work}"))
+
+
+# The dashboards ------------------------------------------------------------------------------------------
+
+
+def dashboard_lines(prometheus, panel, began, ended):
+    for target in panel["targets"]:
+        expression = target["expr"].replace("$__rate_interval", f"{SCRAPES_PER_RATE}s").replace("$job", ".*")
+        for one in prometheus.query_range(expression, began, ended, STEP_SECONDS):
+            # A rate without events has no quantile.
+            points = [(seconds, float(value)) for seconds, value in one["values"] if value != "NaN"]
+            if points:
+                yield dashboard_svg.legend(target["legendFormat"], one["metric"]), points
+
+
+def draw_dashboards(prometheus, began, out, names):
+    ended = time.time()
+    for name in names:
+        dashboard = charts.dashboards()[f"hangar-{name}.json"]
+        lines = [list(dashboard_lines(prometheus, panel, began, ended)) for panel in dashboard["panels"]]
+        (out / f"dashboard-{name}.svg").write_text("\n".join(dashboard_svg.svg(dashboard, lines, began, ended)) + "\n")
 
 
 # All of it -----------------------------------------------------------------------------------------------
@@ -286,7 +314,8 @@ def main():
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "docs/operating/seeing")
     parser.add_argument("names", nargs="*", metavar="NAME")
     chosen = parser.parse_args()
-    if unknown := set(chosen.names) - {"top", *(one["name"] for one in PICTURES)}:
+    every = ["top", *(one["name"] for one in PICTURES), *(f"dashboard-{name}" for name in DASHBOARDS)]
+    if unknown := set(chosen.names) - set(every):
         parser.error(f"there is no picture {', '.join(sorted(unknown))}")
     chosen.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as work:
@@ -295,16 +324,20 @@ def main():
         try:
             cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM}})
             host = start_host(cluster, work)
+            prometheus = Prometheus(work / "prometheus", host, {"groups": []})
             try:
                 changes = create_all(cluster)
+                began = time.time()
                 try:
                     time.sleep(SECONDS_BUSY)
+                    draw_dashboards(prometheus, began, chosen.out, [name for name in DASHBOARDS if not chosen.names or f"dashboard-{name}" in chosen.names])
                     if not chosen.names or "top" in chosen.names:
                         (chosen.out / "top.svg").write_text("\n".join(recording_svg(Recording(cluster.kubeconfig).make())) + "\n")
                     show_console(cluster, work, chosen.out, chosen.names)
                 finally:
                     changes.stop()
             finally:
+                prometheus.close()
                 host.stop()
         finally:
             cluster.close()

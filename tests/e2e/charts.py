@@ -1,4 +1,5 @@
 """The chart of deploy/chart, as helm renders and installs it."""
+import json
 import os
 import pathlib
 import subprocess
@@ -69,3 +70,10 @@ def urls_of(manifests):
     """All RBAC rules on URLs as (URL, verb)."""
     return {(url, verb) for manifest in manifests.values() if manifest["kind"] == "ClusterRole"
             for rule in manifest["rules"] for url in rule.get("nonResourceURLs", []) for verb in rule["verbs"]}
+
+
+def dashboards():
+    """The Grafana dashboards by the names of their files."""
+    manifests = render({"dashboards": {"enabled": True}})
+    return {name: json.loads(text) for (kind, _), one in manifests.items() if kind == "ConfigMap" and "grafana_dashboard" in one["metadata"]["labels"]
+            for name, text in one["data"].items()}

@@ -48,6 +48,10 @@ class Prometheus:
         """The samples of an instant query, as Prometheus gives them."""
         return self._get("query", query=expression)["result"]
 
+    def query_range(self, expression, began, ended, step):
+        """The samples of each series from `began` to `ended` (both in seconds of the epoch), `step` seconds apart."""
+        return self._get("query_range", query=expression, start=began, end=ended, step=step)["result"]
+
     def rules(self):
         return [rule for group in self._get("rules")["groups"] for rule in group["rules"]]
 

@@ -1,5 +1,4 @@
 """The chart's dashboards and alerts: their queries match a host's metrics, in a real Prometheus."""
-import json
 import re
 
 import pytest
@@ -9,7 +8,7 @@ import airways
 import operators
 import workflows
 from airways import flight, instance
-from charts import CHART, render
+from charts import CHART, dashboards, render
 from cluster import eventually, is_ready
 from conftest import COMPILED, control_plane
 from host import Host, free_port, to_its_end
@@ -21,12 +20,6 @@ GROUP = "monitored.hangar.dev"
 RULES = yaml.safe_load((CHART / "alerts.yaml").read_text())
 # Grafana's replacements for its variables.
 VARIABLES = {"$__rate_interval": "1m", "$job": ".*"}
-
-
-def dashboards():
-    manifests = render({"dashboards": {"enabled": True}})
-    return {name: json.loads(text) for (kind, _), one in manifests.items() if kind == "ConfigMap" and "grafana_dashboard" in one["metadata"]["labels"]
-            for name, text in one["data"].items()}
 
 
 def panels():
