@@ -32,6 +32,7 @@ GROUP, NAMESPACE = "bench.hangar.dev", "bench"
 PEER = "the same API server without hangar"
 CONFIG_MAP = ("v1", "ConfigMap")
 WRITERS = 4
+GARBAGE_COLLECTOR = "--with-kcm=garbage-collector-controller"
 
 
 class Sizes:
@@ -227,7 +228,8 @@ def main():
         directory = pathlib.Path(name)
         modules = harness.distinct_copies(pathlib.Path(airways.flight("app")), sizes.airways, directory / "modules")
         kinds = [Kind(number, module) for number, module in enumerate(modules)]
-        cluster, plain = Cluster(), Cluster()
+        # An instance is gone when the garbage collector has removed what its flight made.
+        cluster, plain = Cluster(GARBAGE_COLLECTOR), Cluster(GARBAGE_COLLECTOR)
         ending.callback(plain.close)
         ending.callback(cluster.close)
         for where in (cluster, plain):
