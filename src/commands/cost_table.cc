@@ -3,6 +3,7 @@
 #include "base/seconds.h"
 #include "base/text.h"
 #include "base/time.h"
+#include "commands/plain_table.h"
 #include "json/value.h"
 #include "seeing/cost.h"
 #include "seeing/messages.h"
@@ -10,7 +11,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -30,7 +30,7 @@ using seeing::FoundCost;
 
 // The first two are text columns.
 constexpr std::size_t kCostTexts = 2;
-using CostCells = std::array<std::string, 10>;
+using CostCells = std::vector<std::string>;
 
 // Converts byte-seconds to MiB-hours.
 std::string in_mib_hours(std::uint64_t byte_seconds) {
@@ -96,20 +96,11 @@ std::string cost_text(FoundCost found) {
   for (const CostRow& row : found.rows)
     rows.push_back(cost_cells(row.namespace_, row.module, row.cost));
   rows.push_back(cost_cells("(sum)", {}, seeing::sum_of(found.rows)));
-  std::array<std::size_t, std::tuple_size_v<CostCells>> widths{};
-  for (const CostCells& cells : rows) {
-    for (std::size_t at = 0; at < cells.size(); ++at)
-      widths.at(at) = std::max(widths.at(at), cells.at(at).size());
-  }
+  // Every valid name of a namespace fits.
+  constexpr std::size_t kWidthMax = 63;
   std::string text;
-  for (const CostCells& cells : rows) {
-    for (std::size_t at = 0; at < cells.size(); ++at) {
-      if (at > 0) text += "  ";
-      text += at < kCostTexts ? fmt::format("{:<{}}", cells.at(at), widths.at(at))
-                              : fmt::format("{:>{}}", cells.at(at), widths.at(at));
-    }
-    text += "\n";
-  }
+  for (const std::string& line : plain_table(rows, {.texts = kCostTexts, .width_max = kWidthMax}))
+    text += line + "\n";
   text +=
       fmt::format("Since the host started, {} ago.\n",
                   to_go_duration(std::chrono::duration_cast<std::chrono::seconds>(found.window)));

@@ -1,13 +1,18 @@
 #include "commands/cost_table.h"
 
 #include "base/time.h"
+#include "commands/test_hostile_text.h"
 #include "seeing/cost.h"
 #include "seeing/messages.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <ranges>
 #include <string>
+#include <vector>
 
 namespace hangar::commands {
 namespace {
@@ -68,6 +73,25 @@ TEST(CostText, LeavesATerminalAlone) {
   EXPECT_EQ(text.find('\x07'), std::string::npos);
 }
 
+TEST(CostText, KeepsItsColumnsWhenTextIsHostile) {
+  FoundCost found = small_table();
+  found.rows[1].namespace_ = found.rows[1].module = hostile_text();
+  found.rows[2].namespace_ = std::string(63, 'n');
+  found.problems = {hostile_text()};
+  const std::string text = cost_text(found);
+
+  EXPECT_TRUE(is_plain(text));
+  EXPECT_TRUE(text.contains(std::string(63, 'n') + "  -  ")) << "a valid name is shown whole";
+  std::vector<std::string> lines;
+  for (const auto line : std::views::split(text, '\n'))
+    lines.emplace_back(line.begin(), line.end());
+  // The head, four rows, their sum, the time, the problem, and nothing after its end.
+  ASSERT_EQ(lines.size(), 9U);
+  for (std::size_t row = 1; row < 6; ++row)
+    EXPECT_EQ(lines[row].size(), lines[0].size()) << lines[row];
+  EXPECT_LT(lines[0].size(), 200U);
+}
+
 TEST(CostCsv, HasWholeNumbersAndNamesTheirUnits) {
   FoundCost found = small_table();
   found.rows.erase(found.rows.begin() + 1, found.rows.begin() + 3);
@@ -86,6 +110,14 @@ TEST(CostCsv, KeepsANameInItsField) {
   found.rows[0].namespace_ = "a,\"b\n=1";
   const std::string csv = cost_csv(found);
   EXPECT_NE(csv.find("\n\"a,\"\"b\\"), std::string::npos) << csv;
+}
+
+TEST(CostCsv, KeepsHostileTextInItsLine) {
+  FoundCost found = small_table();
+  found.rows[1].namespace_ = found.rows[1].module = hostile_text();
+  const std::string csv = cost_csv(found);
+  EXPECT_TRUE(is_plain(csv));
+  EXPECT_EQ(std::ranges::count(csv, '\n'), 5);
 }
 
 TEST(CostJson, IsWhatTheHostAnswered) {

@@ -2,6 +2,7 @@
 
 #include "base/time.h"
 #include "commands/story_text.h"
+#include "commands/test_hostile_text.h"
 #include "json/value.h"
 #include "recorder/story.h"
 #include "seeing/messages.h"
@@ -10,7 +11,9 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <ranges>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace hangar::commands {
@@ -133,6 +136,38 @@ TEST(TimelineText, LeavesATerminalAlone) {
   EXPECT_THAT(text, HasSubstr("/x\\x1b[2J\\xe2\\x80\\xae\\x0a"));
   EXPECT_THAT(json::dump(seeing::json_of(seeing::FoundTurns{.stories = stories, .read = whole()})),
               HasSubstr(R"(/x\\x1b[2J\\xe2)"));
+}
+
+TEST(TimelineText, KeepsItsLinesWhenTextIsHostile) {
+  // The lines of `stories`, without the texts of guests and objects.
+  const auto shape = [](std::vector<Story> stories, std::string (*text)()) {
+    for (Story& story : stories) {
+      story.namespace_ = story.name = story.module = text();
+      for (recorder::Cause& cause : story.causes) {
+        cause.event = text();
+        cause.object = {.group = text(), .kind = text(), .namespace_ = text(), .name = text()};
+      }
+      for (recorder::Request& request : story.requests) {
+        request.resource = request.subresource = text();
+        request.object = {.group = text(), .namespace_ = text(), .name = text(), .version = 13};
+        request.body = recorder::RecordedBody{.text = text()};
+      }
+    }
+    recorder::ReadDirectory read = whole();
+    read.shortened = {{.namespace_ = text(), .records = 7, .until = *read.since}};
+    read.problems = {text()};
+    const std::string told = timeline_text(stories, read);
+    EXPECT_TRUE(is_plain(told));
+    std::vector<std::string> begins;
+    for (const auto line : std::views::split(told, '\n')) {
+      const std::string_view whole_line(line.begin(), line.end());
+      begins.emplace_back(whole_line.substr(0, 8));
+    }
+    return begins;
+  };
+
+  EXPECT_EQ(shape(two_turns(), hostile_text),
+            shape(two_turns(), [] { return std::string("<script>"); }));
 }
 
 TEST(ResultText, SaysWhatIsKnownOfAWrite) {

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "base/time.h"
 #include "commands/guest_names.h"
+#include "commands/plain_table.h"
 #include "commands/story_text.h"
 #include "json/value.h"
 #include "recorder/story_json.h"
@@ -78,7 +79,7 @@ std::string in_percent(Duration cpu, Duration window) {
 
 // The cells of a row, one for each column; the first four are texts.
 constexpr std::size_t kTexts = 4;
-using Cells = std::array<std::string, 11>;
+using Cells = std::vector<std::string>;
 
 Cells heads() {
   return {"KIND",  "NAMESPACE", "NAME",   "STATE", "CPU",     "TURNS",
@@ -99,29 +100,10 @@ Cells cells_of(const TopRow& row, Duration window) {
           std::to_string(row.restarts)};
 }
 
-// Names may have 253 letters; longer cells are cut, so that one name does not take the space of the
-// others.
-constexpr std::size_t kWidthMax = 40;
-
+// Names may have 253 letters.
 std::vector<std::string> table_of(const std::vector<Cells>& rows) {
-  std::array<std::size_t, std::tuple_size_v<Cells>> widths{};
-  for (const Cells& cells : rows) {
-    for (std::size_t at = 0; at < cells.size(); ++at)
-      widths.at(at) = std::max(widths.at(at), std::min(cells.at(at).size(), kWidthMax));
-  }
-  std::vector<std::string> lines;
-  for (const Cells& cells : rows) {
-    std::string line;
-    for (std::size_t at = 0; at < cells.size(); ++at) {
-      std::string cell = cells.at(at);
-      if (cell.size() > widths.at(at)) cell = cell.substr(0, widths.at(at) - 2) + "..";
-      if (at > 0) line += "  ";
-      line += at < kTexts ? fmt::format("{:<{}}", cell, widths.at(at))
-                          : fmt::format("{:>{}}", cell, widths.at(at));
-    }
-    lines.push_back(std::move(line));
-  }
-  return lines;
+  constexpr std::size_t kWidthMax = 40;
+  return plain_table(rows, {.texts = kTexts, .width_max = kWidthMax});
 }
 
 std::string summary(const FoundTop& found) {

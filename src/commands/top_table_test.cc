@@ -1,6 +1,7 @@
 #include "commands/top_table.h"
 
 #include "commands/guest_names.h"
+#include "commands/test_hostile_text.h"
 #include "recorder/record.h"
 #include "seeing/top.h"
 
@@ -8,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <ranges>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -19,9 +21,13 @@ namespace {
 using namespace std::chrono_literals;
 using seeing::FoundTop;
 using seeing::TopRow;
+using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Lt;
 using testing::Not;
+using testing::SizeIs;
+using testing::StartsWith;
 using Kind = Key::Kind;
 
 const WallTime kWall{std::chrono::hours(500000)};
@@ -101,6 +107,35 @@ TEST(TopText, LeavesATerminalAloneAndLongNamesInTheirColumn) {
     EXPECT_TRUE(letter == '\n' || (letter >= ' ' && letter <= '~'));
   EXPECT_THAT(text, HasSubstr("a\\x1b[2J\\xe2\\x80\\xae<script>"));
   EXPECT_THAT(text, HasSubstr(std::string(38, 'x') + ".. "));
+}
+
+FoundTop hostile() {
+  FoundTop found = three();
+  TopRow& worst = found.rows[1];
+  worst.key.namespace_ = worst.key.name = worst.phase = hostile_text();
+  found.read.problems = {hostile_text()};
+  return found;
+}
+
+std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> lines;
+  for (const auto line : std::views::split(text, '\n'))
+    lines.emplace_back(line.begin(), line.end());
+  return lines;
+}
+
+TEST(TopText, KeepsItsColumnsWhenTextIsHostile) {
+  const std::string text = top_text(hostile(), TopColumn::Cpu);
+
+  EXPECT_TRUE(is_plain(text));
+  std::vector<std::string> lines = lines_of(text);
+  // The head, three rows, the problem, and nothing after its end.
+  ASSERT_THAT(lines, SizeIs(6));
+  EXPECT_THAT(lines[4], StartsWith("<script>\\x1b[2J"));
+  lines.resize(4);
+  EXPECT_THAT(lines, Each(SizeIs(lines[0].size())));
+  EXPECT_THAT(lines, Each(SizeIs(Lt(200U))));
+  EXPECT_THAT(lines[1], HasSubstr("10.0%     12      3     2.0K    1.5K   900         1"));
 }
 
 std::vector<Key> keys_in(std::string input, bool is_all = true) {
@@ -265,6 +300,35 @@ TEST_F(TopScreenTest, EnterAsksForTheTurnsAndEscapeLeavesThem) {
   EXPECT_TRUE(std::holds_alternative<std::monostate>(press("q")));
   EXPECT_THAT(text(), HasSubstr("beta"));
   EXPECT_TRUE(std::holds_alternative<TopScreen::Quit>(press("q")));
+}
+
+TEST_F(TopScreenTest, HostileTextStaysInItsColumnsAndLines) {
+  static constexpr std::size_t kColumns = 200;
+  screen_.resize({.columns = kColumns, .lines = 8});
+  const auto expect_calm = [this] {
+    EXPECT_TRUE(is_plain(text()));
+    EXPECT_EQ(screen_.lines().size(), 8U);
+    for (const TopScreen::Line& line : screen_.lines()) {
+      EXPECT_LE(line.text.size(), kColumns);
+      EXPECT_FALSE(line.text.contains('\n'));
+    }
+  };
+
+  screen_.update(hostile());
+  expect_calm();
+  const std::vector<std::string> lines = lines_of(text());
+  for (std::size_t row = 2; row < 5; ++row)
+    EXPECT_EQ(lines[row].size(), lines[1].size()) << lines[row];
+  EXPECT_THAT(lines[2], HasSubstr("10.0%     12      3     2.0K    1.5K   900         1"));
+  press("/SCRIPT");
+  expect_calm();
+  EXPECT_THAT(marked(), HasSubstr("<script>"));
+
+  screen_.set_problem(hostile_text());
+  expect_calm();
+  EXPECT_THAT(text(), StartsWith("<script>\\x1b[2J"));
+  screen_.show_text(hostile_text(), hostile_text());
+  expect_calm();
 }
 
 TEST_F(TopScreenTest, AProblemIsShownUntilTheNextLook) {
