@@ -178,21 +178,32 @@ def prometheus(host, load, tmp_path_factory):
     made.close()
 
 
+def wanted(found):
+    """(where, selector) of all series in such expressions, without those that may exist only after an error."""
+    pairs = {(where, selector) for where, expression in found for selector in selectors(expression)}
+    return {(where, selector) for where, selector in pairs if 'outcome="failed"' not in selector}
+
+
+def missing(prometheus, found):
+    """The series in such expressions that Prometheus does not have."""
+    return sorted(f"{where}: {selector}" for where, selector in wanted(found) if not prometheus.query(f"count({selector})"))
+
+
 def test_each_series_that_is_named_is_there(prometheus):
-    wanted = {(where, selector) for where, expression in expressions() for selector in selectors(expression)}
-    # Metrics that may exist only after an error.
-    wanted = {(where, selector) for where, selector in wanted if 'outcome="failed"' not in selector}
-    assert len(wanted) > 60
+    assert len(wanted(expressions())) > 60
 
     left = []
 
     def are_there():
-        left[:] = sorted(f"{where}: {selector}" for where, selector in wanted if not prometheus.query(f"count({selector})"))
+        left[:] = missing(prometheus, expressions())
         return not left
     try:
         eventually(are_there, "all are there", 120)
     except AssertionError:
         raise AssertionError(f"there is nothing of {left}") from None
+
+    invented = 'sum(rate(hangar_no_such_total{job=~".*"}[1m])) / sum(hangar_operators{job=~".*"})'
+    assert missing(prometheus, [*expressions(), ("a panel", invented)]) == ['a panel: hangar_no_such_total{job=~".*"}']
 
 
 def test_each_expression_is_understood(prometheus):
