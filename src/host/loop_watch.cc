@@ -27,9 +27,9 @@ constexpr std::chrono::milliseconds kLongTurn{500};
 
 constexpr std::chrono::seconds kLookPeriod{1};
 
-// A turn that continues is logged after this many checks, and again whenever its duration has
-// doubled.
-constexpr std::int64_t kFirstReport = 2;
+// A turn that continues is logged once, after this many checks. How long it took is logged at its
+// end.
+constexpr std::int64_t kLooksUntilReport = 2;
 
 std::vector<double> turn_buckets() {
   return {0.0001, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10};
@@ -37,10 +37,6 @@ std::vector<double> turn_buckets() {
 
 std::int64_t in_milliseconds(Duration duration) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
-}
-
-bool is_power_of_two(std::int64_t number) {
-  return (number & (number - 1)) == 0;
 }
 
 }  // namespace
@@ -110,7 +106,7 @@ void LoopWatch::look() {
   }
   ++looks_;
   const std::string activity = turn ? turn->activity : "";
-  if (looks_ >= kFirstReport && is_power_of_two(looks_)) {
+  if (looks_ == kLooksUntilReport) {
     log_.warning("the main loop is held up",
                  {{"for", activity}, {"held_ms", in_milliseconds(looks_ * kLookPeriod)}});
   }
