@@ -14,6 +14,7 @@ namespace hangar::operators {
 
 namespace {
 
+using abi::kube_runtime::Listener;
 using recorder::Waking;
 
 // The two lists of verbs are the same: the recorder lies below the gateway and cannot use its enum.
@@ -72,10 +73,7 @@ void Woken::add(const Mailbox::Arrival& arrival, Source source) {
   const auto* const piece = std::get_if<gateway::Piece>(&arrival.what);
   // A plain answer counts once, by its body.
   if (is_plain && piece == nullptr) return;
-  if (entries_.size() >= recorder::kWakingsMax) {
-    ++left_out_;
-    return;
-  }
+  if (!has_place()) return;
   if (source == Source::Timer) {
     entries_.push_back({.waking = {.cause = Waking::Cause::Timer, .id = arrival.id}});
   } else if (is_plain) {
@@ -90,6 +88,18 @@ void Woken::add(const Mailbox::Arrival& arrival, Source source) {
     entries_.push_back({.waking = {.cause = is_head ? Waking::Cause::Head : Waking::Cause::End,
                                    .id = arrival.id}});
   }
+}
+
+void Woken::add_request(Listener listener, std::uint64_t bytes) {
+  if (!has_place()) return;
+  const std::string_view event = listener == Listener::Webhooks ? "review" : "metrics";
+  entries_.push_back({.waking = {.cause = Waking::Cause::Event, .bytes = bytes, .event = event}});
+}
+
+bool Woken::has_place() {
+  if (entries_.size() < recorder::kWakingsMax) return true;
+  ++left_out_;
+  return false;
 }
 
 void Woken::add_piece(std::uint64_t id, const gateway::Piece& piece) {

@@ -2,6 +2,7 @@
 // the gateway. No I/O.
 #pragma once
 
+#include "abi/kube_runtime/messages.h"
 #include "gateway/gateway.h"
 #include "gateway/request_target.h"
 #include "operators/mailbox.h"
@@ -20,7 +21,7 @@ namespace hangar::operators {
 // Names the trace in which an object was written, as a W3C traceparent.
 inline constexpr std::string_view kTraceAnnotation = "hangar.dev/traceparent";
 
-// The arrivals that a turn begins with, kept until it has ended.
+// The arrivals and the requests into the guest that a turn begins with, kept until it has ended.
 class Woken {
  public:
   // The kind of request that an arrival answers. Pieces of a plain answer are an answer.
@@ -30,6 +31,8 @@ class Woken {
   explicit Woken(Traces traces = Traces::Off) : traces_(traces) {}
   // Call this before the arrival is delivered.
   void add(const Mailbox::Arrival& arrival, Source source);
+  // The guest is given a review or a scrape with a body of that size.
+  void add_request(abi::kube_runtime::Listener listener, std::uint64_t bytes);
 
   // Views into this.
   [[nodiscard]] std::vector<recorder::Waking> wakings() const;
@@ -37,7 +40,7 @@ class Woken {
 
  private:
   struct Entry {
-    recorder::Waking waking;  // Without the texts of its object.
+    recorder::Waking waking;  // Without the texts of its object; `event` is a literal.
     std::string group;
     std::string kind;
     std::string namespace_;
@@ -45,6 +48,8 @@ class Woken {
     std::string traceparent;
   };
   void add_piece(std::uint64_t id, const gateway::Piece& piece);
+  // False: there are as many as are recorded, so this one is only counted.
+  [[nodiscard]] bool has_place();
 
   Traces traces_;
   std::vector<Entry> entries_;

@@ -1,5 +1,6 @@
 #include "operators/recording.h"
 
+#include "abi/kube_runtime/messages.h"
 #include "gateway/gateway.h"
 #include "gateway/request_target.h"
 #include "kube/object.h"
@@ -16,6 +17,7 @@
 namespace hangar::operators {
 namespace {
 
+using abi::kube_runtime::Listener;
 using recorder::Waking;
 
 constexpr std::string_view kFront =
@@ -120,13 +122,28 @@ TEST(Woken, TellsTimersAndTheEndsOfStreamsApart) {
   EXPECT_EQ(wakings[2].cause, Waking::Cause::End);
 }
 
+TEST(Woken, NamesRequestsIntoTheGuest) {
+  Woken woken;
+  woken.add_request(Listener::Webhooks, 1200);
+  woken.add_request(Listener::Metrics, 0);
+
+  const std::vector<Waking> wakings = woken.wakings();
+  ASSERT_EQ(wakings.size(), 2U);
+  for (const Waking& waking : wakings)
+    EXPECT_EQ(waking.cause, Waking::Cause::Event);
+  EXPECT_EQ(wakings[0].event, "review");
+  EXPECT_EQ(wakings[0].bytes, 1200U);
+  EXPECT_EQ(wakings[1].event, "metrics");
+}
+
 TEST(Woken, CountsWhatIsTooMuch) {
   Woken woken;
   for (std::size_t i = 0; i < recorder::kWakingsMax + 2; ++i)
     woken.add({.id = i, .what = Mailbox::End{}}, Woken::Source::Timer);
+  woken.add_request(Listener::Webhooks, 1);
 
   EXPECT_EQ(woken.wakings().size(), recorder::kWakingsMax);
-  EXPECT_EQ(woken.left_out(), 2U);
+  EXPECT_EQ(woken.left_out(), 3U);
 }
 
 TEST(AskedOf, IsWhatTheGatewayUnderstood) {

@@ -16,6 +16,7 @@ namespace hangar::operators {
 
 namespace kube_runtime = abi::kube_runtime;
 
+using kube_runtime::Listener;
 using kube_runtime::TurnOutcome;
 using kube_runtime::Wakeup;
 
@@ -394,13 +395,13 @@ io::Task<void> RunningOperator::wake_guest() {
   const bool is_settled = requests_.is_settled();
   GuestRequests::Arrivals arrivals = requests_.take_arrivals(woken);
   std::vector<Wakeup>& wakeups = arrivals.wakeups;
-  if (reviews_) hand_over_reviews(wakeups);
+  if (reviews_) hand_over_reviews(wakeups, woken);
   restlessness_.on_turn({.has_timer = arrivals.has_timer,
                          .has_event = arrivals.has_stream || (reviews_ && reviews_->are_awaited()),
                          .is_settled = is_settled,
                          .at = arrived});
   const std::size_t count = wakeups.size();
-  if (metrics_) ask_for_metrics(wakeups);
+  if (metrics_) ask_for_metrics(wakeups, woken);
   TurnOutcome outcome =
       co_await guest_->wake(std::move(wakeups), work().stop.get_token(), consumer());
   requests_.on_turn_ended();
@@ -415,17 +416,19 @@ io::Task<void> RunningOperator::wake_guest() {
   on_outcome(std::move(outcome), ended - began);
 }
 
-void RunningOperator::hand_over_reviews(std::vector<Wakeup>& wakeups) {
+void RunningOperator::hand_over_reviews(std::vector<Wakeup>& wakeups, Woken& woken) {
   reviews_->hand_over([this](std::uint64_t id) { guest_->forget(id); },
-                      [this](const kube_runtime::HttpRequest& request) {
+                      [this, &woken](const kube_runtime::HttpRequest& request) {
                         ledger_.on_review(request.body);
-                        return guest_->hand_in(kube_runtime::Listener::Webhooks, request);
+                        auto inbound = guest_->hand_in(Listener::Webhooks, request);
+                        if (inbound) woken.add_request(Listener::Webhooks, request.body.size());
+                        return inbound;
                       },
                       wakeups);
 }
 
 // A turn without arrivals is one for the metrics alone.
-void RunningOperator::ask_for_metrics(std::vector<Wakeup>& wakeups) {
+void RunningOperator::ask_for_metrics(std::vector<Wakeup>& wakeups, Woken& woken) {
   if (!serves_metrics_ || (!wakeups.empty() && !metrics_->is_waited_for())) {
     metrics_->on_turn();
     return;
@@ -434,9 +437,11 @@ void RunningOperator::ask_for_metrics(std::vector<Wakeup>& wakeups) {
   // Otherwise a guest that never answers would have no room for reviews in the end.
   if (const std::optional<std::uint64_t> earlier = metrics_->unanswered()) guest_->forget(*earlier);
   Result<kube_runtime::Guest::Inbound> inbound =
-      guest_->hand_in(kube_runtime::Listener::Metrics, {.method = "GET", .uri = "/metrics"});
+      guest_->hand_in(Listener::Metrics, {.method = "GET", .uri = "/metrics"});
   metrics_->on_asked(inbound ? std::optional(inbound->id) : std::nullopt);
-  if (inbound) wakeups.push_back(std::move(inbound->wakeup));
+  if (!inbound) return;
+  woken.add_request(Listener::Metrics, 0);
+  wakeups.push_back(std::move(inbound->wakeup));
 }
 
 io::Task<void> RunningOperator::fall_asleep() {
@@ -547,8 +552,8 @@ void RunningOperator::on_outcome(TurnOutcome outcome, Duration took) {
     return;
   }
   ledger_.on_success();
-  serves_metrics_ = guest_->listens(kube_runtime::Listener::Metrics);
-  takes_webhooks_ = guest_->listens(kube_runtime::Listener::Webhooks);
+  serves_metrics_ = guest_->listens(Listener::Metrics);
+  takes_webhooks_ = guest_->listens(Listener::Webhooks);
   if (std::ranges::any_of(outcome.calls, may_change_something)) restlessness_.on_work();
   requests_.take_up(outcome, ledger_.turn_number());
   const bool is_done = outcome.exit_code || (requests_.is_empty() && !takes_webhooks_);

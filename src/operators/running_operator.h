@@ -164,9 +164,9 @@ class RunningOperator final : public std::enable_shared_from_this<RunningOperato
   [[nodiscard]] io::Task<void> fall_asleep();
   [[nodiscard]] io::Task<void> load_guest();
   // Adds a request for its metrics to the wakeups of a turn, if that is due.
-  void ask_for_metrics(std::vector<abi::kube_runtime::Wakeup>& wakeups);
+  void ask_for_metrics(std::vector<abi::kube_runtime::Wakeup>& wakeups, Woken& woken);
   // Adds reviews to the wakeups of a turn.
-  void hand_over_reviews(std::vector<abi::kube_runtime::Wakeup>& wakeups);
+  void hand_over_reviews(std::vector<abi::kube_runtime::Wakeup>& wakeups, Woken& woken);
   // Something may be there for the guest's next turn.
   void look_for_reviews();
   void record_turn(const abi::kube_runtime::TurnOutcome& outcome, const Woken& woken,

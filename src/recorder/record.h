@@ -52,8 +52,9 @@ struct Waking {
   Cause cause = Cause::Line;
   std::uint64_t id = 0;  // Id of the request or timer.
   std::uint64_t bytes = 0;
-  std::string_view event = {};  // The event of a machine: "signal APPROVED".
-  Object object = {};           // With Added, Modified and Deleted.
+  // The event of a machine: "signal APPROVED". A request into an operator: "review", "metrics".
+  std::string_view event = {};
+  Object object = {};  // With Added, Modified and Deleted.
   // The trace that the object's annotation names; only for observers, and only while there are
   // traces. Unchecked.
   std::string_view traceparent = {};

@@ -12,6 +12,7 @@ from cluster import ROOT, condition, eventually
 from host import BINARY, Host
 from operators import EVERYTHING, OPERATOR, events_of, lines, manifest, phase
 from registry import Registry
+from test_recorder import turns
 
 MEMO = ("examples.hangar.dev/v1", "Memo")
 CONFIG_MAP = ("v1", "ConfigMap")
@@ -237,6 +238,7 @@ def test_its_own_metrics_are_scraped_without_waking_it(cluster, host, namespace,
     eventually(lambda: text_of(cluster, namespace, "counted") == "count me", "the text is kept", 60)
     before = asleep(cluster, namespace)
     eventually(lambda: counted() == 1, "the counter has been scraped", 60)
+    eventually(lambda: any(cause.get("event") == "metrics" for turn in turns(host, "memo", namespace) for cause in turn["causes"]), "that is recorded")
     wakes = lambda: {name: value for name, value in host.metrics().items() if f'controller="{namespace}/memo"' in name
                      and name.startswith(("hangar_controller_resumes_total", "controller_runtime_reconcile_total"))}
 

@@ -8,6 +8,7 @@ from conftest import control_plane
 from hooks import MUTATING, VALIDATING, all_rights, asleep, built, configurations, make, refused, run, service, webhooks_of, webhooks_ready
 from host import Host, free_port, to_its_end
 from operators import OPERATOR, events_of, lines, manifest
+from test_recorder import turns
 from webhooks import ask, authorities_of, review, webhook_flags
 
 CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
@@ -64,6 +65,7 @@ def test_a_review_wakes_it(cluster, host, namespace, hooks):
         wakes = asleep(cluster, namespace)["status"]["wakes"]
         assert "this is not allowed" in refused(cluster, namespace, "bad", "validate", do="deny")
         eventually(lambda: cluster.get(*OPERATOR, "hooks", namespace)["status"]["wakes"] > wakes, f"it was woken for review {index}", 60)
+    eventually(lambda: sum(cause.get("event") == "review" for turn in turns(host, "hooks", namespace) for cause in turn["causes"]) >= 3, "that is recorded")
     assert asleep(cluster, namespace)["status"]["restarts"] == 0
 
 
