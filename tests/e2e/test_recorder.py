@@ -8,10 +8,11 @@ import time
 
 import pytest
 
+import airways
 import operators
 import workflows
-from cluster import ROOT, eventually
-from conftest import control_plane
+from cluster import ROOT, eventually, is_ready
+from conftest import COMPILED, control_plane
 from host import BINARY, Host
 from operators import EVERYTHING, OPERATOR, allow, copier, create_config_map, create_ring_object, lines, nonce, phase, send_nonce
 
@@ -137,8 +138,8 @@ def applies(name):
 def without_status(counts):
     # The host's own client does not tell 201 from 200 to its callers.
     sums = collections.Counter()
-    for (verb, resource, name, status), count in counts.items():
-        sums[(verb, resource, name, 200 if status == 201 else status)] += count
+    for (*what, status), count in counts.items():
+        sums[(*what, 200 if status == 201 else status)] += count
     return sums
 
 
@@ -169,6 +170,52 @@ def test_every_write_for_a_workflow_is_recorded(audited, recording, place):
     assert all(turn["contract"] == "workflow" and turn["user"] == f"system:serviceaccount:{place}:default" for turn in found)
     assert any(turn["cpuMicroseconds"] > 0 and turn["memoryBytes"] > 0 for turn in found)
     assert found[-1]["outcome"] == "completed" and len(found[-1]["module"]) == 64
+    for name in ("made", "other"):
+        tells_of_every_write(recording, audited, place, name, ("workflow", "all"))
+
+
+@pytest.fixture
+def craft(audited, recording, place, unique):
+    """A function that has an instance's flight emit these ConfigMaps, with the rights of the account `flights`; and the instance's name."""
+    kind, plural, group = f"Craft{unique}", f"craft{unique}s", "e2e.hangar.dev"
+    allow(audited, place, "get", "create", "patch", "delete", account="flights")
+    manifest = airways.airway(plural, kind, airways.flight("behave"))
+    manifest["metadata"]["annotations"] = {"hangar.dev/service-account": "flights"}
+    audited.apply(manifest)
+    audited.learn(f"{group}/v1", kind, plural)
+    airway = (manifest["apiVersion"], manifest["kind"], manifest["metadata"]["name"])
+    eventually(lambda: is_ready(audited.get(*airway)), "the Airway is ready", COMPILED)
+
+    def emit(step, *names):
+        made = [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"step": step}} for name in names]
+        audited.apply(airways.instance(kind, "it", {"behaviour": "raw", "stdout": json.dumps(made)}, place))
+        eventually(lambda: all(((audited.get("v1", "ConfigMap", name, place) or {}).get("data") or {}).get("step") == step for name in names),
+                   f"step {step} is made", 60)
+    yield emit, f"{plural}.{group}/it"
+    audited.delete(f"{group}/v1", kind, "it", place)
+    eventually(lambda: audited.get(f"{group}/v1", kind, "it", place) is None, "the instance is gone", 60)
+    audited.delete(*airway)
+
+
+def test_every_write_of_a_flight_is_recorded(audited, recording, place, craft):
+    emit, name = craft
+    emit("0", "first", "second")
+    emit("1", "first", "second")
+    emit("2", "kept")
+    for pruned in ("first", "second"):
+        eventually(lambda pruned=pruned: audited.get("v1", "ConfigMap", pruned, place) is None, f"{pruned} is pruned", 60)
+
+    def done():
+        expected = without_status(audited_writes(audited, place, "flights"))
+        recorded = recorded_writes(turns(recording, name, place))
+        return expected if collections.Counter({key: count for key, count in recorded.items() if key[1] == "configmaps"}) == expected else None
+    expected = eventually(done, "what was written is recorded", 60)
+    for one in ("first", "second"):
+        assert expected[("patch", "configmaps", one, 200)] >= 2 and expected[("delete", "configmaps", one, 200)] == 1
+    found = turns(recording, name, place)
+    assert all(turn["contract"] == "airway" and turn["user"] == f"system:serviceaccount:{place}:flights" for turn in found)
+    for one in ("first", "second", "kept"):
+        tells_of_every_write(recording, audited, place, one, ("airway", name))
 
 
 def status_writes(cluster, namespace, name):
@@ -331,6 +378,17 @@ def audited_changes(cluster, namespace, resource, name):
 
 def changes_in(found):
     return collections.Counter((turn["user"], request["verb"], request.get("status", 0)) for turn, request in writes_in(found))
+
+
+def tells_of_every_write(host, cluster, namespace, name, guest):
+    """`hangar why` has all writes on a ConfigMap that the audit log has of service accounts, and each leads to a turn of the guest."""
+    expected = without_status(audited_changes(cluster, namespace, "configmaps", name))
+    assert sum(expected.values()) >= 1
+    found = why_json(host, cluster, f"configmap/{name}", "-n", namespace)
+    assert without_status(changes_in(found)) == expected
+    contract, of = guest
+    assert all((turn["contract"], turn["name"].removeprefix("statefulworkflows.workflows.example.com/")) == (contract, of) for turn, _ in writes_in(found))
+    assert all(turn["causes"] for turn, _ in writes_in(found))
 
 
 def causes_back(found, turn, seen=()):
