@@ -11,6 +11,7 @@ from host import BINARY
 from shown import SYSTEM
 
 NO_BROWSER = "run dev/setup.sh --tests, which installs Debian's chromium and fetches the packages that drive it"
+PINS = ROOT / "dev/npm-packages.txt"
 KEY_HEADER = "Hangar-Console-Key"
 
 
@@ -55,13 +56,23 @@ class Console:
         return self.process.wait(30)
 
 
+def oldest_chromium():
+    """The major version that is named beside the pin of playwright-core."""
+    return int(re.search(r"^playwright-core .* Chromium, (\d+) or newer", PINS.read_text(), re.MULTILINE)[1])
+
+
 def chromium():
-    """Chromium's path, and the environment of the program that drives it. Missing ones are a failure, not a skip."""
+    """Chromium's path, and the environment of the program that drives it. Missing and old ones are a failure, not a skip."""
     program = shutil.which("chromium")
     assert program, f"there is no chromium on this machine: {NO_BROWSER}"
+    said = subprocess.run([program, "--version"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+    installed = re.search(r"\bChromium (\d+)\.", said.stdout)
+    assert installed, f"{program} does not say its version: {said.stdout}{said.stderr}"
+    assert int(installed[1]) >= oldest_chromium(), (
+        f"{program} is Chromium {installed[1]}, but the tests need {oldest_chromium()} or newer, as playwright-core does: upgrade Debian's chromium")
     packages = []
     for package in ("playwright-core", "axe-core"):
-        version = re.search(rf"^{package} (\S+)", (ROOT / "dev/npm-packages.txt").read_text(), re.MULTILINE)[1]
+        version = re.search(rf"^{package} (\S+)", PINS.read_text(), re.MULTILINE)[1]
         done = subprocess.run([ROOT / "dev/npm-package.sh", f"{package}@{version}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert done.returncode == 0, f"{package} is not there: {NO_BROWSER}\n{done.stderr}"
         packages.append(done.stdout.strip())

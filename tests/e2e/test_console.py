@@ -213,6 +213,22 @@ def test_a_cluster_that_does_not_answer_is_an_error_with_words(console, nowhere)
 # The page ------------------------------------------------------------------------------------------------
 
 
+def test_a_browser_that_is_too_old_is_named(chromium, tmp_path, monkeypatch):
+    """The oldest version is the one that the pinned playwright-core was made for."""
+    packages = pathlib.Path(chromium[1]["NODE_PATH"].split(":")[0])
+    browsers = json.loads((packages / "playwright-core/browsers.json").read_text())["browsers"]
+    (made_for,) = [one["browserVersion"] for one in browsers if one["name"] == "chromium"]
+    oldest = int(made_for.partition(".")[0])
+    assert consoles.oldest_chromium() == oldest
+
+    old = tmp_path / "chromium"
+    old.write_text(f"#!/bin/sh\necho Chromium {oldest - 1}.0.4430.212 built on Debian GNU/Linux\n")
+    old.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with pytest.raises(AssertionError, match=f"is Chromium {oldest - 1}, but the tests need {oldest} or newer"):
+        consoles.chromium()
+
+
 def test_every_page_is_readable_in_both_themes_and_at_360_px(console, nowhere, browse):
     """With 10,000 operators and hostile names, from canned answers: the page, its policy and its key are the program's."""
     report = browse(console(nowhere, "--allow-actions"), "canned")
