@@ -27,6 +27,7 @@
 #include "io/workers.h"
 #include "json/value.h"
 #include "kube/object.h"
+#include "seeing/cost.h"
 #include "seeing/find.h"
 #include "seeing/messages.h"
 #include "seeing/top.h"
@@ -200,6 +201,7 @@ class Console {
     if (path == "/api/state") co_return state();
     if (path.starts_with(console::kClusterPrefix)) co_return co_await cluster(std::move(question));
     if (path == "/api/top") co_return co_await top(std::move(question));
+    if (path == "/api/cost") co_return co_await cost(std::move(question));
     if (path == "/api/turns") co_return co_await turns(std::move(question));
     if (path == "/api/why") co_return co_await why(std::move(question));
     if (path == "/api/logs") co_return co_await logs(std::move(question));
@@ -251,6 +253,15 @@ class Console {
     co_return co_await records_.ask(
         [asked](host::ClusterSession& session, Records& records) -> Result<std::string> {
           const seeing::FoundTop found = HANGAR_TRY(session.run(records.top(asked)));
+          return json::dump(seeing::json_of(found));
+        });
+  }
+
+  io::Task<Result<std::string>> cost(Question question) {
+    seeing::CostQuestion asked{.namespace_ = question.parameter("namespace")};
+    co_return co_await records_.ask(
+        [asked](host::ClusterSession& session, Records& records) -> Result<std::string> {
+          const seeing::FoundCost found = HANGAR_TRY(session.run(records.cost(asked)));
           return json::dump(seeing::json_of(found));
         });
   }

@@ -25,7 +25,7 @@ from conftest import COMPILED, control_plane
 from consoles import KEY_HEADER, Console
 from host import BINARY, free_port, to_its_end
 from operators import EVERYTHING, OPERATOR, allow
-from shown import records_cluster, showing_host
+from shown import SYSTEM, records_cluster, showing_host
 
 # 4 KiB of markup, a terminal's sequence, marks that turn the direction, and letters that run from right to left.
 HOSTILE = ('<script>window.owned = 1</script><img src=x onerror="window.owned = 1">\x1b[31m\u202e' + "\u05d0\u05d1\u05d2 " * 1000)[:4096]
@@ -204,7 +204,7 @@ def test_the_browser_gets_an_address_that_works_once(console, nowhere, tmp_path)
 def test_a_cluster_that_does_not_answer_is_an_error_with_words(console, nowhere):
     one = console(nowhere)
 
-    for path in ("/api/cluster/apis/hangar.dev/v1alpha1/operators", "/api/top", "/api/nodes"):
+    for path in ("/api/cluster/apis/hangar.dev/v1alpha1/operators", "/api/top", "/api/cost", "/api/nodes"):
         status, _, body = one.ask(path)
         assert status == 502 and json.loads(body)["error"], path
     assert one.status("/api/turns") == 400 and one.status("/api/no-such-question") == 404
@@ -309,6 +309,28 @@ def test_a_user_of_one_namespace_sees_that_one(console, browse, seen, reader, tm
 
     assert "default/elsewhere" not in report["texts"]["viewer-map"] and "You may not list them in all namespaces" in report["texts"]["viewer-map"]
     assert "forbidden" in report["texts"]["viewer-elsewhere"]
+
+
+def test_the_cost_of_namespaces_is_a_table_with_the_rows_of_the_user(console, browse, seen, reader, tmp_path):
+    one = console(seen.kubeconfig)
+
+    def cost_of(console):
+        status, _, body = console.ask("/api/cost")
+        rows = json.loads(body)["rows"] if status == 200 else []
+        return [row for row in rows if row["namespace"] == reader and row.get("module") and row["requests"]]
+    module = eventually(lambda: cost_of(one), "it has a cost", 180)[0]["module"]
+    kubeconfig = users.with_token(seen, tmp_path, "viewer", reader)
+    users.let(seen, f"{reader}:viewer", SYSTEM, ["get"], ["configmaps"], names=["hangar-records"])
+    users.let(seen, f"{reader}:viewer", reader, ["list"], ["operators"])
+    other = console(kubeconfig)
+    eventually(lambda: cost_of(other), "the viewer is shown it", 60)
+
+    whole = browse(one, "visit", pages=[("cost", "#/tenants", "(host)")])["texts"]["cost"]
+    part = browse(other, "visit", pages=[("viewer-cost", "#/tenants", "(sum)")])["texts"]["viewer-cost"]
+
+    for text in (whole, part):
+        assert re.search(rf"^{reader}\s+{module[:12]}\s+\d+\.\d\d\s", text, re.MULTILINE) and re.search(r"^\(sum\)\s", text, re.MULTILINE), text
+    assert "(host)" in whole and "(host)" not in part and "The cost cannot be shown" not in part
 
 
 AIRWAY = ("yoke.cd/v1alpha1", "Airway")

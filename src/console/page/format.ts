@@ -28,6 +28,9 @@ export function bytes(value: number | undefined): string {
   return `${rest >= 100 || unit === 0 ? Math.round(rest) : rest.toFixed(1)} ${units[unit]}`;
 }
 
+// Bytes that were held for a time, given as bytes times seconds.
+export const mibHours = (byteSeconds: number): string => (byteSeconds / (2 ** 20 * 3600)).toFixed(2);
+
 export function micros(value: number | undefined): string {
   if (value === undefined || !Number.isFinite(value)) return "–";
   if (value < 1000) return `${Math.round(value)} µs`;

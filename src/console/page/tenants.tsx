@@ -1,11 +1,16 @@
-// What each tenant uses and may use, and what its guests cost.
+// What each tenant uses and may use, and what it has cost.
 import { useMemo } from "preact/hooks";
 
 import { ask, listAllowed } from "./api";
-import { bytes, count, micros } from "./format";
+import { HOST_ROW, shownCosts } from "./cost";
+import type { Cost } from "./cost";
+import { bytes, clean, count, mibHours, micros, seconds } from "./format";
 import { Name, Only, Table, Trouble, Waiting, useLoaded, useSession } from "./parts";
 
-interface Cost {
+// Rows of the table of costs; a host may have 10,000.
+const COSTS_LISTED = 200;
+
+interface RecentCost {
   cpu: number;
   turns: number;
   requests: number;
@@ -24,12 +29,58 @@ function Share({ of, show, label }: { of: any; show: (value: number | undefined)
   );
 }
 
+function CostCells({ of }: { of: Cost }) {
+  return (
+    <>
+      <td class="number">{(of.cpuMicroseconds / 1e6).toFixed(2)}</td>
+      <td class="number">{mibHours(of.memoryByteSeconds)}</td>
+      <td class="number">{mibHours(of.cacheByteSeconds)}</td>
+      <td class="number">{mibHours(of.diskByteSeconds)}</td>
+      <td class="number">{count(of.turns)}</td>
+      <td class="number">{count(of.requests)}</td>
+      <td class="number">{bytes(of.readBytes)}</td>
+      <td class="number">{bytes(of.writtenBytes)}</td>
+    </>
+  );
+}
+
+// What `hangar top --cost` prints.
+function Costs() {
+  const found = useLoaded((signal) => ask("cost", {}, signal), [], 15_000);
+  const shown = useMemo(() => shownCosts(found.value?.rows ?? [], COSTS_LISTED), [found.value]);
+  return (
+    <>
+      <h2>Cost since the host started</h2>
+      <Waiting of={found} />
+      <Trouble title="The cost cannot be shown." words={found.problem} />
+      {found.value && (
+        <>
+          <p class="quiet">The host started {seconds(found.value.microseconds / 1e6)} ago. 1 MiB·h is a MiB for an hour.</p>
+          {(found.value.problems ?? []).map((one: string) => <Trouble key={one} words={one} />)}
+          <Table label="Cost" heads={["Namespace", "Module", "CPU, s", "Memory, MiB·h", "Shared cache, MiB·h", "Disk, MiB·h", "Turns", "API\u00a0calls", "Read", "Written"]} numbers={[2, 3, 4, 5, 6, 7, 8, 9]}>
+            {shown.rows.map((row) => (
+              <tr key={`${row.namespace} ${row.module ?? ""}`}>
+                <th scope="row"><Name of={row.namespace} /></th>
+                <td>{row.module ? <code title={clean(row.module)}>{clean(row.module).slice(0, 12)}</code> : "–"}</td>
+                <CostCells of={row} />
+              </tr>
+            ))}
+            {shown.more && <tr><th scope="row">({count(shown.leftOut)} more rows)</th><td>–</td><CostCells of={shown.more} /></tr>}
+            {shown.host && <tr><th scope="row">{HOST_ROW}</th><td>–</td><CostCells of={shown.host} /></tr>}
+            <tr><th scope="row">(sum)</th><td>–</td><CostCells of={shown.sum} /></tr>
+          </Table>
+        </>
+      )}
+    </>
+  );
+}
+
 export function TenantsPage() {
   const session = useSession();
   const usages = useLoaded((signal) => listAllowed("/apis/hangar.dev/v1alpha1", "tenantusages", session.namespace, signal), [], 15_000);
   const costs = useLoaded((signal) => ask("top", { window: 900 }, signal), [], 15_000);
   const byNamespace = useMemo(() => {
-    const out = new Map<string, Cost>();
+    const out = new Map<string, RecentCost>();
     for (const row of costs.value?.guests ?? []) {
       const one = out.get(row.namespace) ?? { cpu: 0, turns: 0, requests: 0, written: 0 };
       one.cpu += row.cpuMicroseconds;
@@ -78,6 +129,7 @@ export function TenantsPage() {
           })}
         </Table>
       )}
+      <Costs />
     </>
   );
 }

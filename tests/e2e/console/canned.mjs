@@ -45,6 +45,17 @@ const turns = Array.from({ length: 60 }, (_, index) => ({
   suspendMicroseconds: 500, diskBytes: 800000,
 }));
 
+// More rows than the page shows.
+const costOf = (scale) => ({
+  cpuMicroseconds: Math.round(4e6 * scale), memoryByteSeconds: Math.round(8e10 * scale), cacheByteSeconds: Math.round(2e9 * scale), diskByteSeconds: Math.round(6e9 * scale),
+  turns: Math.round(3000 * scale), requests: Math.round(9000 * scale), readBytes: Math.round(5e6 * scale), writtenBytes: Math.round(7e5 * scale),
+});
+const costs = [
+  { namespace: "(host)", ...costOf(9) }, { namespace: "team-0", ...costOf(0.2) },
+  ...Array.from({ length: 300 }, (_, index) => ({ namespace: `team-${Math.floor(index / 3)}`, module: `${index}`.padEnd(64, "ab12cd34"), ...costOf(5 / (1 + index)) })),
+  { namespace: HOSTILE, module: HOSTILE, ...costOf(3) },
+];
+
 const VOLUME = '{"provisioning":"volume"}';
 const workflow = {
   metadata: { namespace: "team-0", name: "orders", uid: "w1" },
@@ -115,6 +126,7 @@ const CLUSTER = "/api/cluster";
 const answers = {
   "/api/state": { version: "0.1.0", server: "https://127.0.0.1:6443", context: "kind-dev", namespace: "team-0", allowsActions: true, idleSeconds: 1800 },
   "/api/top": { at: at(0), microseconds: 6e7, guests, records: { problems: [] } },
+  "/api/cost": { at: at(0), microseconds: 4.32e9, rows: costs, processes: costOf(40), problems: [HOSTILE] },
   "/api/turns": { turns, records: {} },
   "/api/why": { text: `Deployment.apps team-0/web is at version 812, which was written from here.\n2026-11-26T20:00:01.123456Z  apply deployments.apps team-0/web: 200\n  <- turn 12 of operator team-0/failing at 2026-11-26T20:00:01.100000Z (module sha256:ab12cd34ef56)\n    <- modified ConfigMap team-0/settings\n      <- by kubectl (Update at 2026-11-26T20:00:00Z)\n${HOSTILE}\n` },
   "/api/logs": { text: `starting\nreconciled team-0/web\n${HOSTILE}\n` },
