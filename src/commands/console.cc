@@ -271,7 +271,8 @@ class Console {
         .namespace_ = question.parameter("namespace"),
         .name = recorded_name(HANGAR_CO_TRY(required_parameter(question, "name"))),
         .turns_max = HANGAR_CO_TRY(number_of(question, "turns", kConsoleTurnsMax, 100)),
-        .slowest = question.parameter("slowest") == "true"};
+        .slowest = question.parameter("slowest") == "true",
+        .bodies = true};
     co_return co_await records_.ask(
         [asked](host::ClusterSession& session, Records& records) -> Result<std::string> {
           const seeing::FoundTurns found = HANGAR_TRY(session.run(records.turns(asked)));

@@ -54,11 +54,11 @@ def policy(seen, team):
         seen.delete(*POLICY, name)
 
 
-def writing(namespace, name, kind="ConfigMap"):
-    """A step that creates an object with a secret in it."""
+def writing(namespace, name, kind="ConfigMap", **more):
+    """A step that creates an object with a secret in it. `more`: further data."""
     text = json.dumps({"apiVersion": "v1", "kind": kind, "metadata": {"name": name},
                        "data" if kind == "ConfigMap" else "stringData": {
-                           "plain": "seen", "DB_PASSWORD": SECRET, "settings": f"user=me\npassword={SECRET}\n"}})
+                           "plain": "seen", "DB_PASSWORD": SECRET, "settings": f"user=me\npassword={SECRET}\n", **more}})
     return f"request=POST,/api/v1/namespaces/{namespace}/{kind.lower()}s,{text}"
 
 

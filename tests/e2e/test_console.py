@@ -18,6 +18,7 @@ import airways
 import consoles
 import flights
 import operators
+import test_bodies as bodies
 import users
 import workflows
 from cluster import eventually, is_ready
@@ -292,6 +293,32 @@ def test_an_operator_its_turns_and_its_output_are_shown(console, browse, seen, r
 
     assert "Failing and awake first" in report["texts"]["map"] and "There is no cost" not in report["texts"]["map"]
     assert re.search(r"\d requests?", report["texts"]["operator"]) and "Turns" in report["texts"]["operator"]
+
+
+def test_recorded_bodies_are_text_for_who_may_get_what_the_operator_read(console, browse, seen, reader, tmp_path):
+    allow(seen, reader, *EVERYTHING, resources=("secrets",))
+    policy = {"apiVersion": bodies.POLICY[0], "kind": bodies.POLICY[1], "metadata": {"name": f"{reader}-bodies"},
+              "spec": {"namespaceSelector": {"matchLabels": {bodies.LABEL: reader}}, "records": {"bodies": True}}}
+    seen.apply(policy)
+    seen.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login", "namespace": reader}})
+    kubeconfig = users.with_token(seen, tmp_path, "viewer", reader)
+    users.let(seen, f"{reader}:viewer", SYSTEM, ["get"], ["configmaps"], names=["hangar-records"])
+    users.let(seen, f"{reader}:viewer", reader, ["get"], ["operators"])
+    page = f"#/operator/{reader}/writer"
+    try:
+        seen.create(operators.manifest("writer", reader, f"get=/api/v1/namespaces/{reader}/secrets/login", bodies.writing(reader, "made", note=HOSTILE[:200]), "wait",
+                                       "--", "tick=3600000", record="Bodies"))
+        bodies.written(seen, "made", reader)
+        assert bodies.write_of(seen.kubeconfig, "writer", reader, "made")["bodyState"] == "whole"
+        shown, withheld = (browse(console(config), "visit", pages=[(name, page, "What it watches")], click={name: ["wrote"]})["texts"][name]
+                           for name, config in (("bodies", seen.kubeconfig), ("bodies-withheld", kubeconfig)))
+    finally:
+        seen.delete(*OPERATOR, "writer", reader)
+        seen.delete(*bodies.POLICY, f"{reader}-bodies")
+
+    assert '\n    "plain": "seen"' in shown and "hmac:" in shown and bodies.SECRET not in shown, shown
+    assert "<script>window.owned = 1</script>" in shown and "\u202e" not in shown
+    assert "The body is withheld" in withheld and '"plain"' not in withheld, withheld
 
 
 def test_a_user_of_one_namespace_sees_that_one(console, browse, seen, reader, tmp_path):

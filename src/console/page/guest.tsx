@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 
 import { ask } from "./api";
+import { bodyOf } from "./body";
 import { bytes, clean, cleanLines, clock, count, distance, micros } from "./format";
 import { stateOf } from "./fleet";
 import { Badge, Conditions, Fact, Name, Table, Trouble, Waiting, colour, useLoaded, useTheme, useWidth, whyLink } from "./parts";
@@ -72,6 +73,18 @@ function Cause({ cause }: { cause: any }) {
 
 const isWrite = (request: any) => ["create", "update", "patch", "apply", "delete", "deletecollection"].includes(request.verb);
 
+function RecordedBody({ request, of }: { request: any; of: string }) {
+  const body = bodyOf(request);
+  if (!body) return null;
+  if (body.text === undefined) return <div class="quiet">{body.words}</div>;
+  return (
+    <details class="body">
+      <summary aria-label={`Body of ${of}`}>Body</summary>
+      <pre class="log" tabIndex={0} role="region" aria-label={`Body of ${of}`}>{body.text}</pre>
+    </details>
+  );
+}
+
 function Request({ request }: { request: any }) {
   const link = isWrite(request) ? whyLink(request.object ?? {}) : undefined;
   const what = request.object?.name || request.object?.kind ? ofObject(request.object) : request.resource || request.path;
@@ -82,6 +95,7 @@ function Request({ request }: { request: any }) {
       {request.dryRun && " (dry run)"}: <span class={isRefused ? "bad" : undefined}>{request.status ? `${request.status}` : "no answer is recorded"}</span>
       {request.tookMicroseconds !== undefined && ` in ${micros(request.tookMicroseconds)}`}
       {link && <> · <a href={link} aria-label={`Why was ${clean(what)} written?`}>why?</a></>}
+      <RecordedBody request={request} of={`request ${request.id}, ${clean(request.verb, 20)} ${clean(what, 120)}`} />
     </li>
   );
 }

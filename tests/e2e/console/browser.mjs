@@ -105,6 +105,7 @@ async function canned() {
           await page.locator(".turns button").first().click();
           await page.getByRole("button", { name: /Read the last/ }).click();
           await settled(page);
+          await unfold(page);
         }
         await check(page, `${name}, ${theme}, ${width} px`);
         await screenshot(page, `${name}-${theme}-${width}`);

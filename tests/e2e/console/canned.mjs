@@ -40,7 +40,9 @@ const turns = Array.from({ length: 60 }, (_, index) => ({
   causes: [{ cause: "modified", id: 1, object: object("ConfigMap", HOSTILE) }, { cause: "answer", id: 3, bytes: 900 }],
   requests: [
     { id: 1, verb: index === 0 ? "watch" : "get", resource: "configmaps", object: object("ConfigMap", "settings"), at: at(-600 + index * 9), bytes: 0, tookMicroseconds: 800, status: 200 },
-    { id: 2, verb: "apply", resource: "deployments", object: object("Deployment", "web", "apps"), at: at(-600 + index * 9), bytes: 900, tookMicroseconds: 3000, status: index % 5 ? 200 : 409 },
+    { id: 2, verb: "apply", resource: "deployments", object: object("Deployment", "web", "apps"), at: at(-600 + index * 9), bytes: 900, tookMicroseconds: 3000, status: index % 5 ? 200 : 409,
+      bodyState: "whole", body: JSON.stringify({ apiVersion: "apps/v1", kind: "Deployment", metadata: { name: "web", annotations: { note: HOSTILE } }, spec: { replicas: 2 } }) },
+    { id: 3, verb: "update", resource: "configmaps", object: object("ConfigMap", "copy"), at: at(-600 + index * 9), bytes: 200, tookMicroseconds: 2000, status: 200, bodyState: "withheld" },
   ],
   suspendMicroseconds: 500, diskBytes: 800000,
 }));
