@@ -9,6 +9,7 @@ import pathlib
 import re
 import signal
 import socket
+import statistics
 import subprocess
 import time
 
@@ -235,7 +236,14 @@ def test_every_page_is_readable_in_both_themes_and_at_360_px(console, nowhere, b
     report = browse(console(nowhere, "--allow-actions"), "canned")
 
     assert re.match(r"team-\d+/\S+: \w+", report["texts"]["selected"])
-    assert len(report["frames"]) > 5
+    seen = report["map"]
+    times, frames = ([one["milliseconds"] for one in seen["draws"]], seen["frames"])
+    print(f"the map: {len(times)} drawings, median {statistics.median(times):.1f} ms, most {max(times):.1f} ms; "
+          f"between frames: median {statistics.median(frames):.1f} ms, most {max(frames):.1f} ms")
+    # One path for each of the four states, not one for each operator.
+    assert {(one["cells"], one["paths"] <= 4) for one in seen["draws"]} == {(10_000, True)}
+    # Each key and each answer draws once at most; two questions may have been under way.
+    assert len(times) <= seen["keys"] + seen["asked"] + 2, seen
 
 
 def test_another_page_of_the_same_browser_reaches_nothing(console, nowhere, browse):

@@ -116,19 +116,37 @@ async function canned() {
   }
 }
 
-// From the map to an operator without a mouse, and how long frames take meanwhile.
+// From the map to an operator without a mouse. Meanwhile `map.draws` has of each drawing of the map its time, its cells and the paths that it
+// fills; `frames` the time between frames.
+const KEYS = 30;
 async function keyboard(page) {
   await go(page, "#/");
   await settled(page);
   await page.locator("canvas").focus();
+  await settled(page);
   await page.evaluate(() => {
-    window.frames_ = [];
-    let last = performance.now();
-    const next = (now) => { window.frames_.push(now - last); last = now; requestAnimationFrame(next); };
-    requestAnimationFrame(next);
+    const seen = (window.seen_ = { draws: [], frames: [] });
+    let [cells, paths, last] = [0, 0, performance.now()];
+    const count = (type, name, add) => {
+      const own = type.prototype[name];
+      type.prototype[name] = function (...given) { add(); return own.apply(this, given); };
+    };
+    count(Path2D, "rect", () => { cells++; });
+    count(CanvasRenderingContext2D, "fill", () => { paths++; });
+    const nextFrame = window.requestAnimationFrame.bind(window);
+    window.requestAnimationFrame = (callback) => nextFrame((now) => {
+      [cells, paths] = [0, 0];
+      const began = performance.now();
+      callback(now);
+      if (paths) seen.draws.push({ milliseconds: performance.now() - began, cells, paths });
+    });
+    const onFrame = (now) => { seen.frames.push(now - last); last = now; nextFrame(onFrame); };
+    nextFrame(onFrame);
   });
-  for (let step = 0; step < 30; step++) await page.keyboard.press(step % 2 ? "ArrowRight" : "ArrowDown");
-  report.frames = await page.evaluate(() => window.frames_);
+  const asked = report.requests.length;
+  for (let step = 0; step < KEYS; step++) await page.keyboard.press(step % 2 ? "ArrowRight" : "ArrowDown");
+  await page.waitForFunction(() => window.seen_.draws.length > 0);
+  report.map = { ...(await page.evaluate(() => window.seen_)), keys: KEYS, asked: report.requests.length - asked };
   report.texts.selected = await page.locator("#shown").textContent();
   await page.keyboard.press("Enter");
   await page.waitForFunction(() => location.hash.startsWith("#/operator/"));
