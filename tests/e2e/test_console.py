@@ -25,7 +25,7 @@ import workflows
 from cluster import eventually, is_ready
 from conftest import COMPILED, control_plane
 from consoles import KEY_HEADER, Console
-from host import BINARY, free_port, to_its_end
+from host import BINARY, Host, free_port, to_its_end
 from operators import EVERYTHING, OPERATOR, allow
 from shown import SYSTEM, records_cluster, showing_host
 
@@ -473,6 +473,29 @@ def test_a_release_without_a_history_is_an_error_with_words(console, seen):
     status, _, body = one.ask("/api/drift?instance=default/Flight.yoke.cd:nobody")
     assert status == 404 and b"has no history" in body
     assert one.status("/api/drift") == 400 and one.status("/api/drift?instance=nonsense") == 400
+
+
+def test_a_rollout_is_shown_until_its_node_is_provisioned(console, browse, tmp_path):
+    installer = "registry.example.com/hangar-node:v1"
+    cluster = control_plane("--with-kcm", "--with-kwok=2")
+    try:
+        cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM}})
+        host = Host(cluster.kubeconfig, tmp_path / "host", f"--namespace={SYSTEM}", "--features=nodes", f"--installer-image={installer}", "--node-ready-delay=0s")
+        try:
+            one = console(cluster.kubeconfig)
+            eventually(lambda: one.json("/api/nodes")["rollout"]["version"], "the rollout has a record", 60)
+            before = browse(one, "visit", pages=[("nodes-untouched", "#/nodes", "not asked for")])["texts"]["nodes-untouched"]
+            cluster.patch("v1", "Node", "node-0", {"metadata": {"annotations": {"kwasm.sh/kwasm-node": "true"}}}, None)
+            # The page asks again until it sees it.
+            after = browse(one, "visit", pages=[("nodes-rollout", "#/nodes", "1 of 1"), ("nodes", "#/nodes", "Provisioned")])["texts"]["nodes"]
+        finally:
+            host.stop()
+    finally:
+        cluster.close()
+
+    assert installer in before and "0 of 0" in before and "Provisioned" not in before
+    assert "1 of 1" in after and re.search(rf"^node-0\s+Provisioned\s+{re.escape(installer)}\s", after, re.MULTILINE), after
+    assert re.search(r"^node-1\s+not asked for\s", after, re.MULTILINE), after
 
 
 @pytest.fixture
