@@ -1,14 +1,20 @@
 #include "commands/build_machine.h"
 
 #include "abi/statemachine/limits.h"
+#include "base/consumer.h"
 #include "base/dns_name.h"
 #include "base/log.h"
 #include "base/result.h"
 #include "commands/run_machine.h"
+#include "commands/shown_step.h"
+#include "commands/streams.h"
 #include "commands/temporary_directory.h"
 #include "host/config.h"
 #include "io/file.h"
+#include "io/loop.h"
 #include "io/program.h"
+#include "io/run.h"
+#include "io/workers.h"
 #include "json/value.h"
 #include "json/yaml.h"
 #include "modules/config_map.h"
@@ -76,9 +82,7 @@ std::string object_name(const fs::path& directory) {
   return name.empty() ? "machine" : name;
 }
 
-}  // namespace
-
-Result<std::string> bundle_project(const MachineProject& project) {
+Result<std::string> run_esbuild(const MachineProject& project) {
   const fs::path entry = HANGAR_TRY(find_entry(project));
   const fs::path esbuild = HANGAR_TRY(find_esbuild(project.directory));
   const std::unique_ptr<TemporaryDirectory> work = HANGAR_TRY(TemporaryDirectory::make());
@@ -98,9 +102,21 @@ Result<std::string> bundle_project(const MachineProject& project) {
   return io::read_file(bundle, limits::kMachineBundleBytesMax);
 }
 
+}  // namespace
+
+Result<std::string> bundle_project(const MachineProject& project, const Say& show) {
+  io::Loop loop;
+  io::Workers thread(loop, 1);
+  ShownStep step(loop, show);
+  step.is("bundling");
+  // The call blocks, and the step is shown by the loop.
+  return io::run_to_end(
+      loop, thread.run(unnamed_consumer(), [&project] { return run_esbuild(project); }));
+}
+
 Result<std::string> build_machine(const host::Config& config, const BuildMachineOptions& options,
                                   const Log& log) {
-  const std::string bundle = HANGAR_TRY(bundle_project(options.project));
+  const std::string bundle = HANGAR_TRY(bundle_project(options.project, options.show));
   const std::unique_ptr<TemporaryDirectory> work = HANGAR_TRY(TemporaryDirectory::make());
   const fs::path file = work->path() / kKey;
   HANGAR_TRY(io::write_file(file, bundle));

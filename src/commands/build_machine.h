@@ -17,9 +17,9 @@ struct MachineProject {
 };
 
 // Bundles the project with esbuild, which is searched in the project's node_modules/.bin and on
-// PATH. Errors: NotFound (no esbuild, no entry), InvalidInput (esbuild fails; its messages are on
-// stderr).
-[[nodiscard]] Result<std::string> bundle_project(const MachineProject& project);
+// PATH. `show`: as RunMachineOptions::show. Errors: NotFound (no esbuild, no entry), InvalidInput
+// (esbuild fails; its messages are on stderr).
+[[nodiscard]] Result<std::string> bundle_project(const MachineProject& project, const Say& show);
 
 struct BuildMachineOptions {
   MachineProject project = {};

@@ -73,10 +73,10 @@ struct Found {
 
 // The machine of a project's directory or of a file with a ConfigMap; empty for everything else,
 // which is left to the fetcher.
-Result<Found> bytes_of(const std::string& module) {
+Result<Found> bytes_of(const std::string& module, const Say& show) {
   std::error_code ignored;
   if (std::filesystem::is_directory(module, ignored)) {
-    return Found{.module = HANGAR_TRY(bundle_project({.directory = module}))};
+    return Found{.module = HANGAR_TRY(bundle_project({.directory = module}, show))};
   }
   if (!module.ends_with(".yaml") && !module.ends_with(".yml") && !module.ends_with(".json")) {
     return Found();
@@ -206,7 +206,7 @@ class MachineSession {
   Result<> open(const std::string& module, std::string plugin, Say show) {
     show_ = std::move(show);
     std::string reference = module;
-    const Found found = HANGAR_TRY(bytes_of(module));
+    const Found found = HANGAR_TRY(bytes_of(module, show_));
     if (found.module) {
       directory_ = HANGAR_TRY(TemporaryDirectory::make());
       reference = (directory_->path() / "machine").string();
