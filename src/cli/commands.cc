@@ -260,16 +260,29 @@ int print_logs(const SettingFlags& setting_flags, const LogsFlags& flags) {
   return ended ? kDone : report(ended.error(), kFailed);
 }
 
-int print_nodes(const SettingFlags& setting_flags, const std::string& format) {
+struct NodesFlags {
+  std::string format;
+  bool watch = false;
+};
+
+int print_nodes(const SettingFlags& setting_flags, const NodesFlags& flags) {
   const Result<host::Config> config = setting_flags.resolve();
   if (!config) return report(config.error(), kWrongUsage);
-  if (!format.empty() && format != "json") {
+  if (!flags.format.empty() && flags.format != "json") {
     return report(Error(ErrorKind::InvalidInput, "-o: json, or nothing for a table"), kWrongUsage);
   }
+  const auto format =
+      flags.format.empty() ? commands::FleetFormat::Table : commands::FleetFormat::Json;
   const std::unique_ptr<LogSink> sink = host::make_log_sink(*config);
-  const Result<std::string> text = commands::node_fleet(
-      *config, format.empty() ? commands::FleetFormat::Table : commands::FleetFormat::Json,
-      Log(*sink, "nodes"));
+  const Log log(*sink, "nodes");
+  if (flags.watch) {
+    const Result<commands::WatchedFleet> watched =
+        commands::watch_fleet(*config, format, last_line(), log);
+    if (!watched) return report(watched.error(), kFailed);
+    fmt::print("{}", watched->text);
+    return watched->is_halted ? kFailed : kDone;
+  }
+  const Result<std::string> text = commands::node_fleet(*config, format, log);
   if (!text) return report(text.error(), kFailed);
   fmt::print("{}", *text);
   return kDone;
@@ -537,9 +550,13 @@ int run(int argc, char** argv) {
   CLI::App* const nodes_command =
       app.add_subcommand("nodes", "show the provisioning phase of each node, and the rollout");
   const SettingFlags nodes_settings(*nodes_command, {Part::Log, Part::Cluster, Part::Place});
-  std::string nodes_format;
-  nodes_command->add_option("-o,--output", nodes_format, "output format: json (default: a table)")
+  NodesFlags nodes_flags;
+  nodes_command
+      ->add_option("-o,--output", nodes_flags.format, "output format: json (default: a table)")
       ->type_name("FORMAT");
+  nodes_command->add_flag("-w,--watch", nodes_flags.watch,
+                          "wait until the rollout is done, or halted by a failure (exit code 1); "
+                          "shows the progress on a terminal");
 
   CLI::App* const source_command = app.add_subcommand("flight", "generate the source of a flight");
   source_command->require_subcommand(1);
@@ -657,7 +674,7 @@ int run(int argc, char** argv) {
   if (rights_command->parsed()) return rights.run();
   if (top_command->parsed()) return top.run();
   if (console_command->parsed()) return console.run();
-  if (nodes_command->parsed()) return print_nodes(nodes_settings, nodes_format);
+  if (nodes_command->parsed()) return print_nodes(nodes_settings, nodes_flags);
   if (from_chart_command->parsed()) return make_flight_from_chart(from_chart_options);
   if (build_command->parsed()) return build_commands.run();
   if (build_machine_command->parsed()) {

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 
 namespace hangar::nodes {
 
@@ -43,27 +44,37 @@ std::string some_of(const Slots& names) {
   return text;
 }
 
+// Without the standing.
+FleetProgress counted(const std::vector<FleetRow>& rows, const Record& record) {
+  FleetProgress progress;
+  for (const FleetRow& row : rows) {
+    if (row.phase == kNoPhase || row.phase == kSkipped) continue;
+    ++progress.asked;
+    if (row.phase == name_of(Phase::Failed)) ++progress.failed;
+    if (row.phase == name_of(Phase::Provisioned) && row.version == record.version) ++progress.done;
+  }
+  return progress;
+}
+
 // "The rollout is Halted: 3 of 5 nodes are done with registry.example.com/installer:v1. Node ..."
 std::string rollout_lines(const std::vector<FleetRow>& rows, const Record& record) {
   if (record.resource_version.empty()) {
     return "No rollout record in this namespace. Set --namespace to the host's namespace; the host "
            "creates the record once it has an installer image.\n";
   }
-  const auto is_done = [&](const FleetRow& row) {
-    return row.phase == name_of(Phase::Provisioned) && row.version == record.version;
-  };
-  const auto is_asked_for = [](const FleetRow& row) {
-    return row.phase != kNoPhase && row.phase != kSkipped;
-  };
+  const FleetProgress progress = counted(rows, record);
   std::string text =
       fmt::format("The rollout is {}: {} of {} nodes are done with {}.",
-                  name_of(record.progress.standing), std::ranges::count_if(rows, is_done),
-                  std::ranges::count_if(rows, is_asked_for), record.version);
+                  name_of(record.progress.standing), progress.done, progress.asked, record.version);
   if (record.progress.standing == Standing::Rolling && !record.slots.empty())
     text += fmt::format(" At work: {}.", some_of(record.slots));
   text += '\n';
   if (!record.progress.message.empty()) text += record.progress.message + '\n';
   return text;
+}
+
+Policy policy_of(const Record& record) {
+  return {.version = record.version, .auto_provision = record.auto_provision};
 }
 
 std::string phase_of(const NodeView& node, const Policy& policy) {
@@ -78,7 +89,7 @@ std::string phase_of(const NodeView& node, const Policy& policy) {
 }  // namespace
 
 std::vector<FleetRow> fleet_rows(const std::vector<json::Value>& nodes, const Record& record) {
-  const Policy policy = {.version = record.version, .auto_provision = record.auto_provision};
+  const Policy policy = policy_of(record);
   std::vector<FleetRow> rows;
   rows.reserve(nodes.size());
   for (const json::Value& object : nodes) {
@@ -91,6 +102,28 @@ std::vector<FleetRow> fleet_rows(const std::vector<json::Value>& nodes, const Re
                     .is_undone = node.state.action == Action::Uninstall});
   }
   return rows;
+}
+
+FleetProgress fleet_progress(const std::vector<json::Value>& nodes, const Record& record) {
+  FleetProgress progress = counted(fleet_rows(nodes, record), record);
+  if (record.resource_version.empty()) return progress;
+  Nodes views;
+  for (const json::Value& object : nodes) {
+    NodeView node = node_view(object);
+    progress.is_moving = progress.is_moving || is_in_flight(node.state.phase);
+    views.emplace(node.name, std::move(node));
+  }
+  progress.standing = progress_of(views, record.slots, policy_of(record)).standing;
+  progress.is_moving = progress.is_moving || progress.standing == Standing::Rolling ||
+                       progress.standing == Standing::Waiting ||
+                       progress.standing != record.progress.standing;
+  return progress;
+}
+
+std::string progress_text(const FleetProgress& progress) {
+  std::string text = fmt::format("{} of {} nodes", progress.done, progress.asked);
+  if (progress.failed > 0) text += fmt::format(", {} failed", progress.failed);
+  return text;
 }
 
 std::string fleet_table(const std::vector<FleetRow>& rows, const Record& record, WallTime now) {

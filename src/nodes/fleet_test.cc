@@ -8,6 +8,7 @@
 #include <chrono>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace hangar::nodes {
@@ -81,6 +82,63 @@ TEST(FleetTable, OfAnAutomaticRolloutHasEveryNodePending) {
   record.auto_provision = true;
 
   EXPECT_EQ(fleet_rows(kNodes, record).at(4).phase, "Pending");
+}
+
+Record record_at(Standing standing, Slots slots = {}) {
+  return {.resource_version = "1",
+          .slots = std::move(slots),
+          .progress = {.standing = standing},
+          .version = "v2"};
+}
+json::Value ready_node(std::string_view name, std::string_view annotations) {
+  json::Value value = node(name, annotations);
+  json::set_at(value, {"status"},
+               json::parse_yaml(R"({conditions: [{type: Ready, status: "True"}]})").value());
+  return value;
+}
+const json::Value kProvisioned =
+    ready_node("a", R"({kwasm.sh/kwasm-node: "true", nodes.hangar.dev/phase: Provisioned,
+             nodes.hangar.dev/version: v2})");
+const json::Value kPending = ready_node("b", R"({kwasm.sh/kwasm-node: "true"})");
+const json::Value kFailed =
+    ready_node("c", R"({kwasm.sh/kwasm-node: "true", nodes.hangar.dev/phase: Failed,
+             nodes.hangar.dev/failures: "1"})");
+const json::Value kInstalling =
+    ready_node("d", R"({kwasm.sh/kwasm-node: "true", nodes.hangar.dev/phase: Installing,
+             nodes.hangar.dev/failures: "1"})");
+const json::Value kUntouched = ready_node("e", "{}");
+
+TEST(FleetProgress, IsOverWhenAllNodesAreDoneAndTheRecordSaysSo) {
+  const std::vector<json::Value> nodes = {kProvisioned, kUntouched};
+
+  const FleetProgress done = fleet_progress(nodes, record_at(Standing::Done));
+  EXPECT_EQ(done, (FleetProgress{.done = 1, .asked = 1}));
+  EXPECT_EQ(progress_text(done), "1 of 1 nodes");
+  EXPECT_TRUE(fleet_progress(nodes, record_at(Standing::Rolling)).is_moving);
+  EXPECT_TRUE(fleet_progress(nodes, record_at(Standing::Done, {"a"})).is_moving);
+}
+
+TEST(FleetProgress, GoesOnBeforeTheHostHasRecordedANewNode) {
+  const FleetProgress progress =
+      fleet_progress({kProvisioned, kPending}, record_at(Standing::Done));
+
+  EXPECT_EQ(
+      progress,
+      (FleetProgress{.done = 1, .asked = 2, .standing = Standing::Rolling, .is_moving = true}));
+}
+
+TEST(FleetProgress, IsOverAtAFailureOnceNoNodeIsAtWork) {
+  const FleetProgress halted =
+      fleet_progress({kProvisioned, kPending, kFailed}, record_at(Standing::Halted, {"c"}));
+  EXPECT_EQ(halted,
+            (FleetProgress{.done = 1, .asked = 3, .failed = 1, .standing = Standing::Halted}));
+  EXPECT_EQ(progress_text(halted), "1 of 3 nodes, 1 failed");
+  EXPECT_TRUE(fleet_progress({kFailed}, record_at(Standing::Rolling)).is_moving);
+  EXPECT_TRUE(fleet_progress({kFailed, kInstalling}, record_at(Standing::Halted)).is_moving);
+}
+
+TEST(FleetProgress, DoesNotWaitForAHostThatHasNoInstaller) {
+  EXPECT_FALSE(fleet_progress({kPending}, {}).is_moving);
 }
 
 TEST(FleetDocument, HasTheSameForPrograms) {

@@ -20,19 +20,33 @@ def _read(controller):
         return b""
 
 
-def run(command, seconds=300):
-    """The exit status, standard output, and what was shown on a terminal as standard error."""
+def run(command, seconds=300, meanwhile=lambda shown: None):
+    """The exit status, standard output, and what was shown on a terminal as standard error. `meanwhile` is called while the command runs, with
+    a function that returns what has been shown so far."""
     controller, terminal = pty.openpty()
-    shown = []
-    reading = threading.Thread(target=lambda: shown.extend(iter(lambda: _read(controller), b"")))
+    pieces = []
+
+    def read():
+        for piece in iter(lambda: _read(controller), b""):
+            pieces.append(piece)
+
+    def shown():
+        return b"".join(pieces).decode(errors="replace")
+    reading = threading.Thread(target=read)
     reading.start()
     try:
-        done = subprocess.run(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=terminal, timeout=seconds)
+        with subprocess.Popen(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=terminal) as process:
+            try:
+                meanwhile(shown)
+                out = process.communicate(timeout=seconds)[0]
+            except BaseException:
+                process.kill()
+                raise
     finally:
         os.close(terminal)
         reading.join()
         os.close(controller)
-    return done.returncode, done.stdout.decode(), b"".join(shown).decode()
+    return process.returncode, out.decode(), shown()
 
 
 class Screen:

@@ -15,6 +15,7 @@ import urllib.request
 import pytest
 import yaml
 
+import terminals
 from cluster import KINDS, condition, eventually, never
 from conftest import control_plane
 from host import BINARY, Host
@@ -232,6 +233,34 @@ def test_from_annotation_to_label_and_back(rig, nodes, start):
     after = node(rig, "there")["metadata"]
     assert not [key for key in {**after["labels"], **after["annotations"]} if "hangar" in key or "kwasm" in key]
     eventually(lambda: fleet(rig)[0] == {**rollout, "standing": "Done"}, "nothing is left to do")
+
+
+def watching_command(rig):
+    return [str(BINARY), "nodes", "--watch", f"--kubeconfig={rig.kubeconfig}", f"--namespace={NAMESPACE}"]
+
+
+def test_a_terminal_shows_a_rollout_until_it_is_done(rig, nodes, start):
+    first = start()
+    eventually(lambda: fleet(rig)[0]["version"], "the rollout is recorded")
+    assert first.stop() == 0
+    nodes("a", "b")
+
+    def go_on(shown):
+        eventually(lambda: "\r\x1b[K0 of 2 nodes\r" in shown(), "it is shown again and again", 60)
+        start()
+    status, out, shown = terminals.run(watching_command(rig), meanwhile=go_on)
+    assert status == 0 and out.endswith(f"The rollout is Done: 2 of 2 nodes are done with {IMAGE}.\n"), out
+    assert shown.endswith("\r\x1b[K"), shown
+
+
+def test_a_watch_ends_when_the_rollout_is_halted(rig, nodes, start):
+    nodes("a-fail", "b")
+    start("--node-retry-delay=1h")
+    eventually(lambda: fleet(rig)[0]["version"], "the rollout is recorded")
+
+    done = subprocess.run(watching_command(rig), capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1 and "The rollout is Halted: 0 of 2 nodes are done" in done.stdout, done.stdout
+    assert "\x1b" not in done.stderr and "of 2 nodes" not in done.stderr, "no progress in a file"
 
 
 def test_runtime_classes_are_kept_and_those_of_others_stay(rig, start):
