@@ -123,12 +123,17 @@ io::Task<Result<Outcome>> KeptObjects::reconcile(kube::ObjectKey key, std::stop_
   auto found = wanted_.find(key.name);
   if (found == wanted_.end()) {
     if (!live || !is_complete_) co_return Outcome{};
-    const Result<json::Value> removed = co_await parts_.client.remove(
-        kind_, key, {.uid = std::string(live->uid())}, std::move(stop));
-    if (!removed && removed.error().kind() != ErrorKind::NotFound) {
+    // The version: another host may have made it its own since this one read it.
+    const Result<json::Value> removed =
+        co_await parts_.client.remove(kind_, key,
+                                      {.uid = std::string(live->uid()),
+                                       .resource_version = std::string(live->resource_version())},
+                                      std::move(stop));
+    if (!removed && removed.error().kind() != ErrorKind::NotFound &&
+        removed.error().kind() != ErrorKind::Conflict) {
       co_return std::unexpected(removed.error());
     }
-    co_return Outcome{};
+    co_return Outcome{};  // A change queues it again.
   }
   // The object is unchanged since our last apply.
   if (live && live->resource_version() == found->second.applied_version) co_return Outcome{};

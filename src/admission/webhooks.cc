@@ -191,6 +191,11 @@ void Webhooks::want_policy(json::Value policy, json::Value binding) {
   put_all();
 }
 
+void Webhooks::keep_no_other_policies() {
+  has_all_policies_ = true;
+  put_all();
+}
+
 Result<> Webhooks::check_policy(const std::string& name) const {
   HANGAR_TRY(policies_.check(name));
   return bindings_.check(name);
@@ -278,6 +283,10 @@ void Webhooks::put_all() {
     for (const auto& [name, wanted] : wanted_policies_) {
       put_owned(policies_, wanted.policy);
       put_owned(bindings_, wanted.binding);
+    }
+    if (has_all_policies_) {
+      policies_.keep_no_others();
+      bindings_.keep_no_others();
     }
   }
   put_leader();

@@ -4,8 +4,9 @@
 // Guarantees:
 //   - Every replica answers, whether or not it leads; the leader maintains the configurations.
 //   - No configuration covers more than a feature requests: none is for all resources.
-//   - A configuration is deleted together with its object. The leader deletes configurations that
-//     are no longer wanted. With an owner, they are deleted together with it, even if no host runs.
+//   - A configuration is deleted together with its object. The leader deletes configurations and
+//     policies that are no longer wanted. With an owner, they are deleted together with it, even if
+//     no host runs.
 // Loop thread only.
 #pragma once
 
@@ -128,6 +129,8 @@ class Webhooks {
   // A ValidatingAdmissionPolicy and its binding of the same name; the API server applies the policy
   // itself.
   void want_policy(json::Value policy, json::Value binding);
+  // Call it after the last want_policy(): other policies and bindings of this host are deleted.
+  void keep_no_other_policies();
   [[nodiscard]] Result<> check_policy(const std::string& name) const;
   // Call it after the last want(): other configurations of this host are deleted.
   void keep_no_others();
@@ -179,9 +182,10 @@ class Webhooks {
   std::optional<std::string> authorities_pem_;  // Unset: no certificate yet.
   std::map<std::string, std::function<void()>, std::less<>> address_changed_;  // By feature.
   std::optional<Error> not_listening_;
-  json::Value owner_;            // An owner reference; null: none, or not known yet.
-  bool is_owner_known_ = false;  // True also if there is none.
-  bool is_complete_ = false;     // keep_no_others() was called.
+  json::Value owner_;              // An owner reference; null: none, or not known yet.
+  bool is_owner_known_ = false;    // True also if there is none.
+  bool is_complete_ = false;       // keep_no_others() was called.
+  bool has_all_policies_ = false;  // keep_no_other_policies() was called.
   bool is_leading_ = false;
   bool is_leading_endpoint_ = true;  // Whether this leader is an endpoint of the leader's Service.
   bool has_started_ = false;

@@ -217,6 +217,7 @@ io::Task<void> Admission::protect_children() {
         want(protection_of_flights());
         want(protection_of_cluster_flights(host));
       }
+      webhooks_.keep_no_other_policies();
       break;
     }
     platform_.shared.log.warning("cannot determine this host's user name at the API server",

@@ -18,8 +18,8 @@ from conftest import COMPILED, control_plane
 from host import Host, free_port
 from module_server import Modules
 from test_flight_changes import variant
-from webhooks import (CONFIGURATION, GROUP, ask, authorities_of, configurations, create, host_with_webhooks, looking_up, refused, refused_airway, review,
-                      wait_registered, warnings_of, webhook_flags)
+from webhooks import (BINDING, CONFIGURATION, GROUP, POLICY, ask, authorities_of, configurations, create, host_with_webhooks, kept_by, looking_up, refused,
+                      refused_airway, review, wait_registered, warnings_of, webhook_flags)
 
 AIRWAY = ("yoke.cd/v1alpha1", "Airway")
 
@@ -438,6 +438,28 @@ def test_configurations_of_airways_that_went_meanwhile_go_at_the_start(cluster, 
 
     eventually(lambda: f"orphan.{GROUP}" not in configurations(cluster, webhook_host.namespace), "the orphan is gone")
     assert name in configurations(cluster, webhook_host.namespace)
+
+
+def make_policy(cluster, name, keeper):
+    """A policy and its binding, for no object, as the host of that namespace keeps them."""
+    metadata = {"name": name, "labels": {"hangar.dev/kept-by": keeper}}
+    rule = {"apiGroups": ["nowhere.hangar.dev"], "apiVersions": ["*"], "resources": ["*"], "operations": ["CREATE"]}
+    cluster.create({"apiVersion": POLICY[0], "kind": POLICY[1], "metadata": metadata, "spec": {
+        "failurePolicy": "Ignore", "matchConstraints": {"resourceRules": [rule]}, "validations": [{"expression": "true"}]}})
+    cluster.create({"apiVersion": BINDING[0], "kind": BINDING[1], "metadata": metadata, "spec": {"policyName": name, "validationActions": ["Deny"]}})
+
+
+def test_policies_that_are_not_wanted_any_more_go_at_the_start(cluster, webhook_host):
+    webhook_host.kill()
+    make_policy(cluster, "orphan", webhook_host.namespace)
+    make_policy(cluster, "theirs", "another-host")
+
+    webhook_host.start()
+
+    for kind in (POLICY, BINDING):
+        eventually(lambda kind=kind: kept_by(cluster, webhook_host.namespace, kind) == {"hangar-airway-children"}, f"the orphaned {kind[1]} is gone", 60)
+        assert kept_by(cluster, "another-host", kind) == {"theirs"}
+        cluster.delete(*kind, "theirs")
 
 
 # Mode static -------------------------------------------------------------------------------------

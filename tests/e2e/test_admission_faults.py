@@ -15,7 +15,8 @@ from cluster import ApiError, eventually, is_ready, try_to
 from conftest import COMPILED
 from host import Host, free_port
 from processes import children
-from webhooks import GROUP, Authority, ask, authorities_of, configurations, create, refused, remove_configurations, review, wait_registered, webhook_flags
+from webhooks import (BINDING, CONFIGURATION, GROUP, POLICY, Authority, ask, authorities_of, configurations, create, kept_by, refused, remove_configurations,
+                      review, wait_registered, webhook_flags)
 
 AIRWAY = ("yoke.cd/v1alpha1", "Airway")
 CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
@@ -39,10 +40,10 @@ def hosts(rig, home, tmp_path):
     """Starts hosts that the API server reaches by the first one's port."""
     made = []
 
-    def start(*flags, wait=True):
+    def start(*flags, wait=True, features="airways"):
         port = free_port()
         reached = made[0].webhook_port if made else port
-        host = Host(rig.kubeconfig, tmp_path / f"host-{len(made)}", *webhook_flags(port, home, *flags, reached=reached), wait=False)
+        host = Host(rig.kubeconfig, tmp_path / f"host-{len(made)}", *webhook_flags(port, home, *flags, reached=reached, features=features), wait=False)
         host.webhook_port, host.namespace = port, home
         made.append(host)
         if wait:
@@ -134,6 +135,20 @@ def test_an_airway_that_is_deleted_while_a_review_runs_goes_with_everything(rig,
     assert rig.get(*CRD, f"{plural}.{GROUP}") is None
     eventually(lambda: f"{plural}.{GROUP}" not in configurations(rig, host.namespace), "its configuration is gone", 60)
     assert host.process.poll() is None
+
+
+def test_what_a_feature_has_registered_goes_once_the_feature_is_off(rig, hosts, home):
+    def is_kept(*names):
+        return all(kept_by(rig, home, kind) == {f"hangar-{name}-children" for name in names} for kind in (POLICY, BINDING))
+    both = hosts(features="airways,flights")
+    wait_registered(rig, home, "hangar-flights")
+    eventually(lambda: is_kept("airway", "flight", "clusterflight"), "the policies of both features are there", 60)
+    both.stop()
+
+    hosts(features="airways")
+
+    eventually(lambda: is_kept("airway"), "the policies of Flights are gone", 60)
+    eventually(lambda: "hangar-flights" not in configurations(rig, home), "the configuration of Flights is gone", 60)
 
 
 def test_two_hosts_that_begin_at_once_agree_on_one_certificate(rig, hosts):

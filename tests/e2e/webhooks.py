@@ -14,6 +14,7 @@ from host import Host, free_port, to_its_end
 from users import openssl
 
 CONFIGURATION = ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration")
+POLICY, BINDING = ((CONFIGURATION[0], kind) for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"))
 # The kinds of create() and refused(); their flight is `behave`.
 GROUP = "admission.hangar.dev"
 CONVERSIONS = "/crdconvert/"
@@ -27,6 +28,11 @@ def webhook_flags(port, namespace, *more, reached=None, features="airways"):
 
 def configurations(cluster, namespace):
     return {one["metadata"]["name"]: one for one in cluster.list(*CONFIGURATION, selector=f"hangar.dev/kept-by={namespace}")}
+
+
+def kept_by(cluster, namespace, kind):
+    """The names of the objects of that kind that the namespace's host keeps."""
+    return {one["metadata"]["name"] for one in cluster.list(*kind, selector=f"hangar.dev/kept-by={namespace}")}
 
 
 def wait_registered(cluster, namespace, name="hangar-airways"):
