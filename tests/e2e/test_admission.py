@@ -1,12 +1,10 @@
 """Webhooks of a host that the API server reaches by URL: objects that they refuse and accept."""
 import base64
-import contextlib
 import http.client
 import json
 import pathlib
 import signal
 import ssl
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -15,11 +13,10 @@ import airways
 from airways import flight, instance
 from cluster import ApiError, eventually, is_ready, never
 from conftest import COMPILED, control_plane
-from host import Host, free_port
 from module_server import Modules
 from test_flight_changes import variant
 from webhooks import (BINDING, CONFIGURATION, GROUP, POLICY, ask, authorities_of, configurations, create, host_with_webhooks, kept_by, looking_up, refused,
-                      refused_airway, review, wait_registered, warnings_of, webhook_flags)
+                      refused_airway, review, standby, wait_registered, warnings_of)
 
 AIRWAY = ("yoke.cd/v1alpha1", "Airway")
 
@@ -373,24 +370,6 @@ def test_forged_overrides_leave_few_approvals(cluster, webhook_host, kind, names
 
 
 # Replicas ----------------------------------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def standby(cluster, namespace, directory):
-    """A host of that namespace, with an empty cache, that does not lead: somebody else has the Lease."""
-    lease = ("coordination.k8s.io/v1", "Lease", "hangar", namespace)
-    cluster.create({"apiVersion": lease[0], "kind": lease[1], "metadata": {"name": lease[2], "namespace": namespace}, "spec": {
-        "holderIdentity": "somebody", "leaseDurationSeconds": 3600, "leaseTransitions": 0, "acquireTime": "2026-01-01T00:00:00.000000Z",
-        "renewTime": time.strftime("%Y-%m-%dT%H:%M:%S.000000Z", time.gmtime())}})
-    port = free_port()
-    other = Host(cluster.kubeconfig, directory / "standby", *webhook_flags(port, namespace, "--leader-elect"), wait=False)
-    try:
-        other.wait_ready()
-        other.webhook_port = port
-        yield other
-    finally:
-        other.stop()
-        cluster.delete(*lease)
 
 
 def evaluates(host, name, namespace):

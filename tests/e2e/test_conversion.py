@@ -8,7 +8,7 @@ from airways import OPEN_SCHEMA, flight
 from cluster import ApiError, condition, eventually, is_ready, try_to
 from conftest import COMPILED
 from host import Host, free_port
-from webhooks import ask, wait_registered, webhook_flags
+from webhooks import CONVERSIONS, ask, standby, wait_registered, webhook_flags
 
 GROUP = "conversion.hangar.dev"
 CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
@@ -247,6 +247,25 @@ def test_a_certificate_that_is_made_anew_reaches_the_kind(rig, webhook_host, bac
     eventually(trusts_another, "the API server is told of the new authority", 60)
 
     eventually(lambda: is_converted(backends, "one", namespace), "conversions go on", 60)
+
+
+def test_a_host_that_does_not_lead_converts_too(rig, webhook_host, backends, namespace, tmp_path):
+    backends.apply("v1", "v2", stored="v2")
+    stored = {"apiVersion": f"{GROUP}/v2", "kind": backends.kind, "metadata": {"name": "one", "namespace": namespace, "uid": "u"},
+              "spec": {"img": "x", "replicas": 1}}
+    body = json.dumps({"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": {
+        "uid": "asked", "desiredAPIVersion": f"{GROUP}/v1", "objects": [stored]}})
+
+    with standby(rig, namespace, tmp_path) as other:
+        def answered():
+            """While it compiles the converter, it says that it could not convert."""
+            status, text = ask(other, f"{CONVERSIONS}{backends.name}", body)
+            response = json.loads(text)["response"] if status == 200 else {}
+            return response.get("result", {}).get("status") == "Success" and response
+        response = eventually(answered, "it converts", COMPILED)
+
+    assert response["uid"] == "asked"
+    assert response["convertedObjects"] == [{**stored, "apiVersion": f"{GROUP}/v1", "spec": {"image": "x", "replicas": 1}}]
 
 
 def test_without_a_host_what_is_stored_can_still_be_read_and_collected(rig, webhook_host, backends, namespace):

@@ -1,9 +1,11 @@
 """A host's webhooks, as the API server knows and calls them."""
 import base64
+import contextlib
 import http.client
 import json
 import ssl
 import subprocess
+import time
 
 import pytest
 
@@ -63,6 +65,24 @@ def host_with_webhooks(cluster, directory, namespace, *more, features="airways")
     wait_registered(cluster, namespace, f"hangar-{features}")
     yield from to_its_end(host)
     remove_configurations(cluster, namespace)
+
+
+@contextlib.contextmanager
+def standby(cluster, namespace, directory):
+    """A host of that namespace, with an empty cache, that answers but does not lead: somebody else has the Lease."""
+    lease = ("coordination.k8s.io/v1", "Lease", "hangar", namespace)
+    cluster.create({"apiVersion": lease[0], "kind": lease[1], "metadata": {"name": lease[2], "namespace": namespace}, "spec": {
+        "holderIdentity": "somebody", "leaseDurationSeconds": 3600, "leaseTransitions": 0, "acquireTime": "2026-01-01T00:00:00.000000Z",
+        "renewTime": time.strftime("%Y-%m-%dT%H:%M:%S.000000Z", time.gmtime())}})
+    port = free_port()
+    other = Host(cluster.kubeconfig, directory / "standby", *webhook_flags(port, namespace, "--leader-elect"), wait=False)
+    try:
+        other.wait_ready()
+        other.webhook_port = port
+        yield other
+    finally:
+        other.stop()
+        cluster.delete(*lease)
 
 
 def ask(host, path, body, method="POST", authorities=None, shown=None):
