@@ -1,5 +1,4 @@
 """Webhooks of a host that the API server reaches by URL: objects that they refuse and accept."""
-import base64
 import http.client
 import json
 import pathlib
@@ -15,8 +14,8 @@ from cluster import ApiError, eventually, is_ready, never
 from conftest import COMPILED, control_plane
 from module_server import Modules
 from test_flight_changes import variant
-from webhooks import (BINDING, CONFIGURATION, GROUP, POLICY, ask, authorities_of, configurations, create, host_with_webhooks, kept_by, looking_up, refused,
-                      refused_airway, review, standby, wait_registered, warnings_of)
+from webhooks import (BINDING, CONFIGURATION, GROUP, POLICY, ask, authorities_of, bundle_of, configurations, create, host_with_webhooks, kept_by, looking_up,
+                      refused, refused_airway, review, standby, wait_registered, warnings_of)
 
 AIRWAY = ("yoke.cd/v1alpha1", "Airway")
 
@@ -54,7 +53,7 @@ def test_a_host_makes_its_own_certificate_and_tells_the_api_server_whom_to_trust
     authorities = authorities_of(cluster, webhook_host.namespace)
     (webhook,) = wait_registered(cluster, webhook_host.namespace)["webhooks"]
 
-    assert base64.b64decode(webhook["clientConfig"]["caBundle"]).decode() == authorities
+    assert bundle_of(webhook) == authorities
     assert ask(webhook_host, "/ready", None, "GET", authorities) == (200, "ok\n")
     assert ask(webhook_host, "/live", None, "GET", authorities)[0] == 200
     with pytest.raises(ssl.SSLError):
@@ -110,10 +109,7 @@ def test_a_deleted_certificate_is_made_anew_and_used(cluster, webhook_host, kind
     eventually(lambda: cluster.get("v1", "Secret", "hangar-webhook", webhook_host.namespace), "the Secret is there again", 60)
     after = authorities_of(cluster, webhook_host.namespace)
     assert after != before
-
-    def bundle():
-        return base64.b64decode(configurations(cluster, webhook_host.namespace)["hangar-airways"]["webhooks"][0]["clientConfig"]["caBundle"]).decode()
-    eventually(lambda: bundle() == after, "the configuration has the new authority")
+    eventually(lambda: bundle_of(configurations(cluster, webhook_host.namespace)["hangar-airways"]["webhooks"][0]) == after, "the configuration has the new authority")
     assert "panic" in refused(cluster, name, "one", "panic", namespace)
 
 

@@ -15,8 +15,9 @@ from cluster import ApiError, eventually, is_ready, try_to
 from conftest import COMPILED
 from host import Host, free_port
 from processes import children
-from webhooks import (BINDING, CONFIGURATION, GROUP, POLICY, Authority, ask, authorities_of, configurations, create, kept_by, refused, remove_configurations,
-                      review, wait_registered, webhook_flags)
+from test_conversion import Backends, is_converted
+from webhooks import (BINDING, CONFIGURATION, GROUP, POLICY, Authority, ask, authorities_of, bundle_of, configurations, create, kept_by, refused,
+                      remove_configurations, review, wait_registered, webhook_flags)
 
 AIRWAY = ("yoke.cd/v1alpha1", "Airway")
 CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
@@ -40,10 +41,10 @@ def hosts(rig, home, tmp_path):
     """Starts hosts that the API server reaches by the first one's port."""
     made = []
 
-    def start(*flags, wait=True, features="airways"):
+    def start(*flags, wait=True, **options):
         port = free_port()
         reached = made[0].webhook_port if made else port
-        host = Host(rig.kubeconfig, tmp_path / f"host-{len(made)}", *webhook_flags(port, home, *flags, reached=reached, features=features), wait=False)
+        host = Host(rig.kubeconfig, tmp_path / f"host-{len(made)}", *webhook_flags(port, home, *flags, reached=reached, **options), wait=False)
         host.webhook_port, host.namespace = port, home
         made.append(host)
         if wait:
@@ -188,3 +189,70 @@ def test_a_certificate_that_has_expired_is_made_anew(rig, hosts, tmp_path):
         return base64.b64decode(now) not in (expired, data["tls.crt"])
     eventually(renewed, "the Secret has another certificate", 90)
     eventually(lambda: is_trusted(host, authorities_of(rig, host.namespace)), "the host shows one that is valid", 60)
+
+
+def test_certificate_files_that_are_replaced_are_used_without_a_restart(rig, hosts, home, unique, tmp_path):
+    first, second = (Authority(tmp_path, name) for name in ("first", "second"))
+    mounted = tmp_path / "mounted"
+    mounted.symlink_to(first.serve(tmp_path / "before"))
+    host = hosts(f"--webhook-certificate-dir={mounted}")
+
+    def trusted():
+        return bundle_of(configurations(rig, home)["hangar-airways"]["webhooks"][0])
+    assert is_trusted(host, first.certificate.read_text()) and trusted() == first.certificate.read_text()
+    assert rig.get(*SECRET, home) is None
+
+    # All files at once, as the kubelet does it.
+    (tmp_path / "next").symlink_to(second.serve(tmp_path / "after"))
+    (tmp_path / "next").rename(mounted)
+
+    eventually(lambda: is_trusted(host, second.certificate.read_text()), "the host shows the new certificate", 60)
+    eventually(lambda: trusted() == second.certificate.read_text(), "the API server is told of the new authority", 60)
+    assert not is_trusted(host, first.certificate.read_text())
+    invalid = airways.airway(f"{unique}s", f"Invalid{unique}", flight("basic"), group=GROUP)
+    invalid["spec"]["template"]["versions"][0]["storage"] = False
+
+    def is_reviewed():
+        try:
+            rig.create(invalid)
+        except ApiError as error:
+            return "denied the request" in str(error)
+    eventually(is_reviewed, "the API server reaches the host again", 60)
+
+
+INJECTED = "cert-manager.io/inject-ca-from"
+
+
+def test_what_the_injector_of_cert_manager_writes_stays(rig, hosts, home, unique):
+    hosts("--webhook-ca-from=certs/webhooks")
+    trusted = base64.b64encode(authorities_of(rig, home).encode()).decode()
+
+    def inject(kind, name, where):
+        """As the injector does it, into an object that asks for it."""
+        found = rig.get(*kind, name, None)
+        assert found["metadata"]["annotations"][INJECTED] == "certs/webhooks"
+        rig.request("PATCH", rig.path(*kind, None, name), [{"op": "add", "path": f"{where}/clientConfig/caBundle", "value": trusted}],
+                    "application/json-patch+json")
+
+    def is_put_back(kind, name):
+        rig.patch(*kind, name, {"metadata": {"annotations": {INJECTED: None}}}, None)
+        return eventually(lambda: (lambda one: INJECTED in one["metadata"].get("annotations", {}) and one)(rig.get(*kind, name, None)),
+                          f"the annotation of {name} is there again", 60)
+    webhook, = rig.get(*CONFIGURATION, "hangar-airways", None)["webhooks"]
+    assert not bundle_of(webhook)
+    inject(CONFIGURATION, "hangar-airways", "/webhooks/0")
+
+    backends = Backends(rig, unique)
+    backends.apply("v1", "v2", stored="v2")
+    inject(CRD, backends.name, "/spec/conversion/webhook")
+    wait_registered(rig, home, backends.name)
+    inject(CONFIGURATION, backends.name, "/webhooks/0")
+    eventually(lambda: try_to(backends.create, "v2", "one", "default", {"img": "x", "replicas": 1}), "instances are reviewed", 60)
+    eventually(lambda: is_converted(backends, "one", "default"), "instances are converted", 60)
+
+    # What the host applies again leaves the bundle alone.
+    for name in ("hangar-airways", backends.name):
+        assert bundle_of(is_put_back(CONFIGURATION, name)["webhooks"][0]) == authorities_of(rig, home)
+    assert bundle_of(is_put_back(CRD, backends.name)["spec"]["conversion"]["webhook"]) == authorities_of(rig, home)
+    rig.delete(*AIRWAY, backends.name)
+    eventually(lambda: rig.get(*AIRWAY, backends.name) is None, "the Airway is gone", 90)

@@ -104,6 +104,11 @@ def authorities_of(cluster, namespace):
     return base64.b64decode(secret["data"]["ca.crt"]).decode()
 
 
+def bundle_of(webhook):
+    """The authorities that the API server trusts for a webhook of a configuration, or for the conversion of a CRD."""
+    return base64.b64decode(webhook["clientConfig"].get("caBundle", "")).decode()
+
+
 def review(**request):
     return json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
         "uid": "u", "operation": "CREATE", "object": {"metadata": {"name": "x"}}, **request}})
@@ -153,20 +158,31 @@ def warnings_of(cluster, manifest):
 
 
 class Authority:
-    """Signs certificates of clients. Each is a file with the certificate and its key."""
+    """Signs certificates of clients and servers."""
 
     def __init__(self, directory, name):
         self.directory, self.certificate, self.key = directory, directory / f"{name}.crt", directory / f"{name}.key"
         openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", f"/CN={name}",
                 "-keyout", str(self.key), "-out", str(self.certificate))
 
-    def sign(self, name):
-        key, certificate, both = (self.directory / f"{self.certificate.stem}-{name}.{end}" for end in ("key", "crt", "pem"))
+    def _sign(self, name, key, certificate, *extensions):
         openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", f"/CN={name}",
                 "-CA", str(self.certificate), "-CAkey", str(self.key), "-addext", "basicConstraints=critical,CA:FALSE",
-                "-addext", "extendedKeyUsage=clientAuth", "-keyout", str(key), "-out", str(certificate))
+                *(word for extension in extensions for word in ("-addext", extension)), "-keyout", str(key), "-out", str(certificate))
+
+    def sign(self, name):
+        """A file with the certificate of a client and its key."""
+        key, certificate, both = (self.directory / f"{self.certificate.stem}-{name}.{end}" for end in ("key", "crt", "pem"))
+        self._sign(name, key, certificate, "extendedKeyUsage=clientAuth")
         both.write_text(certificate.read_text() + key.read_text())
         return both
+
+    def serve(self, directory):
+        """Fills the directory with the certificate of a server at 127.0.0.1, as a mounted Secret of cert-manager has it."""
+        directory.mkdir()
+        self._sign("webhooks", directory / "tls.key", directory / "tls.crt", "extendedKeyUsage=serverAuth", "subjectAltName=IP:127.0.0.1")
+        (directory / "ca.crt").write_text(self.certificate.read_text())
+        return directory
 
     def api_server_shows(self, name):
         """The control plane's option by which its API server shows such a certificate to every webhook, as an AdmissionConfiguration says."""
