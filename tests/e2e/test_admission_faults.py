@@ -2,15 +2,18 @@
 import base64
 import concurrent.futures
 import contextlib
+import http.client
 import json
 import os
 import pathlib
+import signal
+import ssl
 import subprocess
 
 import pytest
 
 import airways
-from airways import flight
+from airways import flight, instance
 from cluster import ApiError, eventually, is_ready, try_to
 from conftest import COMPILED
 from host import Host, free_port
@@ -256,3 +259,24 @@ def test_what_the_injector_of_cert_manager_writes_stays(rig, hosts, home, unique
     assert bundle_of(is_put_back(CRD, backends.name)["spec"]["conversion"]["webhook"]) == authorities_of(rig, home)
     rig.delete(*AIRWAY, backends.name)
     eventually(lambda: rig.get(*AIRWAY, backends.name) is None, "the Airway is gone", 90)
+
+
+def test_a_host_that_ends_answers_reviews_until_its_drain_is_over(hosts, kind):
+    host = hosts(drain="5s")
+    name = kind()
+    connection = http.client.HTTPSConnection("127.0.0.1", host.webhook_port, context=ssl._create_unverified_context(), timeout=30)
+    slow = instance(name, "slow", {"behaviour": "sleep", "milliseconds": 1500, "exitCode": 1, "stderr": "at its end"}, "default", group=GROUP, uid="u")
+    connection.request("POST", f"/validations/{name.lower()}s.{GROUP}?timeout=10s",
+                       review(kind={"group": GROUP, "version": "v1", "kind": name}, namespace="default", name="slow", object=slow))
+
+    host.process.send_signal(signal.SIGTERM)
+
+    eventually(lambda: ask(host, "/ready", None, "GET")[0] == 503, "it leaves the Service")
+    status, text = host.get("/readyz")
+    assert status == 500 and "webhooks failed: this host is ending" in text, text
+    status, text = ask(host, "/validations/airways.yoke.cd", review())
+    assert status == 200 and json.loads(text)["response"]["uid"] == "u", text
+    response = json.loads(connection.getresponse().read())["response"]
+    assert "at its end" in response["status"]["message"], response
+    connection.close()
+    assert host.process.wait(60) == 0

@@ -22,10 +22,10 @@ GROUP = "admission.hangar.dev"
 CONVERSIONS = "/crdconvert/"
 
 
-def webhook_flags(port, namespace, *more, reached=None, features="airways"):
+def webhook_flags(port, namespace, *more, reached=None, features="airways", drain="0s"):
     """`reached`: the port for the API server, if it is another one than the host's."""
     return (f"--webhook-bind-address=127.0.0.1:{port}", f"--webhook-url=https://127.0.0.1:{reached or port}", f"--namespace={namespace}",
-            "--webhook-drain=0s", f"--features={features}", *more)
+            f"--webhook-drain={drain}", f"--features={features}", *more)
 
 
 def configurations(cluster, namespace):
