@@ -167,11 +167,18 @@ def test_it_stands_in_for_the_original(rig, tmp_path):
 
         manifest = airways.airway("backends", "Backend", registry.url("flights/behave", "v1"), group=GROUP, insecure=True)
         when_compiled(lambda: rig.create(manifest))
-        eventually(lambda: "there are no credentials for" in condition(rig.get("yoke.cd/v1alpha1", "Airway", f"backends.{GROUP}"), "Ready").get("message", ""),
-                   "the Airway says what is missing", COMPILED)
-        login = json.loads(pathlib.Path(registry.docker_config(tmp_path, registry.password)).read_text())
+
+        def problem():
+            return condition(rig.get("yoke.cd/v1alpha1", "Airway", f"backends.{GROUP}")).get("message", "")
+
+        def login(password):
+            text = pathlib.Path(registry.docker_config(tmp_path, password)).read_bytes()
+            return {"data": {".dockerconfigjson": base64.b64encode(text).decode()}}
+        eventually(lambda: "there are no credentials for" in problem(), "the Airway says what is missing", COMPILED)
         rig.create({"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/dockerconfigjson", "metadata": {"name": "registries", "namespace": "default"},
-                    "data": {".dockerconfigjson": base64.b64encode(json.dumps(login).encode()).decode()}})
+                    **login("of-last-year")})
+        eventually(lambda: "401" in problem(), "the Airway says that the registry refuses", COMPILED)
+        rig.patch("v1", "Secret", "registries", login(registry.password))
         rig.learn(f"{GROUP}/v1", "Backend", "backends")
         eventually(lambda: is_ready(rig.get("yoke.cd/v1alpha1", "Airway", f"backends.{GROUP}")), "the Airway is ready", COMPILED)
         when_compiled(lambda: rig.create(instance("Backend", "one", {"behaviour": "basic", "data": {"a": "b"}}, "default", group=GROUP)))
