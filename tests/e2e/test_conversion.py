@@ -268,6 +268,40 @@ def test_a_host_that_does_not_lead_converts_too(rig, webhook_host, backends, nam
     assert response["convertedObjects"] == [{**stored, "apiVersion": f"{GROUP}/v1", "spec": {"image": "x", "replicas": 1}}]
 
 
+@pytest.mark.parametrize("stored, spec", [("v2", {"img": "x", "replicas": 1}), ("v1", {"image": "x", "replicas": 1})])
+def test_without_a_host_an_instance_its_resources_and_its_namespace_can_go(rig, webhook_host, backends, namespace, stored, spec):
+    """Apart from the finalizer, which waits for a host. The cluster itself asks for the newest version."""
+    backends.apply("v1", "v2", stored=stored)
+    for name in ("one", "two"):
+        backends.create(stored, name, namespace, spec)
+        eventually(lambda name=name: rig.get(*CONFIG_MAP, name, namespace), f"{name} is carried out", 60)
+
+    def is_being_deleted(name):
+        return "deletionTimestamp" in backends.get(stored, name, namespace)["metadata"]
+
+    def release(name):
+        eventually(lambda: is_being_deleted(name), f"{name} is being deleted", 60)
+        rig.patch(f"{GROUP}/{stored}", backends.kind, name, {"metadata": {"finalizers": None}}, namespace)
+    webhook_host.stop()
+    try:
+        assert backends.crd()["spec"]["conversion"]["strategy"] == "Webhook"
+        rig.delete(f"{GROUP}/{stored}", backends.kind, "one", namespace)
+        release("one")
+        if stored == "v2":
+            eventually(lambda: rig.get(*CONFIG_MAP, "one", namespace) is None, "what the instance owned is gone", 90)
+        rig.delete("v1", "Namespace", namespace)
+        if stored == "v1":
+            def complaint():
+                return condition(rig.get("v1", "Namespace", namespace, None), "NamespaceDeletionContentFailure").get("message", "")
+            eventually(lambda: "conversion webhook" in complaint(), "the namespace says what it waits for", 60)
+            # As docs/operating/lifecycle.md describes it.
+            rig.patch(*CRD, backends.name, {"spec": {"conversion": {"strategy": "None", "webhook": None}}})
+        release("two")
+        eventually(lambda: rig.get("v1", "Namespace", namespace, None) is None, "the namespace is gone", 90)
+    finally:
+        webhook_host.start()
+
+
 def test_without_a_host_what_is_stored_can_still_be_read_and_collected(rig, webhook_host, backends, namespace):
     backends.apply("v1", "v2", stored="v2")
     backends.create("v2", "one", namespace, {"img": "x", "replicas": 1})
