@@ -19,8 +19,8 @@ from conftest import COMPILED
 from host import Host, free_port
 from processes import children
 from test_conversion import Backends, is_converted
-from webhooks import (BINDING, CONFIGURATION, GROUP, POLICY, Authority, ask, authorities_of, bundle_of, configurations, create, kept_by, refused,
-                      remove_configurations, review, wait_registered, webhook_flags)
+from webhooks import (BINDING, CONFIGURATION, GROUP, POLICY, Authority, ask, authorities_of, bundle_of, configurations, create, is_trusted, kept_by,
+                      refused, remove_configurations, review, wait_registered, webhook_flags)
 
 AIRWAY = ("yoke.cd/v1alpha1", "Airway")
 CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
@@ -165,13 +165,6 @@ def test_two_hosts_that_begin_at_once_agree_on_one_certificate(rig, hosts):
         eventually(lambda host=host: is_trusted(host, authorities), "each shows a certificate of the same authority", 60)
     wait_registered(rig, both[0].namespace)
     assert len(rig.list("v1", "Secret", both[0].namespace)) == 1
-
-
-def is_trusted(host, authorities):
-    try:
-        return ask(host, "/live", None, "GET", authorities)[0] == 200
-    except OSError:
-        return False
 
 
 def openssl(*arguments, stdin=None):

@@ -1,5 +1,8 @@
 """Converters: clients read and write instances in every version of their kind, whichever is stored."""
+import base64
+import contextlib
 import json
+import threading
 
 import pytest
 
@@ -8,12 +11,14 @@ from airways import OPEN_SCHEMA, flight
 from cluster import ApiError, condition, eventually, is_ready, try_to
 from conftest import COMPILED
 from host import Host, free_port
-from webhooks import CONVERSIONS, ask, standby, wait_registered, webhook_flags
+from users import openssl
+from webhooks import CONVERSIONS, ask, authorities_of, bundle_of, configurations, is_trusted, standby, wait_registered, webhook_flags
 
 GROUP = "conversion.hangar.dev"
 CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 AIRWAY = ("yoke.cd/v1alpha1", "Airway")
 CONFIG_MAP = ("v1", "ConfigMap")
+SECRET = ("v1", "Secret", "hangar-webhook")
 
 
 @pytest.fixture(scope="module")
@@ -247,6 +252,126 @@ def test_a_certificate_that_is_made_anew_reaches_the_kind(rig, webhook_host, bac
     eventually(trusts_another, "the API server is told of the new authority", 60)
 
     eventually(lambda: is_converted(backends, "one", namespace), "conversions go on", 60)
+
+
+class Load:
+    """Writes instances in v2, which is reviewed, and reads them in v1, which is converted, one after the other."""
+
+    def __init__(self, backends, namespace):
+        self.rounds, self.errors = 0, []  # Rounds without an error.
+        self._backends, self._namespace, self._ended = backends, namespace, threading.Event()
+
+    def run(self):
+        number = 0
+        while not self._ended.wait(0.05):
+            number += 1
+            name = f"load-{number}"
+            try:
+                self._backends.cluster.create({"apiVersion": f"{GROUP}/v2", "kind": self._backends.kind, "spec": {"img": "x", "replicas": 1},
+                                               "metadata": {"name": name, "namespace": self._namespace}})
+                assert self._backends.get("v1", name, self._namespace)["spec"]["image"] == "x"
+                self.rounds += 1
+            except ApiError as error:
+                self.errors.append(str(error))
+            try_to(self._backends.cluster.delete, f"{GROUP}/v2", self._backends.kind, name, self._namespace)
+
+    def goes_on(self, rounds=10):
+        enough = self.rounds + rounds
+        eventually(lambda: self.rounds >= enough, f"{rounds} more rounds succeed", 60)
+
+    def end(self):
+        self._ended.set()
+
+
+@contextlib.contextmanager
+def under_load(backends, namespace):
+    load = Load(backends, namespace)
+    thread = threading.Thread(target=load.run)
+    thread.start()
+    try:
+        load.goes_on()
+        load.errors.clear()  # The review of a new kind is in force a moment later.
+        yield load
+    finally:
+        load.end()
+        thread.join()
+
+
+def trusted(rig, backends):
+    """What the API server trusts for the kind's conversions and for all reviews."""
+    webhooks = [one["webhooks"][0] for one in configurations(rig, "webhooks").values()]
+    return {bundle_of(webhook) for webhook in [backends.crd()["spec"]["conversion"]["webhook"], *webhooks]}
+
+
+def test_a_ca_that_is_made_anew_costs_only_what_is_asked_meanwhile(rig, webhook_host, backends, namespace):
+    backends.apply("v1", "v2", stored="v2")
+    for version in ("v1", "v2"):
+        backends.served(version)
+    with under_load(backends, namespace) as load:
+        for _ in range(2):
+            before = authorities_of(rig, "webhooks")
+            rig.delete(*SECRET, "webhooks")
+            eventually(lambda: rig.get(*SECRET, "webhooks"), "there is another CA", 60)
+            eventually(lambda: trusted(rig, backends) == {authorities_of(rig, "webhooks")}, "the API server is told of it", 60)
+            assert authorities_of(rig, "webhooks") != before
+            load.goes_on()
+            meanwhile = len(load.errors)
+            load.goes_on(30)
+            assert len(load.errors) == meanwhile, load.errors[meanwhile:]
+    assert all("x509: certificate signed by unknown authority" in error for error in load.errors), load.errors
+
+
+def older_authority(directory):
+    """The files of a CA that was made long ago, and of its key."""
+    (directory / "index.txt").touch()
+    (directory / "ca.cnf").write_text(f"""
+        [ca]
+        default_ca = own
+        [own]
+        database = {directory}/index.txt
+        new_certs_dir = {directory}
+        rand_serial = yes
+        default_md = sha256
+        policy = any
+        x509_extensions = authority
+        [any]
+        commonName = supplied
+        [authority]
+        basicConstraints = critical,CA:TRUE
+        subjectKeyIdentifier = hash
+        """)
+    key, request, certificate = (directory / f"next.{end}" for end in ("key", "csr", "crt"))
+    openssl("req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=next", "-keyout", str(key), "-out", str(request))
+    openssl("ca", "-batch", "-selfsign", "-notext", "-config", str(directory / "ca.cnf"), "-keyfile", str(key), "-in", str(request), "-out", str(certificate),
+            "-startdate", "20200101000000Z", "-enddate", "20450101000000Z")
+    return certificate, key
+
+
+def test_nobody_notices_that_the_ca_is_renewed(rig, webhook_host, backends, namespace, tmp_path):
+    """The next CA is published first; it signs when the certificate of the server is about to expire."""
+    def put(**files):
+        rig.patch(*SECRET, {"data": {key.replace("_", "."): base64.b64encode(data).decode() for key, data in files.items()}}, "webhooks")
+    backends.apply("v1", "v2", stored="v2")
+    for version in ("v1", "v2"):
+        backends.served(version)
+    for key, value in rig.get(*SECRET, "webhooks")["data"].items():
+        (tmp_path / key).write_bytes(base64.b64decode(value))
+    next_certificate, next_key = older_authority(tmp_path)
+    (tmp_path / "names").write_text("subjectAltName=IP:127.0.0.1")
+    openssl("req", "-new", "-key", str(tmp_path / "tls.key"), "-subj", "/CN=hangar", "-out", str(tmp_path / "tls.csr"))
+    openssl("x509", "-req", "-CA", str(tmp_path / "ca.crt"), "-CAkey", str(tmp_path / "ca.key"), "-days", "2", "-set_serial", "7",
+            "-extfile", str(tmp_path / "names"), "-in", str(tmp_path / "tls.csr"), "-out", str(tmp_path / "expires.crt"))
+
+    with under_load(backends, namespace) as load:
+        both = next_certificate.read_bytes() + (tmp_path / "ca.crt").read_bytes()
+        put(ca_crt=both, ca_key=next_key.read_bytes())
+        eventually(lambda: trusted(rig, backends) == {both.decode()}, "the API server is told of both", 60)
+        assert not is_trusted(webhook_host, next_certificate.read_text())
+        load.goes_on()
+        put(tls_crt=(tmp_path / "expires.crt").read_bytes())
+        eventually(lambda: is_trusted(webhook_host, next_certificate.read_text()), "the next CA has signed", 60)
+        load.goes_on(30)
+    assert not load.errors
 
 
 def test_a_host_that_does_not_lead_converts_too(rig, webhook_host, backends, namespace, tmp_path):

@@ -99,6 +99,14 @@ def ask(host, path, body, method="POST", authorities=None, shown=None):
         connection.close()
 
 
+def is_trusted(host, authorities):
+    """The host shows a certificate of one of these authorities."""
+    try:
+        return ask(host, "/live", None, "GET", authorities)[0] == 200
+    except OSError:
+        return False
+
+
 def authorities_of(cluster, namespace):
     secret = cluster.get("v1", "Secret", "hangar-webhook", namespace)
     return base64.b64decode(secret["data"]["ca.crt"]).decode()
