@@ -17,11 +17,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <expected>
 #include <memory>
 #include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace hangar::airways {
 
@@ -31,6 +33,12 @@ namespace {
 constexpr std::chrono::seconds kAgain{30};
 // Between two reports of progress.
 constexpr std::chrono::seconds kReport{5};
+
+// One instance as the list has it.
+struct Stored {
+  kube::ObjectKey key;
+  std::string resource_version;
+};
 
 std::string_view stored_version(const json::Value& crd) {
   const json::Array* const versions = json::array_at(crd, {"spec", "versions"});
@@ -79,13 +87,13 @@ struct StorageMigration::State {
     // stored in another version.
     const json::Value crd = HANGAR_CO_TRY(co_await read_crd());
     if (!has_other_stored_versions(crd)) co_return Result<>();
-    const kube::List list = HANGAR_CO_TRY(co_await list_instances(crd));
+    const std::vector<Stored> all = HANGAR_CO_TRY(co_await list_instances(crd));
     progress.done = 0;
-    progress.count = list.items.size();
+    progress.count = all.size();
     Result<> failed;
     Instant reported = io::Loop::now();
-    for (const kube::ObjectPtr& instance : list.items) {
-      Result<> rewritten = co_await rewrite(*instance);
+    for (const Stored& instance : all) {
+      Result<> rewritten = co_await rewrite(instance);
       if (stop.stop_requested()) co_return fail(ErrorKind::Cancelled, "stopping");
       if (rewritten) ++progress.done;
       if (!rewritten && failed) failed = std::move(rewritten);
@@ -119,29 +127,42 @@ struct StorageMigration::State {
 
   // One instance that cannot be converted fails a list in the new version, which does not even name
   // it. A list in the version in which instances are stored works.
-  io::Task<Result<kube::List>> list_instances(const json::Value& crd) {
-    Result<kube::List> list = co_await list_in(instances.version);
+  io::Task<Result<std::vector<Stored>>> list_instances(const json::Value& crd) {
+    Result<std::vector<Stored>> all = co_await list_in(instances.version);
     for (const json::Value& version : *json::array_at(crd, {"spec", "versions"})) {
-      if (list) break;
+      if (all) break;
       if (!json::bool_at(version, {"served"})) continue;
-      Result<kube::List> other = co_await list_in(std::string(json::string_at(version, {"name"})));
-      if (other) list = std::move(other);
+      Result<std::vector<Stored>> other =
+          co_await list_in(std::string(json::string_at(version, {"name"})));
+      if (other) all = std::move(other);
     }
-    co_return list;
+    co_return all;
   }
 
-  io::Task<Result<kube::List>> list_in(std::string version) {
+  // All pages before the first rewrite: the API server forgets a list after some minutes, and a
+  // slow converter takes longer. Of each page only the names stay.
+  io::Task<Result<std::vector<Stored>>> list_in(std::string version) {
     kube::Resource resource = instances;
     resource.version = std::move(version);
-    co_return co_await parts.client.list(std::move(resource), {.detail = kube::Detail::Metadata},
-                                         stop.get_token());
+    std::vector<Stored> all;
+    kube::ListOptions options{.detail = kube::Detail::Metadata};
+    options.on_begin = [&all] { all.clear(); };
+    options.holds = [&all](const kube::ObjectPtr& instance) -> Result<kube::ObjectPtr> {
+      all.push_back(
+          {.key = instance->key(), .resource_version = std::string(instance->resource_version())});
+      return nullptr;
+    };
+    const Result<kube::List> listed =
+        co_await parts.client.list(std::move(resource), std::move(options), stop.get_token());
+    if (!listed) co_return std::unexpected(listed.error());
+    co_return all;
   }
 
   // A writer who has changed or deleted the instance meanwhile has done the same.
-  io::Task<Result<>> rewrite(const kube::Object& instance) {
+  io::Task<Result<>> rewrite(const Stored& instance) {
     const json::Value patch =
-        json::Object{{"metadata", json::Object{{"resourceVersion", instance.resource_version()}}}};
-    const kube::ObjectKey& key = instance.key();
+        json::Object{{"metadata", json::Object{{"resourceVersion", instance.resource_version}}}};
+    const kube::ObjectKey& key = instance.key;
     const Result<json::Value> answer = co_await parts.client.patch(
         instances, key, kube::PatchType::Merge, patch, {}, stop.get_token());
     if (answer || answer.error().kind() == ErrorKind::NotFound ||

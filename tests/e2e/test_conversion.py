@@ -187,6 +187,37 @@ def test_instances_move_to_the_version_that_is_stored_now_and_the_old_one_can_go
     assert eventually(images, "the API server has taken the definition in", 60) == {f"i{index}" for index in range(30)}
 
 
+def test_a_host_that_is_killed_while_instances_move_begins_again(rig, webhook_host, backends, namespace):
+    backends.apply("v2", stored="v2")
+    for index in range(30):
+        # Each slow one takes two seconds to be converted: there is time to kill the host.
+        backends.create("v2", f"b-{index:02}", namespace, {"img": "x", "replicas": index}, **({"converter": "slow"} if index >= 25 else {}))
+
+    def instances(version):
+        return [try_to(backends.get, version, f"b-{index:02}", namespace) for index in range(30)]
+    eventually(lambda: all(is_ready(one) for one in instances("v2")), "all instances are Ready", 120)
+    before = backends.get("v2", "b-00", namespace)["metadata"]["resourceVersion"]
+    manifest = backends.manifest("v1", "v2", stored="v1")
+    eventually(lambda: try_to(rig.apply, manifest), "the Airway is accepted", COMPILED)
+    eventually(lambda: backends.get("v2", "b-00", namespace)["metadata"]["resourceVersion"] != before, "the first one is rewritten", 120)
+    webhook_host.kill()
+    try:
+        # Without a host only what is stored in v1 is read in v1.
+        moved = [one is not None for one in instances("v1")]
+        assert any(moved) and not all(moved), moved
+        assert backends.crd()["status"]["storedVersions"] == ["v2", "v1"]
+    finally:
+        webhook_host.start()
+
+    eventually(lambda: backends.crd()["status"]["storedVersions"] == ["v1"], "the migration ends", 180)
+    webhook_host.stop()
+    try:
+        assert [one["spec"] for one in instances("v1")] == [{"image": "x", "replicas": index} for index in range(30)]
+    finally:
+        webhook_host.start()
+    eventually(lambda: condition(rig.get(*AIRWAY, backends.name), "StorageMigrated").get("status") == "True", "the condition says so", 60)
+
+
 def test_an_instance_that_cannot_be_converted_is_named_and_tried_again(rig, backends, namespace):
     backends.apply("v2", stored="v2")
     backends.create("v2", "good", namespace, {"img": "x", "replicas": 1})
