@@ -15,12 +15,11 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OUT = ROOT / "build/bench"
-MIB = 1024 * 1024
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 sys.path.insert(0, str(ROOT / "tests/e2e"))
 
-from processes import children  # noqa: E402
+from processes import MIB, MemoryCgroup, process_tree  # noqa: E402
 
 
 def progress(text):
@@ -222,16 +221,16 @@ def distinct_copies(wasm, count, directory):
     return paths
 
 
-class SmallMachine:
+class SmallMachine(MemoryCgroup):
     """Cgroups in which some processes have the memory and the processor time of a small machine: of version 1, where memory and
     processor time are in two hierarchies, or of version 2. OSError where this machine does not allow it."""
 
     def __init__(self, name, memory_bytes, cores=None, root=pathlib.Path("/sys/fs/cgroup")):
         name = f"{name}-{os.getpid()}"
-        self._is_version_2 = (root / "cgroup.controllers").exists()
+        self.is_version_2 = (root / "cgroup.controllers").exists()
         self._directories = []
         try:
-            if self._is_version_2:
+            if self.is_version_2:
                 wanted = "+memory" if cores is None else "+memory +cpu"
                 (root / "cgroup.subtree_control").write_text(wanted)
                 self.memory_directory = self._make(root / name)
@@ -239,7 +238,7 @@ class SmallMachine:
                 self.memory_directory = self._make(root / "memory" / name)
             self.limit_memory(memory_bytes)
             if cores is not None:
-                self._limit_cores(cores, self.memory_directory if self._is_version_2 else self._make(root / "cpu" / name))
+                self._limit_cores(cores, self.memory_directory if self.is_version_2 else self._make(root / "cpu" / name))
         except OSError:
             self.close()
             raise
@@ -251,7 +250,7 @@ class SmallMachine:
 
     def _limit_cores(self, cores, directory, period_us=100_000):
         quota = round(cores * period_us)
-        if self._is_version_2:
+        if self.is_version_2:
             (directory / "cpu.max").write_text(f"{quota} {period_us}")
         else:
             (directory / "cpu.cfs_period_us").write_text(str(period_us))
@@ -259,46 +258,12 @@ class SmallMachine:
 
     def limit_memory(self, memory_bytes):
         """The kernel takes pages back at once if there are more; OSError (version 1) if it finds too few."""
-        (self.memory_directory / ("memory.max" if self._is_version_2 else "memory.limit_in_bytes")).write_text(str(memory_bytes))
+        (self.memory_directory / ("memory.max" if self.is_version_2 else "memory.limit_in_bytes")).write_text(str(memory_bytes))
 
     def inside(self):
         """The prefix of a command whose process, and its children, should be in it."""
         joins = "; ".join(f'echo $$ > "{directory}/cgroup.procs"' for directory in self._directories)
         return ("sh", "-ec", f'{joins}; exec "$@"', "sh")
-
-    def _number(self, version_1, version_2):
-        file = self.memory_directory / (version_2 if self._is_version_2 else version_1)
-        return int(file.read_text()) if file.exists() else None
-
-    def _field(self, file, name):
-        for line in (self.memory_directory / file).read_text().splitlines():
-            key, value = line.split()
-            if key == name:
-                return int(value)
-        return 0
-
-    def memory(self):
-        """MiB: all, with page cache and the kernel's own; and of it what the kernel can not drop at once."""
-        used = self._number("memory.usage_in_bytes", "memory.current")
-        droppable = self._field("memory.stat", "inactive_file" if self._is_version_2 else "total_inactive_file")
-        return {"all": used / MIB, "kept": max(0, used - droppable) / MIB}
-
-    def kernel_memory(self):
-        """MiB that the kernel holds for its processes (page tables, sockets); None where the kernel does not count it."""
-        if self._is_version_2:
-            used = self._field("memory.stat", "kernel") or None  # Since 5.18.
-        else:
-            used = self._number("memory.kmem.usage_in_bytes", "memory.current")
-        return None if used is None else used / MIB
-
-    def peak_memory(self):
-        """MiB, or None: kernels before 5.19 do not count it in version 2."""
-        peak = self._number("memory.max_usage_in_bytes", "memory.peak")
-        return None if peak is None else peak / MIB
-
-    def kills(self):
-        """How many processes the kernel has ended for want of memory."""
-        return self._field("memory.events" if self._is_version_2 else "memory.oom_control", "oom_kill")
 
     def close(self):
         """Call it after the processes have ended."""
@@ -331,11 +296,6 @@ def cpu_seconds(pid):
 def cpu_seconds_with_ended(pid):
     """User and system time of the process, and of its descendants that have ended and were waited for."""
     return _ticks(pid, 11, 15)
-
-
-def process_tree(pid):
-    """The process and its live descendants."""
-    return [pid, *(one for child in children(pid) for one in process_tree(child))]
 
 
 def private_dirty(pid):

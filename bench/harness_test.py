@@ -7,6 +7,7 @@ import sys
 
 import harness
 from harness import MIB, Report, SmallMachine, at_least, at_most, at_most_of_peer, percentile
+from processes import children
 
 
 def only_figure(**arguments):
@@ -114,7 +115,7 @@ def test_processes_are_counted_with_their_descendants_and_those_that_ended():
              "subprocess.Popen(['sleep', '60']); print('ready', flush=True); sys.stdin.read()"
     with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
         parent.stdout.readline()
-        [child] = harness.children(parent.pid)
+        [child] = children(parent.pid)
         assert harness.process_tree(parent.pid) == [parent.pid, child]
         assert harness.cpu_seconds_with_ended(parent.pid) > harness.cpu_seconds(parent.pid)
         assert 0 < harness.private_dirty(child) < harness.private_dirty(parent.pid)

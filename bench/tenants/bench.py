@@ -91,6 +91,7 @@ def attacked(stage, ways, label, seconds):
     lease = stage.lease()
     before = stage.host.metrics()["hangar_operators"]
     spares = begin_spares(stage)
+    kills = stage.memory_kills()
     stage.forget_peak()
     seen = {"ended": None}
     together = Together(stage, ways, label)
@@ -98,6 +99,7 @@ def attacked(stage, ways, label, seconds):
         together.begin()
         seen |= sample(stage, seconds, spares)
         seen["peak"] = stage.peak_bytes() / MIB
+        seen["killed"] = stage.memory_kills() - kills
         seen["going"] = sum(attack.is_going_on() for attack in together.attacks)
         seen["stop"] = time_to_stop(stage, together.attackers(), before)
         if stage.lease() != lease:
@@ -177,6 +179,8 @@ def main():
         for who, figures in (("hangar", seen), ("peer", peer)):
             if figures.get("ended"):
                 report.note(f"{label}: {who} did not serve the victim: {figures['ended']}")
+            if figures.get("killed"):
+                report.note(f"{label}: the kernel ended {figures['killed']} processes of {who} for want of memory")
             if figures.get("unanswered"):
                 report.note(f"{label}: {who} left {figures['unanswered']} reviews of the victim without an answer in time")
     report.finish()

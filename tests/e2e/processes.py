@@ -1,6 +1,8 @@
-"""Processes as the kernel shows them."""
+"""Processes, and groups of them, as the kernel shows them."""
 import os
 import pathlib
+
+MIB = 1 << 20
 
 
 def children(parent):
@@ -14,3 +16,49 @@ def children(parent):
         if int(of) == parent and state != "Z":
             found.append(int(name))
     return found
+
+
+def process_tree(pid):
+    """The process and its live descendants."""
+    return [pid, *(one for child in children(pid) for one in process_tree(child))]
+
+
+class MemoryCgroup:
+    """Figures of a cgroup that counts memory, of version 1 or 2."""
+
+    def __init__(self, memory_directory, is_version_2):
+        self.memory_directory, self.is_version_2 = memory_directory, is_version_2
+
+    def _number(self, version_1, version_2):
+        file = self.memory_directory / (version_2 if self.is_version_2 else version_1)
+        return int(file.read_text()) if file.exists() else None
+
+    def _field(self, file, name):
+        for line in (self.memory_directory / file).read_text().splitlines():
+            key, value = line.split()
+            if key == name:
+                return int(value)
+        return 0
+
+    def memory(self):
+        """MiB: all, with page cache and the kernel's own; and of it what the kernel can not drop at once."""
+        used = self._number("memory.usage_in_bytes", "memory.current")
+        droppable = self._field("memory.stat", "inactive_file" if self.is_version_2 else "total_inactive_file")
+        return {"all": used / MIB, "kept": max(0, used - droppable) / MIB}
+
+    def kernel_memory(self):
+        """MiB that the kernel holds for its processes (page tables, sockets); None where the kernel does not count it."""
+        if self.is_version_2:
+            used = self._field("memory.stat", "kernel") or None  # Since 5.18.
+        else:
+            used = self._number("memory.kmem.usage_in_bytes", "memory.current")
+        return None if used is None else used / MIB
+
+    def peak_memory(self):
+        """MiB, or None: kernels before 5.19 do not count it in version 2."""
+        peak = self._number("memory.max_usage_in_bytes", "memory.peak")
+        return None if peak is None else peak / MIB
+
+    def kills(self):
+        """How many processes the kernel has ended for want of memory."""
+        return self._field("memory.events" if self.is_version_2 else "memory.oom_control", "oom_kill")

@@ -220,8 +220,9 @@ class Soak:
             is_flat(held, least=DESCRIPTORS_MOST)
         yield "descriptors of modules, modules in use", " ".join(f"{one['of_modules']}/{one['modules']}" for one in self.cycles), \
             f"<= {DESCRIPTORS_OF_A_MODULE} each", all(one["of_modules"] <= DESCRIPTORS_OF_A_MODULE * one["modules"] for one in self.cycles)
-        yield "peak RSS, MiB", f"{self.stage.peak_bytes() / harness.MIB:.0f}" if self.stage.is_alive() else "-", f"< {self.stage.limit_bytes / harness.MIB:.0f}", \
+        yield "peak memory of all processes, MiB", f"{self.stage.peak_bytes() / harness.MIB:.0f}" if self.stage.is_alive() else "-", f"< {self.stage.limit_bytes / harness.MIB:.0f}", \
             self.stage.is_alive() and self.stage.peak_bytes() < self.stage.limit_bytes
+        yield "processes ended for want of memory", str(self.stage.memory_kills()), "0", self.stage.memory_kills() == 0
         yield "restarts of the API server, longest", f"{len(self.outages)}, {longest:.0f} s", f"< {RENEW_DEADLINE} s, or this run proves nothing", longest < RENEW_DEADLINE
         yield "changes without a reaction", str(len(self.lost)), "0", not self.lost
         yield "left of what is gone", str(len(self.orphans)), "0", not self.orphans

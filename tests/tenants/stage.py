@@ -20,11 +20,11 @@ import yaml
 import charts
 from cluster import Cluster, eventually
 from host import BINARY, Host, free_port
+from processes import MIB, MemoryCgroup, process_tree
 from webhooks import Authority
 
 NAMESPACE = "hangar-system"
 LEASE = ("coordination.k8s.io/v1", "Lease")
-MIB = 1 << 20
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 
 # The TenantPolicy that a platform team gives to its tenants.
@@ -59,6 +59,35 @@ class SilentNameServer(threading.Thread):
         self._socket.close()
 
 
+class Peak(threading.Thread):
+    """The largest of many samples of a figure. The kernel's own peak counts page cache, which fills any limit without
+    harm, and not every kernel can reset it."""
+
+    def __init__(self, figure):
+        super().__init__(daemon=True)
+        self._figure, self._highest, self._over = figure, 0, threading.Event()
+        self.start()
+
+    def run(self):
+        while not self._over.wait(0.05):
+            self._look()
+
+    def _look(self):
+        with contextlib.suppress(OSError):
+            self._highest = max(self._highest, self._figure())
+
+    def forget(self):
+        self._highest = 0
+
+    def highest(self):
+        self._look()
+        return self._highest
+
+    def close(self):
+        self._over.set()
+        self.join()
+
+
 class Machine:
     """What some processes of the stage would have on a machine of their own: processors, and memory up to a limit. The
     machines share this one's processors by their weights, with cgroups; what this machine does not allow is left out."""
@@ -66,24 +95,31 @@ class Machine:
     def __init__(self, name, weight, limit_bytes=None):
         name = f"hangar-tenants-{os.getpid()}-{name}-{secrets.token_hex(3)}"
         self._directories, self._moved = [], []
+        self._memory = self._peak = None
         if (CGROUPS / "cgroup.controllers").exists():
-            self._make(CGROUPS / name, **({"memory.max": limit_bytes} if limit_bytes else {}))
+            with contextlib.suppress(OSError):
+                (CGROUPS / "cgroup.subtree_control").write_text("+memory +cpu")
+            made = self._make(CGROUPS / name, **({"memory.max": limit_bytes} if limit_bytes else {}))
             with contextlib.suppress(OSError):  # Where groups have no processor controller.
                 (CGROUPS / name / "cpu.weight").write_text(str(100 * weight))
         else:
             self._make(CGROUPS / "cpu" / name, **{"cpu.shares": 1024 * weight})
-            if limit_bytes:
-                self._make(CGROUPS / "memory" / name, **{"memory.limit_in_bytes": limit_bytes})
+            made = limit_bytes and self._make(CGROUPS / "memory" / name, **{"memory.limit_in_bytes": limit_bytes})
+        if made and limit_bytes:
+            self._memory = MemoryCgroup(made, (CGROUPS / "cgroup.controllers").exists())
 
     def _make(self, directory, **settings):
+        """The directory, or None."""
         try:
             directory.mkdir()
             for file, value in settings.items():
                 (directory / file).write_text(str(value))
             self._directories.append(directory)
+            return directory
         except OSError:
             with contextlib.suppress(OSError):
                 directory.rmdir()
+            return None
 
     def move(self, *pids):
         """Moves running processes to it until close()."""
@@ -97,13 +133,40 @@ class Machine:
         moves = "".join(f'echo $$ > "{directory}/cgroup.procs" && ' for directory in self._directories)
         return ("sh", "-c", f'{moves}exec "$@"', "sh")
 
+    def watch_memory(self, pid):
+        """From now on the memory of the machine's processes is sampled; where nothing counts it, that of `pid` and its
+        descendants."""
+        self._peak = Peak(lambda: self._memory.memory()["kept"] * MIB if self._memory else tree_bytes(pid))
+
+    def forget_peak(self):
+        self._peak.forget()
+
+    def peak(self):
+        """Bytes: the most that its processes had together since the last forget_peak()."""
+        return round(self._peak.highest())
+
+    def kills(self):
+        """How many of its processes the kernel has ended for want of memory."""
+        return self._memory.kills() if self._memory else 0
+
     def close(self):
+        if self._peak:
+            self._peak.close()
         for directory in self._directories:
             with contextlib.suppress(OSError):
                 for pid in self._moved:
                     (directory.parent / "cgroup.procs").write_text(str(pid))
             with contextlib.suppress(OSError):
                 directory.rmdir()
+
+
+def tree_bytes(pid):
+    """Memory of the process and its descendants; a page that several of them share counts once."""
+    total = 0
+    for one in process_tree(pid):
+        with contextlib.suppress(OSError, AttributeError):  # It has ended meanwhile.
+            total += int(re.search(r"^Pss:\s+(\d+)", pathlib.Path(f"/proc/{one}/smaps_rollup").read_text(), re.MULTILINE).group(1)) * 1024
+    return total
 
 
 def bytes_of(quantity):
@@ -190,6 +253,7 @@ class Stage:
                               f"--pod={NAMESPACE}/hangar-{self._hosts}", env={"POD_NAME": f"hangar-{self._hosts}"},
                               inside=(*self._machine.inside(), "unshare", "--map-root-user", "--mount", "sh", "-c", script, "sh"))
         self.pid = self.host.process.pid
+        self._machine.watch_memory(self.pid)
 
     def _end(self):
         code = self.host.process.poll()
@@ -213,12 +277,15 @@ class Stage:
 
     def forget_peak(self):
         """From here on `peak_bytes` starts again."""
-        pathlib.Path(f"/proc/{self.pid}/clear_refs").write_text("5")
+        self._machine.forget_peak()
 
     def peak_bytes(self):
-        """The highest resident memory of the host's process."""
-        status = pathlib.Path(f"/proc/{self.pid}/status").read_text()
-        return int(re.search(r"VmHWM:\s+(\d+)", status).group(1)) * 1024
+        """The most memory of the host, its guest processes and its compilers together."""
+        return self._machine.peak()
+
+    def memory_kills(self):
+        """How many of these processes the kernel has ended for want of memory."""
+        return self._machine.kills()
 
     def is_alive(self):
         return self.host.process.poll() is None

@@ -22,6 +22,7 @@ def test_the_victim_is_served_beside_all_ways_together(stage, victim):
     lease, restarts = stage.lease(), victim.restarts()
     spare = victim.begins_spare()
     operators_before = stage.host.metrics()["hangar_operators"]
+    kills = stage.memory_kills()
     stage.forget_peak()
     together = Together(stage, WAYS, "all")
     try:
@@ -42,6 +43,7 @@ def test_the_victim_is_served_beside_all_ways_together(stage, victim):
         assert stage.is_alive() and stage.host.process.pid == stage.pid
         assert stage.lease() == lease, "the Lease changed hands"
         assert stage.peak_bytes() < stage.limit_bytes, f"{stage.peak_bytes() >> 20} MiB"
+        assert stage.memory_kills() == kills, "the kernel has ended processes of the host for want of memory"
         assert victim.restarts() == restarts and victim.trouble() == {}
         for attacker in together.attackers():
             leaked = [text for text in attacker.everything_he_can_read() if victim.mark in text]
