@@ -59,3 +59,5 @@ def test_ways_are_told_apart():
     names = [way.name for way in WAYS]
     assert len(names) == len(set(names))
     assert len({(way.attacks, way.how) for way in WAYS}) == len(WAYS)
+    # As many resources and boundaries are attacked, however many ways there are to one of them.
+    assert len({way.attacks for way in WAYS}) >= 40

@@ -154,7 +154,7 @@ def cluster_scope_below_a_namespace(attacker):
     assert {code_of(line) for line in seen} <= {400, 403, 404}, seen
 
 
-@way("the scope of a read", "walks out of its namespace: dots, slashes, escapes, other hosts, other verbs' paths, forged continue tokens",
+@way("the path of a request", "walks out of its namespace: dots, slashes, escapes, other hosts, other verbs' paths, forged continue tokens",
      "no answer but a refusal", "guard")
 def paths_out_of_the_namespace(attacker):
     own = f"/api/v1/namespaces/{attacker.namespace}"
@@ -173,7 +173,7 @@ def paths_out_of_the_namespace(attacker):
     assert not wrong
 
 
-@way("identity", "sends headers that would make it somebody else", "they do not reach the API server", "guard")
+@way("the headers of a request", "sends headers that would make it somebody else", "they do not reach the API server", "guard")
 def headers_of_identity(attacker):
     path = "/api/v1/namespaces/victim/configmaps/private"
     headers = ["impersonate-user,system:admin", "impersonate-group,system:masters", "impersonate-uid,0", "authorization,Bearer x",
@@ -311,7 +311,7 @@ def status_by_hand(attacker):
 # Compilation -------------------------------------------------------------------------------------------
 
 
-@way("compilation", "one function with thousands of nested blocks and jump tables", "compilation has a bound, and is another process's", "guard", stops_newcomers=True)
+@way("the time of one compilation", "one function with thousands of nested blocks and jump tables", "compilation has a bound, and is another process's", "guard", stops_newcomers=True)
 def deep_modules(attacker):
     names = [f"deep-{index}" for index in range(3)]
     for index, name in enumerate(names):
@@ -319,7 +319,7 @@ def deep_modules(attacker):
     yield noticed(attacker, *names)
 
 
-@way("compilation", "thirty modules that nobody has had before, each of four megabytes", "compilations are fair by namespace, small modules first",
+@way("the queue of compilations", "thirty modules that nobody has had before, each of four megabytes", "compilations are fair by namespace, small modules first",
      "seen", stops_newcomers=True)
 def many_modules(attacker):
     puppet = pathlib.Path(flight(operators.BEHAVE)).read_bytes()
@@ -329,7 +329,7 @@ def many_modules(attacker):
     yield noticed(attacker, *names)
 
 
-@way("compilation", "a module in a ConfigMap that is another one several times a second", "one look at a time; the last one wins", "guard", enough=20)
+@way("looks at a module's source", "a module in a ConfigMap that is another one several times a second", "one look at a time; the last one wins", "guard", enough=20)
 def module_that_changes_all_the_time(attacker):
     puppet = pathlib.Path(flight(operators.BEHAVE)).read_bytes()
     packed = [gzip.compress(puppet + hostile.salted(index), compresslevel=1) for index in range(8)]
@@ -343,7 +343,7 @@ def module_that_changes_all_the_time(attacker):
     yield attacker.meanwhile(change)
 
 
-@way("compilation", "bytes that are gzip of gigabytes of zeros, and gzip within gzip", "unpacking has a bound", "guard")
+@way("unpacking", "bytes that are gzip of gigabytes of zeros, and gzip within gzip", "unpacking has a bound", "guard")
 def compression_bombs(attacker):
     zeros = gzip.compress(bytes(600 << 20), compresslevel=9)
     for index, packed in enumerate((zeros, gzip.compress(zeros), zeros[:-8], gzip.compress(b"\0asm\1\0\0\0") + zeros)):
@@ -354,7 +354,7 @@ def compression_bombs(attacker):
         stalled(attacker, name, seconds=120)
 
 
-@way("the memory of all guests", "modules of a megabyte that inflate to two hundred", "what is fetched, read or compiled is memory too, and waits until it fits",
+@way("memory of fetches", "modules of a megabyte that inflate to two hundred", "what is fetched, read or compiled is memory too, and waits until it fits",
      "seen", enough=6)
 def modules_that_inflate(attacker):
     names = [f"inflates-{index}" for index in range(6)]
@@ -396,7 +396,7 @@ def images_that_differ(attacker):
 # The loop and the cache ------------------------------------------------------------------------------------
 
 
-@way("the loop", "lists sixty objects of 300 KB by a selector that fits none, again and again", "labels are read without a document, in slices", "seen", enough=200)
+@way("the loop, by selectors", "lists sixty objects of 300 KB by a selector that fits none, again and again", "labels are read without a document, in slices", "seen", enough=200)
 def lists_by_selector(attacker):
     large_config_maps(attacker, 60)
     path = f"/api/v1/namespaces/{attacker.namespace}/configmaps?resourceVersion=0&labelSelector=none%3D{{n}}"
@@ -405,7 +405,7 @@ def lists_by_selector(attacker):
     yield answered(attacker)
 
 
-@way("the loop", "lists sixty objects of 300 KB whole, ten operators at once", "answers are made in slices, and what waits for a guest has a bound", "guard", enough=20)
+@way("the loop, by long answers", "lists sixty objects of 300 KB whole, ten operators at once", "answers are made in slices, and what waits for a guest has a bound", "guard", enough=20)
 def lists_of_everything(attacker):
     large_config_maps(attacker, 60)
     path = f"/api/v1/namespaces/{attacker.namespace}/configmaps?resourceVersion=0"
@@ -423,7 +423,7 @@ def watches_by_field(attacker):
     yield noticed(attacker, *(f"watches-{index}" for index in range(5)))
 
 
-@way("watches", "asks for kinds that there are not, and for those that it may not see, without end", "what failed counts for who asked, and is not repeated for ever",
+@way("watches that fail", "asks for kinds that there are not, and for those that it may not see, without end", "what failed counts for who asked, and is not repeated for ever",
      "seen", enough=200)
 def watches_of_nothing(attacker):
     attacker.operator("nothing", "flood=/apis/none{n}.example.com/v1/nothings?watch=true", limits={"requestsPerSecond": 1000})
@@ -431,7 +431,7 @@ def watches_of_nothing(attacker):
     yield answered(attacker)
 
 
-@way("the host's memory", "begins watches with their initial state, as informers do, hundreds of times, of sixty objects of 300 KB",
+@way("initial states of watches", "begins watches with their initial state, as informers do, hundreds of times, of sixty objects of 300 KB",
      "the newest state is learned from names alone, once for all that wait, and the objects come from the cache", "seen", enough=5)
 def watch_list_floods(attacker):
     large_config_maps(attacker, 60)
@@ -444,7 +444,7 @@ def watch_list_floods(attacker):
     yield noticed(attacker, *names)
 
 
-@way("the host's memory", "lists sixty objects of 300 KB in twenty operators whose turns are long",
+@way("answers that wait", "lists sixty objects of 300 KB in twenty operators whose turns are long",
      "answers that wait count for their namespace and the host: the operators are restarted, and told why", "seen", enough=20)
 def answers_that_wait_of_many_operators(attacker):
     large_config_maps(attacker, 60)
@@ -457,7 +457,7 @@ def answers_that_wait_of_many_operators(attacker):
     eventually(lambda: told(attacker, "GuestFailed", "memory for the answers"), "an Event says what there is no memory for", 120)
 
 
-@way("reviews of rights", "as forty service accounts, each asks for something else each time, with a selector too long to be remembered",
+@way("slots of reviews", "as forty service accounts, each asks for something else each time, with a selector too long to be remembered",
      "reviews take slots of their namespace, and those that wait have a bound", "seen", enough=200)
 def reviews_of_long_attributes(attacker):
     selector = ",".join(f"k{index}%21%3D{'v' * 60}" for index in range(20))
@@ -469,7 +469,7 @@ def reviews_of_long_attributes(attacker):
     yield answered(attacker)
 
 
-@way("reviews of rights", "as forty service accounts, each asks for something else each time", "reviews under way and kept have a bound for a namespace", "guard", enough=200)
+@way("reviews that are kept", "as forty service accounts, each asks for something else each time", "reviews under way and kept have a bound for a namespace", "guard", enough=200)
 def reviews_without_end(attacker):
     for index in range(40):
         account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": f"account-{index}", "namespace": attacker.namespace}}
@@ -488,7 +488,7 @@ def usage_of(attacker, part):
     return next((one["status"].get(part, {}) for one in usages if "status" in one), {})
 
 
-@way("processor time", "twenty operators that compute all the time, in a namespace that may use a tenth of a core",
+@way("the budget of processor time", "twenty operators that compute all the time, in a namespace that may use a tenth of a core",
      "its own work waits for its rate and says so, nobody else's does", "guard", enough=20)
 def burners_with_a_budget(attacker):
     attacker.bounded(cpu="100m")
@@ -505,7 +505,7 @@ def burners_with_a_budget(attacker):
                "an operator says that it waits", 120)
 
 
-@way("output", "prints without end, ten operators at once, in a namespace that may print 16 KiB a second",
+@way("the budget of output", "prints without end, ten operators at once, in a namespace that may print 16 KiB a second",
      "the budget is kept, the rest is dropped before it reaches the disk", "guard", enough=10)
 def printers_with_a_budget(attacker):
     attacker.bounded(output="16Ki")
@@ -518,7 +518,7 @@ def printers_with_a_budget(attacker):
     assert told["limit"] == 16 * KIB and told["used"] <= 2 * 16 * KIB, told
 
 
-@way("the caches on disk", "names sixty modules of a megabyte that nobody has had before, in a namespace whose modules may take eight megabytes",
+@way("the budget of modules on disk", "names sixty modules of a megabyte that nobody has had before, in a namespace whose modules may take eight megabytes",
      "what it has not used for longest goes, and nothing of the victim", "guard", enough=60)
 def modules_with_a_budget(attacker):
     attacker.bounded(moduleDisk="8Mi")
@@ -536,7 +536,7 @@ def modules_with_a_budget(attacker):
     assert stored.exists() and charged("victim") > 0
 
 
-@way("compilation", "wants the victim's next module, too, behind thirty that nobody has had before",
+@way("a compilation that two namespaces want", "wants the victim's next module, too, behind thirty that nobody has had before",
      "the module waits in the line of each namespace that wants it", "guard")
 def shared_module_behind_many(attacker):
     shared = private_module(f"shared by {attacker.namespace}")
@@ -553,7 +553,7 @@ def shared_module_behind_many(attacker):
 # Turns, requests, output ------------------------------------------------------------------------------------
 
 
-@way("turns", "seventy operators that compute and ask to be woken at once", "turns are fair by namespace", "seen", enough=70)
+@way("the queue of turns", "seventy operators that compute and ask to be woken at once", "turns are fair by namespace", "seen", enough=70)
 def burners(attacker):
     names = [f"burns-{index}" for index in range(70)]
     for name in names:
@@ -561,7 +561,7 @@ def burners(attacker):
     yield noticed(attacker, *names)
 
 
-@way("turns", "operators that never come back from a turn", "the turn ends at its limit; they wait longer each time", "guard")
+@way("the time of one turn", "operators that never come back from a turn", "the turn ends at its limit; they wait longer each time", "guard")
 def turns_without_end(attacker):
     names = [f"spins-{index}" for index in range(20)]
     for name in names:
@@ -569,7 +569,7 @@ def turns_without_end(attacker):
     yield noticed(attacker, *names)
 
 
-@way("output", "prints without end, ten operators at once", "so many bytes a second are kept, the rest is counted", "guard", enough=10)
+@way("the rate of output", "prints without end, ten operators at once", "so many bytes a second are kept, the rest is counted", "guard", enough=10)
 def output_without_end(attacker):
     names = [f"prints-{index}" for index in range(10)]
     for name in names:
@@ -577,7 +577,7 @@ def output_without_end(attacker):
     yield noticed(attacker, *names)
 
 
-@way("output", "prints terminal control sequences, half characters and lines that look like the host's own", "the log has one object a line, of that operator",
+@way("lines of the log", "prints terminal control sequences, half characters and lines that look like the host's own", "the log has one object a line, of that operator",
      "guard")
 def output_that_lies(attacker):
     lie = '{"level":"error","logger":"hangar","msg":"lost the Lease"}'
@@ -590,7 +590,7 @@ def output_that_lies(attacker):
 
 
 
-@way("turns", "operators that ask to be woken at once, again and again", "wakes are fair by namespace", "guard", enough=2000)
+@way("wakes", "operators that ask to be woken at once, again and again", "wakes are fair by namespace", "guard", enough=2000)
 def wake_flood(attacker):
     names = [f"wakes-{index}" for index in range(20)]
     for name in names:
@@ -598,7 +598,7 @@ def wake_flood(attacker):
     yield lines_of(attacker, *names)
 
 
-@way("turns", "asks for delays without end", "it is ended beyond its bound of delays", "guard")
+@way("delays", "asks for delays without end", "it is ended beyond its bound of delays", "guard")
 def delay_flood(attacker):
     module = attacker.module("delays", wat("kube_runtime_delay_flood"))
     names = [f"delays-{index}" for index in range(10)]
@@ -616,7 +616,7 @@ def requests_without_end(attacker):
     yield noticed(attacker, *names)
 
 
-@way("the cache", "watches more large objects than the host has memory for",
+@way("the share of the cache", "watches more large objects than the host has memory for",
      "what a namespace's watches hold has a bound: the list stops there, the watch is refused, and an Event says so", "seen", enough=5)
 def large_objects_watched(attacker):
     large_config_maps(attacker, 90, 900)
@@ -628,7 +628,7 @@ def large_objects_watched(attacker):
     assert attacker.stage.host.metrics()["hangar_gateway_feed_bytes"] < attacker.stage.limit_bytes / 8
 
 
-@way("the cache", "changes objects just below what etcd takes, all the time", "a watcher elsewhere is told its own", "guard", enough=50)
+@way("changes of large objects", "changes objects just below what etcd takes, all the time", "a watcher elsewhere is told its own", "guard", enough=50)
 def large_objects_that_change(attacker):
     large_config_maps(attacker, 4, 900)
     attacker.operator("watches", f"watch={attacker.namespace}")
@@ -643,7 +643,7 @@ def large_objects_that_change(attacker):
 # What is the host's in a tenant's namespace -----------------------------------------------------------------
 
 
-@way("identity", "names service accounts of other namespaces, of the host and of the system", "it acts as an account of its own namespace or not at all", "guard")
+@way("service accounts", "names service accounts of other namespaces, of the host and of the system", "it acts as an account of its own namespace or not at all", "guard")
 def accounts_of_others(attacker):
     accounts = ("victim:default", "victim/default", "system:serviceaccount:victim:default", "../victim/default", "hangar", "system:masters")
     names = []
@@ -696,7 +696,7 @@ def usage_by_hand(attacker):
 # Definitions ---------------------------------------------------------------------------------------------
 
 
-@way("reconciles", "creates and deletes Operators as fast as the API server takes them", "a neighbour's new operator starts meanwhile", "guard", stops_newcomers=True, enough=200)
+@way("the queue of reconciles", "creates and deletes Operators as fast as the API server takes them", "a neighbour's new operator starts meanwhile", "guard", stops_newcomers=True, enough=200)
 def definitions_that_come_and_go(attacker):
     numbers = itertools.count()
 
@@ -708,7 +708,7 @@ def definitions_that_come_and_go(attacker):
     yield attacker.meanwhile(churn)
 
 
-@way("reconciles", "two hundred Operators whose finalizers nobody takes off, being deleted", "they are stopped, and cost nobody anything", "guard")
+@way("deletion", "two hundred Operators whose finalizers nobody takes off, being deleted", "they are stopped, and cost nobody anything", "guard")
 def finalizers_that_stay(attacker):
     names = [f"stays-{index}" for index in range(200)]
     for name in names:
@@ -718,7 +718,7 @@ def finalizers_that_stay(attacker):
     yield lambda: sum("deletionTimestamp" in attacker.get(name)["metadata"] for name in names[:5])
 
 
-@way("reconciles", "fifty operators that end at once, each time they are started", "they wait longer each time", "guard", enough=50)
+@way("back-off of restarts", "fifty operators that end at once, each time they are started", "they wait longer each time", "guard", enough=50)
 def crash_loops(attacker):
     names = [f"crashes-{index}" for index in range(50)]
     for index, name in enumerate(names):
@@ -781,7 +781,7 @@ def workflows_that_burn(attacker):
     yield lambda: sum(bool(attacker.workflow_status(f"burns-{index}")) for index in range(60))
 
 
-@way("steps of machines", "machines that never answer, trap, or answer with four gigabytes", "the workflow is stalled", "guard")
+@way("answers of machines", "machines that never answer, trap, or answer with four gigabytes", "the workflow is stalled", "guard")
 def machines_that_do_not_answer(attacker):
     names = ("machine_loops", "machine_endless", "machine_huge", "machine_traps")
     for name in names:
