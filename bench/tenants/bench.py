@@ -40,6 +40,8 @@ REMOVAL_FLOOR_MS = 1000
 # Operators that the victim deletes, one after the other; the slowest counts.
 REMOVALS = 3
 STOPPED = at_most(5)
+# What the victim is promised: its operator answers a change within so many milliseconds, if nobody attacks.
+SERVED = at_most(100)
 
 
 class Ended(Exception):
@@ -48,7 +50,7 @@ class Ended(Exception):
 
 def sample(stage, seconds, spares):
     """The figures of all answers and reviews over rounds of that many seconds, and of the removals of `spares` after them."""
-    took, reviews, end = [], [], time.monotonic() + seconds
+    took, operator, reviews, end = [], [], [], time.monotonic() + seconds
     unanswered = len(stage.victim.unanswered_reviews)
     try:
         while time.monotonic() < end:
@@ -56,10 +58,11 @@ def sample(stage, seconds, spares):
             if (review := seen.pop("review", None)) is not None:
                 reviews.append(review)
             took += seen.values()
+            operator.append(seen["operator"])
         removals = [stage.victim.removes(spare) for spare in spares]
     except (AssertionError, ApiError, OSError) as error:
         raise Ended(str(error).splitlines()[0]) from None
-    return {"p99": p99_ms(took), "answers": len(took), "review": p99_ms(reviews) if reviews else None,
+    return {"p99": p99_ms(took), "answers": len(took), "operator": p99_ms(operator), "review": p99_ms(reviews) if reviews else None,
             "unanswered": len(stage.victim.unanswered_reviews) - unanswered, "removal": 1000 * max(removals) if removals else None}
 
 
@@ -159,8 +162,9 @@ def main():
         shutil.rmtree(scratch, ignore_errors=True)
 
     peer_name = str(options.peer) if options.peer else None
-    for figure, what in (("p99", "99th percentile of an answer"), ("review", "99th percentile of a review"), ("removal", "until a deleted operator is gone")):
-        report.add(f"alone: {what}", "ms", ours["alone"][figure], peers.get("alone", {}).get(figure), peer_name)
+    for figure, what, target in (("p99", "99th percentile of an answer", None), ("operator", "99th percentile of the operator", SERVED),
+                                 ("review", "99th percentile of a review", None), ("removal", "until a deleted operator is gone", None)):
+        report.add(f"alone: {what}", "ms", ours["alone"][figure], peers.get("alone", {}).get(figure), peer_name, target)
     for label, seen in ours.items():
         if label == "alone":
             continue
