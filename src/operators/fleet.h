@@ -116,6 +116,8 @@ class Fleet {
   // Null when there is no such operator.
   [[nodiscard]] const RunningOperator* find(const kube::ObjectKey& key) const;
   [[nodiscard]] std::size_t size() const { return operators_.size(); }
+  // The answers that wait for guests or that they have in a turn.
+  [[nodiscard]] const budget::Accounts& answers() const { return answers_; }
   // By their keys.
   void visit(const std::function<void(const RunningOperator&)>& visitor) const;
 

@@ -62,6 +62,8 @@ json::Value usage_document(const std::string& namespace_name, const Usage& usage
                               {"flights", json::Object{{"used", integer(usage.flights)}}},
                               {"instances", json::Object{{"used", integer(usage.instances)}}},
                               {"feeds", object_of(usage.feeds)},
+                              {"feedMemory", object_of(usage.feed_memory)},
+                              {"answerMemory", object_of(usage.answer_memory)},
                               {"ownWatches", object_of(usage.own_watches)},
                               {"upstreamRequests", std::move(upstream_requests)},
                               {"fetches", std::move(fetches)}}}};

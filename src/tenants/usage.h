@@ -38,6 +38,8 @@ struct Usage {
   std::uint64_t flights = 0;
   std::uint64_t instances = 0;  // Instances of Airways.
   Use feeds = {};
+  Use feed_memory = {};    // Bytes.
+  Use answer_memory = {};  // Bytes.
   Use own_watches = {};
   Use upstream_requests = {};
   std::uint64_t upstream_requests_waiting = 0;

@@ -45,6 +45,8 @@ TEST(TenantUsage, SaysWhatIsUsedOfWhatMayBe) {
                               .operators_awake = 1,
                               .operators_asleep = 2,
                               .flights = 4,
+                              .feed_memory = {.used = 11, .limit = 12},
+                              .answer_memory = {.used = 13, .limit = 14},
                               .fetches = {.used = 1, .limit = 3},
                               .fetches_waiting = 4});
 
@@ -60,6 +62,10 @@ TEST(TenantUsage, SaysWhatIsUsedOfWhatMayBe) {
   EXPECT_EQ(json::dump(*json::find(document, {"status", "operators"})),
             R"({"used":3,"awake":1,"asleep":2})");
   EXPECT_EQ(json::dump(*json::find(document, {"status", "flights"})), R"({"used":4})");
+  EXPECT_EQ(json::dump(*json::find(document, {"status", "feedMemory"})),
+            R"({"used":11,"limit":12})");
+  EXPECT_EQ(json::dump(*json::find(document, {"status", "answerMemory"})),
+            R"({"used":13,"limit":14})");
   EXPECT_EQ(json::dump(*json::find(document, {"status", "fetches"})),
             R"({"used":1,"limit":3,"waiting":4})");
   EXPECT_EQ(json::dump(*json::find(document, {"status", "policies"})), R"(["a"])");

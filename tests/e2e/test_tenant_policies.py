@@ -309,6 +309,8 @@ def test_what_a_namespace_uses_can_be_read_by_who_may_read_that_namespace_only(c
     assert seen["guestMemory"]["limit"] == 40 * MIB and seen["guestMemory"]["policy"] == name
     assert (seen["operators"]["used"], seen["operators"]["limit"], seen["operators"]["awake"]) == (2, 5, 1), seen
     assert seen["feeds"] == {"used": 0, "limit": 7, "policy": name}
+    assert seen["feedMemory"]["used"] == 0 and seen["feedMemory"]["limit"] > MIB and "policy" not in seen["feedMemory"], "nothing is watched"
+    assert seen["answerMemory"]["limit"] > MIB and "policy" not in seen["answerMemory"], "the host's own bound"
     assert seen["output"]["used"] < len("here\n" * 2) and seen["output"]["limit"] == MIB, "a line each at most, and the host's own bound"
     assert seen["fetches"]["limit"] == 3 and "policy" not in seen["fetches"], "the host's own bound"
 
