@@ -8,6 +8,7 @@
 #include "budget/accounts.h"
 #include "budget/consumer.h"
 #include "budget/fair_slots.h"
+#include "budget/slices.h"
 #include "gateway/authorizer.h"
 #include "gateway/caller.h"
 #include "gateway/documents.h"
@@ -19,7 +20,6 @@
 #include "gateway/read_scope.h"
 #include "gateway/reply.h"
 #include "gateway/request_target.h"
-#include "gateway/slices.h"
 #include "gateway/tenant_bounds.h"
 #include "gateway/upstream.h"
 #include "gateway/watching.h"
@@ -195,7 +195,8 @@ class OwnWatches {
 
 // Sends the objects of a window in pieces of about one slice. If that is too much, the guest that
 // receives them closes the reply, and no further piece is built.
-io::Task<void> give_list(Slices::Job job, Feed::Window window, std::shared_ptr<Reply> reply) {
+io::Task<void> give_list(budget::Slices::Job job, Feed::Window window,
+                         std::shared_ptr<Reply> reply) {
   if (!co_await job.turn(reply->stop_token()) || !reply->is_open()) co_return;
   const Feed& feed = *window.feed();
   if (!feed.is_ready()) {
@@ -211,7 +212,7 @@ io::Task<void> give_list(Slices::Job job, Feed::Window window, std::shared_ptr<R
       if (text.size() > 0) reply->piece(text.take());
       if (!co_await job.turn(reply->stop_token()) || !reply->is_open()) co_return;
     }
-    job.add(kSliceObjectBytes + object->labels().size());
+    job.add(budget::kSliceObjectBytes + object->labels().size());
     if (!window.view().sees(*object)) continue;
     text.add(*object);
     job.add(object->bytes().size());
@@ -547,7 +548,8 @@ io::Task<void> Gateway::State::read(std::shared_ptr<State> self, WorkPtr work) {
   }
   auto window = feed->open(**std::move(authorized));
   if (!window) co_return co_await forward(std::move(self), std::move(work));
-  Slices::Job job = self->tools->slices.begin(tenant_of(work->identity));
+  budget::Slices::Job job =
+      self->tools->slices.begin(budget::Tenant::of_namespace(tenant_of(work->identity)));
   if (work->target.verb == Verb::List) {
     co_return co_await give_list(std::move(job), *std::move(window), reply);
   }

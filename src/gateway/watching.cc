@@ -4,6 +4,7 @@
 #include "base/result.h"
 #include "budget/consumer.h"
 #include "budget/fair_slots.h"
+#include "budget/slices.h"
 #include "gateway/caller.h"
 #include "gateway/documents.h"
 #include "gateway/feed.h"
@@ -13,7 +14,6 @@
 #include "gateway/newest.h"
 #include "gateway/reply.h"
 #include "gateway/request_target.h"
-#include "gateway/slices.h"
 #include "gateway/view.h"
 #include "io/task.h"
 #include "kube/cache/store.h"
@@ -72,7 +72,8 @@ io::Task<void> Watching::begin(std::shared_ptr<Watching> self, Beginning beginni
 
 io::Task<void> Watching::begin_with_known(std::shared_ptr<Watching> self, Beginning beginning,
                                           NewestPtr newest) {
-  Slices::Job job = self->tools_->slices.begin(tenant_of(self->identity()));
+  budget::Slices::Job job =
+      self->tools_->slices.begin(budget::Tenant::of_namespace(tenant_of(self->identity())));
   if (!co_await take_turn(self, job)) co_return;
   if (!self->feed().is_ready()) co_return self->on_gone();
   std::uint64_t version = self->feed().version();
@@ -155,7 +156,7 @@ io::Task<std::optional<std::uint64_t>> Watching::compare_with(std::shared_ptr<Wa
     self->fail_with(listed.error());
     co_return std::nullopt;
   }
-  Slices::Job job = self->tools_->slices.begin(tenant);
+  budget::Slices::Job job = self->tools_->slices.begin(budget::Tenant::of_namespace(tenant));
   if (!co_await take_turn(self, job)) co_return std::nullopt;
   const std::uint64_t now = self->feed().version();
   if (!listed || !self->feed().is_ready()) {
@@ -173,14 +174,14 @@ io::Task<std::optional<std::uint64_t>> Watching::compare_with(std::shared_ptr<Wa
   std::map<Key, kube::ObjectPtr> before;
   for (const kube::ObjectPtr& object : listed->items) {
     if (job.is_over() && !co_await take_turn(self, job)) co_return std::nullopt;
-    job.add(kSliceObjectBytes);
+    job.add(budget::kSliceObjectBytes);
     before.emplace(key_of(object), object);
   }
   std::vector<kube::ObjectPtr> gone;
   std::vector<kube::Delta> changed;
   for (const kube::ObjectPtr& object : present) {
     if (job.is_over() && !co_await take_turn(self, job)) co_return std::nullopt;
-    job.add(kSliceObjectBytes + object->labels().size());
+    job.add(budget::kSliceObjectBytes + object->labels().size());
     if (!self->view().sees(*object)) continue;
     const auto node = before.extract(key_of(object));
     // Another uid under the same name: the old object was deleted and a new one was created.
@@ -199,13 +200,13 @@ io::Task<std::optional<std::uint64_t>> Watching::compare_with(std::shared_ptr<Wa
   // In the order that in_order() explains.
   for (const kube::ObjectPtr& object : gone) {
     if (job.is_over() && !co_await take_turn(self, job)) co_return std::nullopt;
-    job.add(kSliceObjectBytes + 2 * object->bytes().size());
+    job.add(budget::kSliceObjectBytes + 2 * object->bytes().size());
     const bool is_last = object == gone.back() && changed.empty();
     self->on_line({WatchLine::Type::Deleted, with_version(object, is_last ? now : seen)});
   }
   for (Change& change : in_order(std::move(changed), seen, now)) {
     if (job.is_over() && !co_await take_turn(self, job)) co_return std::nullopt;
-    job.add(kSliceObjectBytes);
+    job.add(budget::kSliceObjectBytes);
     self->on_line({change.type == kube::Delta::Type::Added ? WatchLine::Type::Added
                                                            : WatchLine::Type::Modified,
                    std::move(change.object)});
@@ -213,7 +214,7 @@ io::Task<std::optional<std::uint64_t>> Watching::compare_with(std::shared_ptr<Wa
   co_return now;
 }
 
-io::Task<bool> Watching::take_turn(std::shared_ptr<Watching> self, Slices::Job& job) {
+io::Task<bool> Watching::take_turn(std::shared_ptr<Watching> self, budget::Slices::Job& job) {
   const Result<> turn = co_await job.turn(self->reply_->stop_token());
   co_return turn && self->is_open();
 }
@@ -253,13 +254,13 @@ void Watching::open() {
   reply_->head_json(200, Source::Cache);
 }
 
-io::Task<bool> Watching::give_all(std::shared_ptr<Watching> self, Slices::Job job,
+io::Task<bool> Watching::give_all(std::shared_ptr<Watching> self, budget::Slices::Job job,
                                   std::vector<kube::ObjectPtr> objects, NewestPtr newest) {
   using Entry = std::pair<std::uint64_t, kube::ObjectPtr>;
   std::vector<Entry> seen;
   for (kube::ObjectPtr& object : objects) {
     if (job.is_over() && !co_await take_turn(self, job)) co_return false;
-    job.add(kSliceObjectBytes + object->labels().size());
+    job.add(budget::kSliceObjectBytes + object->labels().size());
     if (!self->view().sees(*object) || (newest && !newest->has(*object))) continue;
     const std::uint64_t version = kube::parse_version(object->resource_version()).value_or(0);
     seen.emplace_back(version, std::move(object));
@@ -268,7 +269,7 @@ io::Task<bool> Watching::give_all(std::shared_ptr<Watching> self, Slices::Job jo
   std::ranges::make_heap(seen, std::ranges::greater(), &Entry::first);
   while (!seen.empty()) {
     if (job.is_over() && !co_await take_turn(self, job)) co_return false;
-    job.add(kSliceObjectBytes);
+    job.add(budget::kSliceObjectBytes);
     std::ranges::pop_heap(seen, std::ranges::greater(), &Entry::first);
     self->on_line({WatchLine::Type::Added, std::move(seen.back().second)});
     seen.pop_back();

@@ -12,6 +12,7 @@
 #include "budget/consumer.h"
 #include "budget/fair_slots.h"
 #include "budget/rates.h"
+#include "budget/slices.h"
 #include "gateway/caller.h"
 #include "gateway/feed.h"
 #include "gateway/gateway.h"
@@ -20,7 +21,6 @@
 #include "gateway/read_scope.h"
 #include "gateway/reply.h"
 #include "gateway/request_target.h"
-#include "gateway/slices.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "io/turns.h"
@@ -65,7 +65,7 @@ class Watching final : public Feed::Viewer,
     const std::shared_ptr<budget::FairSlots> upstream;  // Requests at the API server.
     // Counts the objects of feeds, and the lists of `catch_ups`.
     const std::shared_ptr<budget::Accounts> feed_memory;
-    Slices slices;
+    budget::Slices slices;
     NewestStates newest;
     // One at a time for each tenant: each is a whole list at the server, with the host's rights.
     io::Turns<std::string> catch_ups;
@@ -98,10 +98,10 @@ class Watching final : public Feed::Viewer,
   // Sends the visible objects, without those that are not in `newest` (null: all), in the order of
   // their versions: a guest that is cut off in between resumes from the last version that it saw,
   // so no earlier one may follow. False when the watch is over.
-  static io::Task<bool> give_all(std::shared_ptr<Watching> self, Slices::Job job,
+  static io::Task<bool> give_all(std::shared_ptr<Watching> self, budget::Slices::Job job,
                                  std::vector<kube::ObjectPtr> objects, NewestPtr newest);
   // False when the watch is over.
-  static io::Task<bool> take_turn(std::shared_ptr<Watching> self, Slices::Job& job);
+  static io::Task<bool> take_turn(std::shared_ptr<Watching> self, budget::Slices::Job& job);
 
   [[nodiscard]] Feed& feed() const { return *window().feed(); }
   [[nodiscard]] budget::Tenant tenant() const override { return consumer_of(identity()).tenant; }

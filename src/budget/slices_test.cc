@@ -1,4 +1,4 @@
-#include "gateway/slices.h"
+#include "budget/slices.h"
 
 #include "base/result.h"
 #include "base/time.h"
@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace hangar::gateway {
+namespace hangar::budget {
 namespace {
 
 // Records what happens on the loop, in order: slices, by the name of their job, and rounds.
@@ -28,7 +28,7 @@ class SlicesTest : public ::testing::Test {
  protected:
   static io::Task<void> work(SlicesTest& test, std::string tenant, std::string name,
                              std::size_t slices, std::stop_token stop) {
-    Slices::Job job = test.slices_->begin(std::move(tenant));
+    Slices::Job job = test.slices_->begin(Tenant::of_namespace(std::move(tenant)));
     for (std::size_t index = 0; index < slices; ++index) {
       if (!co_await job.turn(stop)) {
         test.happened_.push_back(name + " cancelled");
@@ -115,7 +115,7 @@ TEST_F(SlicesTest, WhoDoesNotWaitAnyMoreLosesItsPlace) {
 TEST_F(SlicesTest, WhatFitsIntoOneSliceWaitsForNobody) {
   bool has_run = false;
   const auto little = [](Slices& slices, bool& done) -> io::Task<void> {
-    Slices::Job job = slices.begin("a");
+    Slices::Job job = slices.begin(Tenant::of_namespace("a"));
     EXPECT_TRUE((co_await job.turn({})).has_value());
     job.add(1000);
     done = true;
@@ -135,14 +135,14 @@ void burn() {
 }
 
 TEST_F(SlicesTest, ChargeTheTenantWithWhatItsJobsTakeAndNothingElse) {
-  budget::Rates rates;
+  Rates rates;
   slices_.emplace(loop_, &rates);
   const auto used_by = [&](const char* tenant) {
-    return rates.use_of(budget::Tenant::of_namespace(tenant), io::Loop::now()).total;
+    return rates.use_of(Tenant::of_namespace(tenant), io::Loop::now()).total;
   };
   const auto job_of = [](Slices& slices, std::string tenant, int& running) -> io::Task<void> {
     ++running;
-    Slices::Job job = slices.begin(std::move(tenant));
+    Slices::Job job = slices.begin(Tenant::of_namespace(std::move(tenant)));
     burn();  // Before its turn, it does not work.
     for (int slice = 0; slice < 3; ++slice) {
       EXPECT_TRUE((co_await job.turn({})).has_value());
@@ -161,7 +161,7 @@ TEST_F(SlicesTest, ChargeTheTenantWithWhatItsJobsTakeAndNothingElse) {
 
   const Duration before = used_by("a");
   const auto waits = [](Slices& slices, std::stop_token stop) -> io::Task<void> {
-    Slices::Job job = slices.begin("a");
+    Slices::Job job = slices.begin(Tenant::of_namespace("a"));
     EXPECT_FALSE((co_await job.turn(std::move(stop))).has_value());
     burn();
   };
@@ -172,4 +172,4 @@ TEST_F(SlicesTest, ChargeTheTenantWithWhatItsJobsTakeAndNothingElse) {
 }
 
 }  // namespace
-}  // namespace hangar::gateway
+}  // namespace hangar::budget

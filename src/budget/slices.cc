@@ -1,4 +1,4 @@
-#include "gateway/slices.h"
+#include "budget/slices.h"
 
 #include "base/assert.h"
 #include "base/result.h"
@@ -15,20 +15,18 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
-#include <string>
 #include <utility>
 
-namespace hangar::gateway {
+namespace hangar::budget {
 
-Slices::Slices(io::Loop& loop, budget::Rates* rates)
-    : state_(std::make_shared<State>(loop, rates)) {}
+Slices::Slices(io::Loop& loop, Rates* rates) : state_(std::make_shared<State>(loop, rates)) {}
 
 Slices::~Slices() {
   HANGAR_ASSERT(state_->waiting.is_empty(), "a task would wait for ever");
 }
 
-Slices::Job Slices::begin(const std::string& tenant) {
-  return {state_, {.tenant = budget::Tenant::of_namespace(tenant), .name = "answers"}};
+Slices::Job Slices::begin(Tenant tenant) {
+  return {state_, {.tenant = std::move(tenant), .name = "slices"}};
 }
 
 Slices::Job::Job(Job&& other) noexcept
@@ -65,8 +63,8 @@ bool Slices::Job::is_over() const {
   return state_->used_bytes >= kSliceBytes;
 }
 
-io::Task<Result<>> Slices::wait(std::shared_ptr<State> state, budget::Consumer consumer,
-                                bool has_begun, std::stop_token stop) {
+io::Task<Result<>> Slices::wait(std::shared_ptr<State> state, Consumer consumer, bool has_begun,
+                                std::stop_token stop) {
   if (stop.stop_requested()) co_return fail(ErrorKind::Cancelled, "stopping");
   if (state->waiting.is_empty() && state->used_bytes < kSliceBytes) co_return Result<>();
 
@@ -102,4 +100,4 @@ void Slices::State::on_round() {
   schedule();
 }
 
-}  // namespace hangar::gateway
+}  // namespace hangar::budget

@@ -23,10 +23,9 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
-#include <string>
 #include <utility>
 
-namespace hangar::gateway {
+namespace hangar::budget {
 
 // A slice takes about half a millisecond: a processor copies a few GB/s.
 inline constexpr std::size_t kSliceBytes = std::size_t{1} << 20U;
@@ -39,13 +38,13 @@ class Slices {
 
  public:
   // `rates` outlives this object and its jobs; null: nothing is charged.
-  explicit Slices(io::Loop& loop, budget::Rates* rates = nullptr);
+  explicit Slices(io::Loop& loop, Rates* rates = nullptr);
   Slices(const Slices&) = delete;
   Slices& operator=(const Slices&) = delete;
   ~Slices();  // Requires that no task waits for a turn.
 
-  // One answer that is being built. Between turn() and the next one, or its destruction, the job
-  // computes and must not wait for anything else.
+  // One piece of work, such as an answer that is being built. Between turn() and the next one, or
+  // its destruction, the job computes and must not wait for anything else.
   class Job {
    public:
     Job(Job&& other) noexcept;
@@ -63,40 +62,39 @@ class Slices {
 
    private:
     friend class Slices;
-    Job(std::shared_ptr<State> state, budget::Consumer consumer)
+    Job(std::shared_ptr<State> state, Consumer consumer)
         : state_(std::move(state)), consumer_(std::move(consumer)) {}
 
     // Charges the work since the last turn.
     void charge();
 
     std::shared_ptr<State> state_;
-    budget::Consumer consumer_;
+    Consumer consumer_;
     bool has_begun_ = false;
     std::optional<Duration> works_since_;  // By the thread's processor time.
   };
-  // `tenant`: see tenant_of().
-  [[nodiscard]] Job begin(const std::string& tenant);
+  [[nodiscard]] Job begin(Tenant tenant);
 
  private:
   using Queue = FairQueue<io::OneShot<bool>>;  // True: its turn has come.
   struct State : std::enable_shared_from_this<State> {
-    State(io::Loop& loop_in, budget::Rates* rates_in) : loop(loop_in), rates(rates_in) {}
+    State(io::Loop& loop_in, Rates* rates_in) : loop(loop_in), rates(rates_in) {}
 
     void schedule();
     void on_round();
 
     io::Loop& loop;
-    budget::Rates* const rates;
+    Rates* const rates;
     Queue waiting;
-    std::optional<budget::Consumer> served;  // The consumer whose turn it is now.
-    std::size_t used_bytes = 0;              // In this round.
+    std::optional<Consumer> served;  // The consumer whose turn it is now.
+    std::size_t used_bytes = 0;      // In this round.
     bool is_scheduled = false;
   };
 
-  static io::Task<Result<>> wait(std::shared_ptr<State> state, budget::Consumer consumer,
-                                 bool has_begun, std::stop_token stop);
+  static io::Task<Result<>> wait(std::shared_ptr<State> state, Consumer consumer, bool has_begun,
+                                 std::stop_token stop);
 
   std::shared_ptr<State> state_;
 };
 
-}  // namespace hangar::gateway
+}  // namespace hangar::budget
