@@ -19,6 +19,18 @@
 
 namespace hangar::budget {
 
+namespace {
+
+// What jobs of this thread have charged. The work of one may begin another, which pays for itself:
+// a message of a guest process asks for a list.
+thread_local Duration charged{};
+
+Duration uncharged_time() {
+  return io::thread_cpu_time() - charged;
+}
+
+}  // namespace
+
 Slices::Slices(io::Loop& loop, Rates* rates) : state_(std::make_shared<State>(loop, rates)) {}
 
 Slices::~Slices() {
@@ -42,14 +54,15 @@ Slices::Job::~Job() {
 io::Task<Result<>> Slices::Job::turn(std::stop_token stop) {
   charge();
   HANGAR_CO_TRY(co_await wait(state_, consumer_, std::exchange(has_begun_, true), std::move(stop)));
-  if (state_->rates != nullptr) works_since_ = io::thread_cpu_time();
+  if (state_->rates != nullptr) works_since_ = uncharged_time();
   co_return Result<>();
 }
 
 void Slices::Job::charge() {
   if (!works_since_) return;
-  const Duration took = io::thread_cpu_time() - *std::exchange(works_since_, std::nullopt);
+  const Duration took = uncharged_time() - *std::exchange(works_since_, std::nullopt);
   if (took <= Duration::zero()) return;
+  charged += took;
   state_->rates->charge(consumer_.tenant, static_cast<std::uint64_t>(took.count()),
                         io::Loop::now());
 }

@@ -7,7 +7,8 @@
 // of its jobs holds collected objects.
 //
 // Work is counted in bytes read or copied and not in time, so that the same work is cut at the same
-// places on every machine. Its processor time is charged to the tenant.
+// places on every machine. Its processor time is charged to the tenant. Work of another job that
+// begins meanwhile is charged to that one only.
 #pragma once
 
 #include "base/fair_queue.h"

@@ -3,12 +3,15 @@
 #include "base/limits.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "budget/consumer.h"
+#include "budget/slices.h"
 #include "guest_protocol/conversation.h"
 #include "guest_protocol/frames.h"
 #include "guest_protocol/messages.h"
 #include "io/descriptor.h"
 #include "io/local_message.h"
 #include "io/loop.h"
+#include "io/task.h"
 
 #include <sys/socket.h>
 #include <sys/types.h>
@@ -22,9 +25,11 @@
 #include <expected>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace hangar::domains {
@@ -33,10 +38,11 @@ namespace {
 
 namespace protocol = guest_protocol;
 
-// Bound for one turn of the loop: later messages wait until other tasks have run. A message may be
-// a question that the cache answers at once, with an object of a MiB.
+// What is read at a time.
 constexpr std::size_t kPieceBytes = 64 * limits::kKiB;
-constexpr int kMessagesMax = 32;
+// The cost of a message in addition to its bytes: 32 fit into one slice. A message may be a
+// question that the cache answers at once, with an object of a MiB.
+constexpr std::size_t kMessageCost = budget::kSliceBytes / 32;
 
 // Answers that the process has not read. A process that asks and never reads would fill the host's
 // memory; a correct one reads at once.
@@ -44,9 +50,11 @@ constexpr std::size_t kUnsentAnswerBytesMax = limits::kMiB;
 
 }  // namespace
 
-GuestProcess::GuestProcess(io::Loop& loop, int socket, protocol::Conversation::Patience patience,
-                           Events events)
+GuestProcess::GuestProcess(io::Loop& loop, budget::Slices& slices, budget::Tenant tenant,
+                           int socket, protocol::Conversation::Patience patience, Events events)
     : loop_(loop),
+      slices_(slices),
+      tenant_(std::move(tenant)),
       socket_(socket),
       events_(std::move(events)),
       talk_(patience),
@@ -119,8 +127,8 @@ void GuestProcess::begin(std::uint64_t run, const protocol::ToGuest& order,
 }
 
 void GuestProcess::close() {
+  closed_.request_stop();
   read_watch_.reset();
-  rest_timer_.cancel();
   look_timer_.cancel();
   drop_unsent();
   if (socket_ >= 0) ::close(std::exchange(socket_, -1));
@@ -184,22 +192,34 @@ void GuestProcess::receive() {
   if (size < 0 && errno == EAGAIN) return;
   if (size <= 0) return end(std::nullopt);
   frames_.add({piece.data(), static_cast<std::size_t>(size)});
-  hear();
+  has_rest_ = true;
+  pace();
 }
 
-void GuestProcess::hear() {
-  if (Result<> read = read_frames(); !read) {
+io::Task<void> GuestProcess::hear_in_turn(std::stop_token closed) {
+  waits_for_turn_ = true;
+  budget::Slices::Job turn = slices_.begin(tenant_);
+  const Result<> has_come = co_await turn.turn(closed);
+  // Once closed, this object may be gone.
+  if (!has_come || closed.stop_requested()) co_return;
+  waits_for_turn_ = false;
+  hear(turn);
+}
+
+void GuestProcess::hear(budget::Slices::Job& turn) {
+  if (Result<> read = read_frames(turn); !read) {
     // Invalid bytes are the guest's fault.
     return end(Error(ErrorKind::GuestFault, read.error().message()));
   }
   pace();
+  if (is_look_due_) return judge();
   look_later();
 }
 
-Result<> GuestProcess::read_frames() {
+Result<> GuestProcess::read_frames(budget::Slices::Job& turn) {
   const Instant now = io::Loop::now();
-  has_rest_ = true;
-  for (int count = 0; count < kMessagesMax && takes_answers(); ++count) {
+  // One message at least: others may have used up the slice while this turn was on its way.
+  for (bool is_first = true; takes_answers() && (is_first || !turn.is_over()); is_first = false) {
     const auto frame = HANGAR_TRY(frames_.next());
     if (!frame) {
       has_rest_ = false;
@@ -207,6 +227,10 @@ Result<> GuestProcess::read_frames() {
     }
     protocol::FromGuest message =
         HANGAR_TRY(protocol::decode_from_guest(frame->type, frame->payload));
+    // The host has asked for these.
+    if (!std::holds_alternative<protocol::Pong>(message)) {
+      turn.add(kMessageCost + frame->payload.size());
+    }
     HANGAR_TRY(talk_.hear(message, now));
     HANGAR_TRY(events_.on_message(std::move(message)));
   }
@@ -224,9 +248,8 @@ void GuestProcess::pace() {
   } else if (read_watch_ == nullptr) {
     read_watch_ = loop_.watch(socket_, io::Loop::Direction::Read, [this] { receive(); });
   }
-  rest_timer_.cancel();
-  if (has_rest_ && takes_answers()) {
-    rest_timer_ = loop_.after(Duration::zero(), [this] { hear(); });
+  if (has_rest_ && takes_answers() && !waits_for_turn_) {
+    loop_.spawn(hear_in_turn(closed_.get_token()));
   }
 }
 
@@ -235,10 +258,18 @@ void GuestProcess::look() {
   // Reads and writes before it judges: if the host itself was suspended, messages of the process
   // may wait in the socket.
   flush();
-  if (takes_answers()) receive();
-  while (socket_ >= 0 && has_rest_ && takes_answers())
-    hear();
-  if (socket_ < 0) return;
+  is_look_due_ = true;
+  if (has_rest_) {
+    pace();
+  } else if (takes_answers()) {
+    receive();
+  }
+  if (is_look_due_) judge();
+}
+
+void GuestProcess::judge() {
+  if (socket_ < 0 || (has_rest_ && takes_answers())) return;
+  is_look_due_ = false;
   const auto move = talk_.look(io::Loop::now());
   if (!move) return end(move.error());
   if (*move == protocol::Conversation::Move::Ping) {
@@ -250,7 +281,7 @@ void GuestProcess::look() {
 
 void GuestProcess::look_later() {
   const std::optional<Instant> at = talk_.look_at();
-  if (socket_ < 0 || !at || *at == Instant::max()) return;
+  if (socket_ < 0 || is_look_due_ || !at || *at == Instant::max()) return;
   // An early timer only causes one useless look; setting one for each message would cost more.
   if (look_at_ && *look_at_ <= *at) return;
   look_at_ = at;

@@ -3,11 +3,14 @@
 
 #include "base/result.h"
 #include "base/time.h"
+#include "budget/consumer.h"
+#include "budget/slices.h"
 #include "guest_protocol/conversation.h"
 #include "guest_protocol/frames.h"
 #include "guest_protocol/messages.h"
 #include "io/descriptor.h"
 #include "io/loop.h"
+#include "io/task.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -15,13 +18,15 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
 namespace hangar::domains {
 
+// Messages are handled in turns that are fair between tenants, and the tenant pays for the time.
 // The host stops reading from a process that does not read its answers; the process then finally
-// counts as silent. Loop thread.
+// counts as silent. It does not count as silent while the host owes it a turn. Loop thread.
 class GuestProcess {
  public:
   struct Events {
@@ -34,9 +39,10 @@ class GuestProcess {
     std::function<void(std::optional<Error> breach)> on_over;
   };
 
-  // Takes ownership of `socket`.
-  GuestProcess(io::Loop& loop, int socket, guest_protocol::Conversation::Patience patience,
-               Events events);
+  // The tenant's messages take their turns at `slices`, which outlives this object. Takes ownership
+  // of `socket`.
+  GuestProcess(io::Loop& loop, budget::Slices& slices, budget::Tenant tenant, int socket,
+               guest_protocol::Conversation::Patience patience, Events events);
   GuestProcess(const GuestProcess&) = delete;
   GuestProcess& operator=(const GuestProcess&) = delete;
   ~GuestProcess();
@@ -76,28 +82,35 @@ class GuestProcess {
   void drop_unsent();
   // Reads bytes that have arrived.
   void receive();
-  // Handles the complete messages among them, a bounded amount for each turn of the loop.
-  void hear();
-  [[nodiscard]] Result<> read_frames();
+  // Handles the complete messages among them, as many as fit into a turn.
+  [[nodiscard]] io::Task<void> hear_in_turn(std::stop_token closed);
+  void hear(budget::Slices::Job& turn);
+  [[nodiscard]] Result<> read_frames(budget::Slices::Job& turn);
   // Whether to read from the process now: only while it reads its own answers.
   [[nodiscard]] bool takes_answers() const;
-  // Starts or stops reading from the process.
+  // Starts or stops reading from the process, and takes a turn if messages wait for one.
   void pace();
   void look();
+  // Judges the process once the messages that have arrived are handled.
+  void judge();
   void look_later();
   void end(std::optional<Error> breach);
 
   io::Loop& loop_;
+  budget::Slices& slices_;
+  const budget::Tenant tenant_;
   int socket_;  // Negative: closed.
   const Events events_;
   guest_protocol::Conversation talk_;
   guest_protocol::Frames frames_;
   std::deque<Unsent> unsent_;
   std::size_t unsent_answer_bytes_ = 0;
-  bool has_rest_ = false;                         // Some received bytes are not handled yet.
+  bool has_rest_ = false;        // Some received bytes are not handled yet.
+  bool waits_for_turn_ = false;  // To handle them.
+  bool is_look_due_ = false;     // judge() waits for them.
+  std::stop_source closed_;
   std::unique_ptr<io::Loop::Watch> read_watch_;   // Set while it is read from.
   std::unique_ptr<io::Loop::Watch> write_watch_;  // Set while messages are unsent.
-  io::Loop::Timer rest_timer_;
   io::Loop::Timer look_timer_;
   std::optional<Instant> look_at_;  // When the timer is due.
 };

@@ -3,15 +3,21 @@
 #include "base/limits.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "budget/consumer.h"
+#include "budget/rates.h"
+#include "budget/slices.h"
 #include "guest_protocol/conversation.h"
 #include "guest_protocol/messages.h"
+#include "io/cpu_time.h"
 #include "io/local_message.h"
 #include "io/loop.h"
+#include "io/task.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -54,7 +60,7 @@ class GuestProcessTest : public testing::Test {
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
     peer_ = ends[1];
     process_ = std::make_unique<GuestProcess>(
-        loop_, ends[0], patience,
+        loop_, slices_, budget::Tenant::of_namespace("team"), ends[0], patience,
         GuestProcess::Events{.on_message = [on_message = std::move(on_message)](
                                                protocol::FromGuest message) -> Result<> {
                                on_message(std::move(message));
@@ -73,6 +79,8 @@ class GuestProcessTest : public testing::Test {
 
  protected:
   io::Loop loop_;
+  budget::Rates rates_;
+  budget::Slices slices_{loop_, &rates_};
   int peer_ = -1;
   std::vector<protocol::FromGuest> heard_;
   bool is_over_ = false;
@@ -145,6 +153,108 @@ TEST_F(GuestProcessTest, HearsManyMessagesWhileOthersHaveTheirTurn) {
   loop_.run_until([this] { return heard_.size() == 1000; });
 
   EXPECT_LT(heard_at_once, 100U);
+  EXPECT_FALSE(is_over_);
+}
+
+// Sends messages of a process at once and records in `heard`, for each message, its tenant.
+class Sender {
+ public:
+  Sender(io::Loop& loop, budget::Slices& slices, std::string tenant,
+         std::vector<std::string>& heard) {
+    std::array<int, 2> ends{};
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
+    peer_ = ends[1];
+    process_ = std::make_unique<GuestProcess>(
+        loop, slices, budget::Tenant::of_namespace(tenant), ends[0],
+        protocol::Conversation::Patience{},
+        GuestProcess::Events{.on_message = [tenant, &heard](const auto& /*message*/) -> Result<> {
+                               heard.push_back(tenant);
+                               return {};
+                             },
+                             .on_over = [](const auto& /*breach*/) { ADD_FAILURE(); }});
+    process_->begin({.run = 1}, {.memory_bytes_max = 1});
+  }
+  Sender(const Sender&) = delete;
+  Sender& operator=(const Sender&) = delete;
+  ~Sender() { ::close(peer_); }
+
+  void send(int count) const {
+    std::string bytes;
+    for (int index = 0; index < count; ++index)
+      bytes += protocol::encode(protocol::FromGuest(protocol::AskMemory{.run = 1, .bytes = 1}));
+    ASSERT_EQ(io::send_local(peer_, bytes), static_cast<ssize_t>(bytes.size()));
+  }
+
+ private:
+  int peer_ = -1;
+  std::unique_ptr<GuestProcess> process_;
+};
+
+TEST_F(GuestProcessTest, TenantsTakeTurnsHoweverManyProcessesOfOneSendMessages) {
+  std::vector<std::string> heard;
+  std::vector<std::unique_ptr<Sender>> greedy;
+  for (int count = 0; count < 8; ++count) {
+    greedy.push_back(std::make_unique<Sender>(loop_, slices_, "greedy", heard));
+    greedy.back()->send(1000);
+  }
+  const Sender modest(loop_, slices_, "modest", heard);
+  constexpr int kTurn = 32;
+  constexpr int kTurns = 4;
+  modest.send(kTurns * kTurn);
+
+  loop_.run_until([&heard] { return std::ranges::count(heard, "modest") == kTurns * kTurn; });
+
+  const auto first = std::ranges::find(heard, "modest");
+  EXPECT_LE(std::count(first, heard.end(), "greedy"), (kTurns + 1) * kTurn);
+}
+
+TEST_F(GuestProcessTest, ChargesTheTenantWithTheTimeOfItsMessages) {
+  constexpr std::chrono::milliseconds kWork{2};
+  make({}, [&](protocol::FromGuest message) {
+    const Duration end = io::thread_cpu_time() + kWork;
+    while (io::thread_cpu_time() < end) {
+    }
+    heard_.push_back(std::move(message));
+  });
+  process_->begin({.run = 1}, {.memory_bytes_max = 1});
+  send(protocol::encode(protocol::FromGuest(protocol::AskMemory{.run = 1, .bytes = 1})));
+
+  loop_.run_until([this] { return !heard_.empty(); });
+
+  EXPECT_GE(rates_.use_of(budget::Tenant::of_namespace("team"), io::Loop::now()).total, kWork);
+}
+
+TEST_F(GuestProcessTest, IsNotSilentWhileItsAnswerWaitsForItsTurn) {
+  constexpr std::chrono::milliseconds kSilence{20};
+  make({.quiet_max = std::chrono::milliseconds(1), .silence_max = kSilence},
+       [this](protocol::FromGuest message) { heard_.push_back(std::move(message)); });
+  process_->begin({.run = 1}, {});
+  const std::string ping = protocol::encode(protocol::ToGuest(protocol::Ping{}));
+  std::string bytes(1000, '\0');
+  std::vector<int> none;
+  // The ping comes after the order to begin.
+  loop_.run_until([&] {
+    const ssize_t size = io::receive_local(peer_, bytes, none, io::Waiting::No);
+    return size > 0 && bytes.starts_with(ping) && static_cast<std::size_t>(size) == ping.size();
+  });
+  // The host's own work goes first.
+  bool is_over = false;
+  const auto hold_up = [](budget::Slices& slices, bool& over) -> io::Task<void> {
+    budget::Slices::Job job = slices.begin(budget::Tenant::host());
+    const Instant end = io::Loop::now() + 5 * kSilence;
+    while (io::Loop::now() < end) {
+      EXPECT_TRUE((co_await job.turn({})).has_value());
+      job.add(budget::kSliceBytes);
+    }
+    over = true;
+  };
+  loop_.spawn(hold_up(slices_, is_over));
+  send(protocol::encode(protocol::FromGuest(protocol::Pong{})));
+
+  loop_.run_until([&is_over] { return is_over; });
+  EXPECT_TRUE(heard_.empty()) << "it had no turn";
+  loop_.run_until([this] { return !heard_.empty() || is_over_; });
+
   EXPECT_FALSE(is_over_);
 }
 

@@ -271,6 +271,7 @@ GuestProcesses::GuestProcesses(const Parts& parts, Options options,
       system_call_filter_(parts.metrics.gauge("hangar_guest_system_call_filter",
                                               "1 when guest processes have a system call filter")),
       table_(options_.table),
+      slices_(loop_, engine_.rates()),
       changed_(loop_),
       slots_(loop_, {.slots = limits::kGuestRunsMax}),
       zygote_(loop_, options_.program, std::move(zygote),
@@ -506,7 +507,7 @@ Result<> GuestProcesses::start(const ProcessTable::Start& order) {
   }
   auto process = std::make_unique<Process>(Process{.id = order.process, .domain = order.domain});
   process->channel = std::make_unique<GuestProcess>(
-      loop_, ends[0], options_.patience,
+      loop_, slices_, order.domain.tenant, ends[0], options_.patience,
       GuestProcess::Events{
           .on_message = [this, id = order.process](
                             protocol::FromGuest message) { return hear(id, std::move(message)); },

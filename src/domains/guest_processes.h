@@ -11,6 +11,7 @@
 #include "budget/accounts.h"
 #include "budget/consumer.h"
 #include "budget/fair_slots.h"
+#include "budget/slices.h"
 #include "domains/guest_process.h"
 #include "domains/process_table.h"
 #include "domains/zygote.h"
@@ -189,6 +190,7 @@ class GuestProcesses final : public abi::flight::CommandRunner,
   Gauge& system_call_filter_;
 
   ProcessTable table_;
+  budget::Slices slices_;  // For messages of processes. Destroyed after these.
   std::map<ProcessId, std::unique_ptr<Process>> processes_;
   std::map<Domain, Error> refused_;        // Why a waiting domain got no process.
   std::map<Domain, std::size_t> waiting_;  // How many of its runs wait.
