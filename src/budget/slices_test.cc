@@ -159,14 +159,17 @@ TEST_F(SlicesTest, ChargeTheTenantWithWhatItsJobsTakeAndNothingElse) {
   EXPECT_GE(used_by("b"), 3 * kWork);
   EXPECT_EQ(used_by("c"), Duration::zero());
 
-  const auto begins_another = [](Slices& slices) -> io::Task<void> {
+  const auto begins_another = [](Slices& slices, int& running) -> io::Task<void> {
+    ++running;
     Slices::Job job = slices.begin(Tenant::of_namespace("begins"));
     EXPECT_TRUE((co_await job.turn({})).has_value());
     Slices::Job other = slices.begin(Tenant::of_namespace("begun"));
     EXPECT_TRUE((co_await other.turn({})).has_value());
     burn();
+    --running;
   };
-  loop_.spawn(begins_another(*slices_));
+  loop_.spawn(begins_another(*slices_, running_));
+  run();
   EXPECT_GE(used_by("begun"), kWork);
   EXPECT_LT(used_by("begins"), kWork) << "it pays for itself";
 

@@ -12,6 +12,8 @@
 #include "budget/consumer.h"
 #include "budget/fair_slots.h"
 #include "budget/rates.h"
+#include "budget/reservation_queue.h"
+#include "budget/stepped_reservation.h"
 #include "domains/guest_process.h"
 #include "domains/process_table.h"
 #include "domains/said.h"
@@ -69,6 +71,11 @@ using Work = protocol::Conversation::Work;
 // a process.
 constexpr int kRunTimeFactor = 16;
 constexpr std::chrono::seconds kRunTimeMin{30};
+
+// The own memory of a process is counted in steps of this size. A process with less than the second
+// size keeps little of its machines.
+constexpr std::uint64_t kOwnCountedStep = 64 * limits::kKiB;
+constexpr std::uint64_t kOwnBytesUsual = 4 * limits::kMiB;
 
 std::optional<Duration> run_time_max(std::optional<Duration> processor_time_max) {
   if (!processor_time_max) return std::nullopt;
@@ -140,6 +147,27 @@ struct GuestProcesses::Process {
   std::map<SleepableRef, Handed, std::owner_less<SleepableRef>> sleepables;
   std::map<ProgramRef, Handed, std::owner_less<ProgramRef>> machines;
   std::optional<Error> breach;
+  // Memory that it takes besides that of its guests: as last reported, and as counted.
+  std::uint64_t own_bytes = 0;
+  std::uint64_t counted_bytes = 0;
+  std::optional<budget::SteppedReservation> counted;  // Unset without accounts.
+
+  // False if there is no room: nothing changes.
+  bool count(std::uint64_t bytes) {
+    if (!counted || counted->set(bytes)) return false;
+    counted_bytes = bytes;
+    return true;
+  }
+  // Counts so many bytes less while `reserve` reserves them for a guest: they may be what the
+  // process has already, such as a machine's memory between two questions. Then, a report tells.
+  template <class Reserve>
+  auto give_way(std::uint64_t bytes, Reserve reserve) {
+    const std::uint64_t before = counted_bytes;
+    count(before - std::min(before, bytes));
+    auto result = reserve();
+    count(before);
+    return result;
+  }
 };
 
 // The work of a run.
@@ -277,6 +305,7 @@ GuestProcesses::GuestProcesses(const Parts& parts, Options options,
       zygote_(loop_, options_.program, std::move(zygote),
               {.on_standing = [this](const protocol::Standing& standing) { on_standing(standing); },
                .on_ended = [this](ProcessId id, const Error& how) { on_ended(id, how); },
+               .on_memory = [this](ProcessId id, std::uint64_t bytes) { on_memory(id, bytes); },
                .on_gone = [this](const Error& how) { on_gone(how); }}) {
   if (budget::Rates* const rates = engine_.rates()) slots_.brake(*rates);
 }
@@ -369,7 +398,9 @@ io::Task<Result<flight::Output>> GuestProcesses::carry_out(Job& job, std::shared
     // Reserve the memory that it will most likely need. It can also work with less.
     const std::uint64_t usual_bytes = std::min(handed->usual_bytes, run->memory_bytes_max);
     if (usual_bytes > run->memory->bytes()) {
-      static_cast<void>(run->memory->resize(usual_bytes).has_value());
+      static_cast<void>(found->second->give_way(usual_bytes - run->memory->bytes(), [&] {
+        return run->memory->resize(usual_bytes).has_value();
+      }));
     }
     memory_bytes = run->memory->bytes();
   }
@@ -513,6 +544,10 @@ Result<> GuestProcesses::start(const ProcessTable::Start& order) {
                             protocol::FromGuest message) { return hear(id, std::move(message)); },
           .on_over = [this, id = order.process](
                          std::optional<Error> breach) { on_over(id, std::move(breach)); }});
+  if (budget::ReservationQueue* const memory = engine_.memory()) {
+    process->counted.emplace(memory->accounts(), consumer_of_own_memory(order.domain.tenant),
+                             kOwnCountedStep);
+  }
   processes_.emplace(order.process, std::move(process));
   count();
   started_.add();
@@ -771,9 +806,17 @@ io::Task<void> GuestProcesses::answer(ProcessId id, std::shared_ptr<Run> run,
 
 Result<> GuestProcesses::hear_one(Process& process, const protocol::AskMemory& message) {
   const auto found = process.runs.find(message.run);
-  if (found == process.runs.end()) return process.lodger_runs.at(message.run)->hear(message);
-  process.channel->answer(answer_of(message, found->second->memory));
-  return {};
+  Lodger* const lodger =
+      found == process.runs.end() ? process.lodger_runs.at(message.run) : nullptr;
+  const std::uint64_t reserved_bytes = lodger != nullptr       ? lodger->reserved_bytes()
+                                       : found->second->memory ? found->second->memory->bytes()
+                                                               : 0;
+  return process.give_way(message.bytes - std::min(message.bytes, reserved_bytes),
+                          [&]() -> Result<> {
+                            if (lodger != nullptr) return lodger->hear(message);
+                            process.channel->answer(answer_of(message, found->second->memory));
+                            return {};
+                          });
 }
 
 Result<> GuestProcesses::hear_one(Process& process, protocol::EndRun message) {
@@ -817,6 +860,24 @@ void GuestProcesses::on_standing(const protocol::Standing& standing) {
   log_.info("guest processes are ready", walls);
   if (standing.landlock_version == 0) {
     log_.warning("this kernel has no Landlock: guest processes are closed off without it", {});
+  }
+}
+
+void GuestProcesses::on_memory(ProcessId id, std::uint64_t bytes) {
+  const auto found = processes_.find(id);
+  if (found == processes_.end() || !found->second->counted) return;
+  Process& process = *found->second;
+  std::uint64_t reserved_bytes = 0;
+  for (const auto& [number, run] : process.runs)
+    reserved_bytes += run->memory ? run->memory->bytes() : 0;
+  for (const Lodger* const lodger : process.lodgers)
+    reserved_bytes += lodger->reserved_bytes();
+  const std::uint64_t own_bytes = bytes - std::min(bytes, reserved_bytes);
+  // The lesser of two reports: a run may have ended since the process was measured.
+  const std::uint64_t most_bytes = std::min(own_bytes, std::exchange(process.own_bytes, own_bytes));
+  const bool is_short = !process.count(most_bytes) || engine_.memory()->waiting_count() > 0;
+  if (is_short && most_bytes > kOwnBytesUsual && !process.machines.empty()) {
+    process.channel->tell(protocol::ForgetBeginnings{});
   }
 }
 

@@ -36,6 +36,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <utility>
 
 namespace hangar::domains {
 
@@ -98,6 +99,8 @@ class GuestProcesses final : public abi::flight::CommandRunner,
     virtual void on_notice() = 0;
     // Whether it leaves soon after on_notice().
     [[nodiscard]] virtual ProcessTable::Stay stay() const = 0;
+    // The memory that is reserved for it there.
+    [[nodiscard]] virtual std::uint64_t reserved_bytes() const = 0;
 
    protected:
     ~Lodger() = default;
@@ -123,6 +126,11 @@ class GuestProcesses final : public abi::flight::CommandRunner,
   [[nodiscard]] std::uint64_t next_guest() { return ++last_guest_; }
   [[nodiscard]] std::uint32_t thread_count() const { return options_.thread_count; }
   [[nodiscard]] wasm::Engine& engine() const { return engine_; }
+
+  // Has the memory that processes of a tenant take besides the memory of their guests.
+  [[nodiscard]] static budget::Consumer consumer_of_own_memory(budget::Tenant tenant) {
+    return {.tenant = std::move(tenant), .name = "guest processes"};
+  }
 
   // Kills all processes. Runs in progress fail, and no further run starts.
   void stop();
@@ -175,6 +183,7 @@ class GuestProcesses final : public abi::flight::CommandRunner,
 
   void on_over(ProcessId id, std::optional<Error> breach);
   void on_standing(const guest_protocol::Standing& standing);
+  void on_memory(ProcessId id, std::uint64_t bytes);
   void on_ended(ProcessId id, const Error& how);
   void on_gone(const Error& how);
 

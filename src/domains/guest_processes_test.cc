@@ -293,7 +293,21 @@ TEST(GuestProcessMemory, IsReservedAsItGrowsAndGivenBack) {
   EXPECT_GT(beyond->memory_bytes, 50 * limits::kMiB);
   EXPECT_LT(beyond->memory_bytes, 64 * limits::kMiB);
 
-  EXPECT_EQ(accounts.held_bytes(), 0U);
+  EXPECT_EQ(guests_bytes(accounts), 0U);
+}
+
+TEST_F(GuestProcessesTest, CountWhatTheyTakeBesidesTheirGuestsUntilTheyExit) {
+  make({.table = {.linger = std::chrono::hours(1)}});
+  expect_exit("exit_3", 3, {.consumer = consumer("a")});
+  const budget::Consumer own =
+      GuestProcesses::consumer_of_own_memory(budget::Tenant::of_namespace("a"));
+
+  wait_until([&] { return accounts_.held_bytes(own) > 0; });
+
+  EXPECT_EQ(processes_->process_count(), 1U);
+  ::kill(guest_pids().at(0), SIGKILL);
+  wait_until([this] { return processes_->process_count() == 0; });
+  EXPECT_EQ(accounts_.held_bytes(), 0U);
 }
 
 // Memory that the engine keeps from ended guests must not count for later ones.

@@ -12,6 +12,7 @@
 #include "guest_protocol/messages.h"
 #include "io/all.h"
 #include "io/file.h"
+#include "io/loop.h"
 #include "io/task.h"
 #include "wasm/engine.h"
 #include "wasm/limits.h"
@@ -28,6 +29,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -302,7 +304,7 @@ TEST_F(RemoteMachineTest, CountsItsMemoryForItsNamespaceWhileItIsAsked) {
       "return '{\"newState\":1}'; }");
   ASSERT_NE(machine, nullptr);
   ASSERT_TRUE(step(*machine, "{}").has_value());
-  const std::uint64_t before = accounts.held_bytes();
+  const std::uint64_t before = guests_bytes(accounts);
   {
     // All but some MiB are reserved.
     const auto rest = rig->await(
@@ -318,7 +320,34 @@ TEST_F(RemoteMachineTest, CountsItsMemoryForItsNamespaceWhileItIsAsked) {
     EXPECT_THAT(refused.error().message(), testing::HasSubstr("the machine cannot get memory: "));
   }
   EXPECT_TRUE(step(*machine, "{}", R"({"type":"GROW"})").has_value());
-  EXPECT_LE(accounts.held_bytes(), before) << "between questions it holds nothing";
+  EXPECT_LE(guests_bytes(accounts), before) << "between questions it holds nothing";
+}
+
+TEST_F(RemoteMachineTest, KeepsLittleBetweenQuestionsWhileSomebodyWaitsForMemory) {
+  constexpr std::uint64_t kKeptBytes = 16 * limits::kMiB;
+  const budget::Consumer own =
+      GuestProcesses::consumer_of_own_memory(budget::Tenant::of_namespace("team"));
+  const auto machine = load(
+      "globalThis.kept = []; for (let i = 0; i < 16; ++i) kept.push(new Uint8Array(1 << 20)"
+      ".fill(1)); " +
+      counting_bundle());
+  ASSERT_NE(machine, nullptr);
+  const auto first = step(*machine, "4");
+  ASSERT_TRUE(first.has_value()) << first.error().message();
+  io::Loop::Timer timer;
+  const std::function<void()> again = [&] { timer = rig->loop().after(milliseconds(5), again); };
+  again();
+  rig->loop().run_until([&own] { return accounts.held_bytes(own) >= kKeptBytes; });
+
+  {
+    // More than is free.
+    const auto reserved = rig->await(
+        rig->engine().reserve({.tenant = budget::Tenant::of_namespace("other"), .name = "o"},
+                              kAllMemoryBytes - accounts.held_bytes() + kKeptBytes / 2, {}));
+    ASSERT_TRUE(reserved.has_value()) << reserved.error().message();
+  }
+  const auto again_begun = step(*machine, "4");
+  EXPECT_TRUE(again_begun.has_value()) << again_begun.error().message();
 }
 
 // A process holds a bounded number of machines: others are handed over again.

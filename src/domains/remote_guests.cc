@@ -234,6 +234,9 @@ class RemoteGuests::RemoteGuest final : public kube_runtime::Guest, private Gues
     return asleep == nullptr ? 0 : asleep->memory_bytes;
   }
   void provide(std::optional<budget::Reservation> memory) override { memory_ = std::move(memory); }
+  [[nodiscard]] std::uint64_t reserved_bytes() const override {
+    return memory_ ? memory_->bytes() : 0;
+  }
 
   [[nodiscard]] io::Task<Result<>> sleep(budget::Tenant tenant) override;
 

@@ -166,7 +166,7 @@ TEST_F(RemoteGuestsTest, MakeTheCallsOfTheirContract) {
   ASSERT_EQ(outcome.delays.size(), 1U);
   EXPECT_EQ(outcome.delays[0].duration, milliseconds(1500));
   EXPECT_EQ(guest_pids().size(), 1U);
-  EXPECT_GT(accounts_.held_bytes(), 0U);
+  EXPECT_GT(guests_bytes(accounts_), 0U);
 }
 
 TEST_F(RemoteGuestsTest, AreWokenWithWhatTheyWaitFor) {
@@ -248,7 +248,7 @@ TEST_F(RemoteGuestsTest, SleepWithoutAProcessAndWakeInANewOne) {
     sleep(*guest);
     EXPECT_EQ(guest->resident_bytes(), 0U);
     EXPECT_GT(guest->disk_bytes(), 0U);
-    EXPECT_EQ(accounts_.held_bytes(), 0U);
+    EXPECT_EQ(guests_bytes(accounts_), 0U);
     wait_until([this] { return processes_->process_count() == 0; });
     const TurnOutcome outcome = wake(*guest, {{.id = 1, .bytes = "x"}});
     EXPECT_TRUE(outcome.was_asleep);
@@ -283,7 +283,7 @@ TEST_F(RemoteGuestsTest, ThatAreAwakeAreLostWithTheirProcess) {
 
   EXPECT_THAT(lost_, ElementsAre(HasSubstr("signal 9")));
   EXPECT_EQ(guest->resident_bytes(), 0U);
-  EXPECT_EQ(accounts_.held_bytes(), 0U);
+  EXPECT_EQ(guests_bytes(accounts_), 0U);
   expect_error(wake(*guest, {{.id = 1, .bytes = "x"}}), ErrorKind::InvalidInput,
                "no longer exists");
 }
@@ -309,7 +309,7 @@ TEST_F(RemoteGuestsTest, EndAsTheyWouldInTheHost) {
   EXPECT_EQ(start(*leaves).exit_code, 3U);
   expect_error(wake(*leaves, {{.id = 0, .bytes = "x"}}), ErrorKind::InvalidInput,
                "no longer exists");
-  EXPECT_EQ(accounts_.held_bytes(), 0U);
+  EXPECT_EQ(guests_bytes(accounts_), 0U);
 }
 
 TEST_F(RemoteGuestsTest, StopInTheMiddleOfATurn) {
@@ -344,7 +344,7 @@ TEST_F(RemoteGuestsTest, HaveNoMoreMemoryThanTheHostGivesThem) {
 
   static_cast<void>(wake(*guest, {{.id = 0, .bytes = "abc"}}));
 
-  EXPECT_LE(accounts_.held_bytes(), 16 * limits::kMiB + wasm::kInstanceBytes);
+  EXPECT_LE(guests_bytes(accounts_), 16 * limits::kMiB + wasm::kInstanceBytes);
 }
 
 TEST_F(RemoteGuestsTest, StayWhereTheDiskHasNoRoomForThem) {
@@ -370,7 +370,7 @@ TEST_F(RemoteGuestsTest, LeaveTheirProcessWhenTheyAreDestroyed) {
   guest.reset();
 
   wait_until([this] { return processes_->process_count() == 0; });
-  EXPECT_EQ(accounts_.held_bytes(), 0U);
+  EXPECT_EQ(guests_bytes(accounts_), 0U);
 }
 
 TEST_F(RemoteGuestsTest, AreAskedToMakeRoomForOtherDomains) {

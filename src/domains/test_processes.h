@@ -1,10 +1,15 @@
-// For tests of guest processes: lists the existing processes, as the kernel shows them.
+// For tests of guest processes: lists the existing processes, as the kernel shows them, and what is
+// reserved for guests.
 #pragma once
+
+#include "budget/accounts.h"
+#include "domains/guest_processes.h"
 
 #include <sys/types.h>
 
 #include <charconv>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -40,6 +45,16 @@ inline std::vector<pid_t> children_of(pid_t parent) {
     if (state.parent == parent && state.state != 'Z') children.push_back(pid);
   }
   return children;
+}
+
+// What is reserved besides the own memory of processes, which is counted when it was measured.
+inline std::uint64_t guests_bytes(const budget::Accounts& accounts) {
+  std::uint64_t bytes = 0;
+  for (const budget::Accounts::Holding& holding : accounts.holdings()) {
+    bytes +=
+        holding.bytes - accounts.held_bytes(GuestProcesses::consumer_of_own_memory(holding.tenant));
+  }
+  return bytes;
 }
 
 }  // namespace hangar::domains

@@ -193,6 +193,8 @@ void Zygote::receive() {
     } else if (const auto* const ended = std::get_if<protocol::ProcessEnded>(&*message)) {
       ending_.erase(ended->process);
       events_.on_ended(ended->process, how_ended(ended->status, ended->memory_bytes));
+    } else if (const auto* const memory = std::get_if<protocol::ProcessMemory>(&*message)) {
+      events_.on_memory(memory->process, memory->memory_bytes);
     } else {
       const auto& failed = std::get<protocol::ForkFailed>(*message);
       ending_.erase(failed.process);

@@ -57,6 +57,8 @@ class Zygote {
     std::function<void(const guest_protocol::Standing&)> on_standing;
     // A process has exited. `how` is for people: "killed by signal 11 (Segmentation fault)".
     std::function<void(std::uint64_t process, Error how)> on_ended;
+    // What a process takes, with its guests; now and then.
+    std::function<void(std::uint64_t process, std::uint64_t bytes)> on_memory;
     // The zygote and all processes have exited; on_ended is not called for each process.
     std::function<void(Error how)> on_gone;
   };

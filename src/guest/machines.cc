@@ -106,11 +106,11 @@ io::Task<statemachine::Answer> Machines::ask(protocol::AskMachine order, wasm::A
                     .name = std::move(order.consumer)},
        .ask_memory = std::move(ask_memory)},
       std::move(stop));
-  forget_beginnings();
+  forget_beginnings(kBeginningsBytesMax);
   co_return answer;
 }
 
-void Machines::forget_beginnings() {
+void Machines::forget_beginnings(std::uint64_t bytes_max) {
   while (true) {
     std::uint64_t bytes = 0;
     Machine* oldest = nullptr;
@@ -119,7 +119,7 @@ void Machines::forget_beginnings() {
       bytes += own;
       if (own > 0 && (oldest == nullptr || machine.used < oldest->used)) oldest = &machine;
     }
-    if (bytes <= kBeginningsBytesMax || oldest == nullptr) return;
+    if (bytes <= bytes_max || oldest == nullptr) return;
     oldest->beginning = std::make_shared<statemachine::Beginning>(loop_);
   }
 }

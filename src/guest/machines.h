@@ -31,6 +31,9 @@ class Machines {
             Result<std::shared_ptr<const wasm::SleepableModule>> sleepable,
             Result<std::shared_ptr<const wasm::Module>> module);
   void drop(std::uint64_t machine) { machines_.erase(machine); }
+  // Evicts the least recently used beginnings until the others have at most so many bytes. A
+  // machine without one begins again with its next question.
+  void forget_beginnings(std::uint64_t bytes_max = 0);
 
   // std::nullopt: the machine is unknown.
   [[nodiscard]] std::optional<std::uint64_t> memory_bytes_max(std::uint64_t machine) const;
@@ -46,9 +49,6 @@ class Machines {
     std::shared_ptr<abi::statemachine::Beginning> beginning;
     std::uint64_t used = 0;  // The number of the last question to it.
   };
-
-  // Evicts the least recently used beginnings until the others are small enough.
-  void forget_beginnings();
 
   io::Loop& loop_;
   abi::statemachine::Programs& programs_;

@@ -275,6 +275,10 @@ io::Task<void> Server::ask(std::shared_ptr<Run> run, protocol::AskMachine order)
   send(end_of(run->number, std::move(answer)));
 }
 
+void Server::obey_one(const protocol::ForgetBeginnings& /*order*/) {
+  machines_.forget_beginnings();
+}
+
 void Server::obey_one(protocol::Found answer) {
   const auto run = runs_.find(answer.run);
   if (run == runs_.end() || !run->second->question) return on_end_(End::OtherProtocol);

@@ -2,9 +2,11 @@
 
 #include "base/limits.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "guest/process_memory.h"
 #include "guest_protocol/zygote_messages.h"
 #include "io/local_message.h"
+#include "io/loop.h"
 #include "sandbox/landlock.h"
 #include "sandbox/system_calls.h"
 
@@ -18,6 +20,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -38,6 +41,10 @@ using guest_protocol::ForkProcess;
 // an attacker's control can allocate some 100 MiB.
 constexpr int kLookMilliseconds = 50;
 
+// The zygote tells the host of changes of this size at once, and of all others after this time.
+constexpr std::uint64_t kToldStepBytes = limits::kMiB;
+constexpr std::chrono::seconds kToldEvery{1};
+
 // Memory that a process may have in addition to that of its guests: used stacks, the heaps, and
 // messages in transit.
 constexpr std::uint64_t kOwnBytesMax = 256 * limits::kMiB;
@@ -47,6 +54,8 @@ struct Child {
   pid_t pid = -1;
   int handle = -1;  // A pidfd: readable when the process has exited.
   std::uint64_t memory_bytes_max = 0;
+  std::uint64_t told_bytes = 0;      // Its memory, as the host was told last.
+  Instant told;                      // When.
   std::uint64_t ended_at_bytes = 0;  // Its memory, if the zygote killed it for exceeding its bound.
 };
 
@@ -77,7 +86,7 @@ class Zygote {
     const int wait = children_.empty() ? -1 : kLookMilliseconds;
     if (::poll(watched.data(), watched.size(), wait) < 0) return errno == EINTR;
     bury();
-    end_those_that_are_too_large();
+    look_at_memory();
     if (watched.front().revents == 0) return true;
     Packet packet = receive();
     if (packet.bytes.empty()) return false;
@@ -95,10 +104,16 @@ class Zygote {
     });
   }
 
-  void end_those_that_are_too_large() {
+  // Ends processes that are too large, and tells the host of the others.
+  void look_at_memory() {
+    const Instant now = io::Loop::now();
     for (Child& child : children_) {
       const std::uint64_t bytes = memory_of(child.pid);
-      if (bytes <= child.memory_bytes_max || child.ended_at_bytes > 0) continue;
+      if (child.ended_at_bytes > 0) continue;
+      if (bytes <= child.memory_bytes_max) {
+        tell_of_memory(child, bytes, now);
+        continue;
+      }
       child.ended_at_bytes = bytes;
       ::kill(child.pid, SIGKILL);
     }
@@ -163,6 +178,17 @@ class Zygote {
       ::waitpid(pid, nullptr, 0);
     }
     tell(guest_protocol::ForkFailed{.process = order.process, .error_number = error_number});
+  }
+
+  void tell_of_memory(Child& child, std::uint64_t bytes, Instant now) const {
+    const auto [less, more] = std::minmax(bytes, child.told_bytes);
+    if (more - less < kToldStepBytes && now < child.told + kToldEvery) return;
+    const std::string packet = guest_protocol::encode(
+        guest_protocol::ProcessMemory{.process = child.process, .memory_bytes = bytes});
+    // A host that does not read must not hold up the zygote: the next look tries again.
+    if (::send(socket_, packet.data(), packet.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) return;
+    child.told_bytes = bytes;
+    child.told = now;
   }
 
   void tell(const guest_protocol::FromZygote& message) const {

@@ -212,6 +212,9 @@ static void visit_fields(Fields& fields, Message& message) {
   fields.number(message.machine);
 }
 
+template <class Fields, Is<ForgetBeginnings> Message>
+static void visit_fields(Fields& /*fields*/, Message& /*message*/) {}
+
 template <class Fields, Is<AskMachine> Message>
 static void visit_fields(Fields& fields, Message& message) {
   fields.number(message.run);

@@ -251,6 +251,10 @@ struct AskMachine {
   std::uint64_t memory_bytes = 0;  // Already reserved for the run; it asks for more.
   friend bool operator==(const AskMachine&, const AskMachine&) = default;
 };
+// The host is short of memory: the process gives back what its machines keep between questions.
+struct ForgetBeginnings {
+  friend bool operator==(const ForgetBeginnings&, const ForgetBeginnings&) = default;
+};
 struct Ping {
   friend bool operator==(const Ping&, const Ping&) = default;
 };
@@ -258,7 +262,7 @@ struct Ping {
 using ToGuest =
     std::variant<LoadModule, DropModule, BeginRun, Found, MemoryAnswer, CancelRun, Ping,
                  LoadSleepable, MakeGuest, ResumeGuest, HandWakeup, BeginTurn, SleepGuest,
-                 DropGuest, Piece, Kept, LoadMachine, DropMachine, AskMachine>;
+                 DropGuest, Piece, Kept, LoadMachine, DropMachine, AskMachine, ForgetBeginnings>;
 
 // From the guest process -------------------------------------------------------------------------
 

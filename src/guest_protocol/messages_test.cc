@@ -88,6 +88,7 @@ const std::vector<ToGuest> kToGuest = {
                .tenant = "team",
                .consumer = "workflow/web",
                .memory_bytes = 64},
+    ForgetBeginnings{},
 };
 
 const std::vector<FromGuest> kFromGuest = {
@@ -257,7 +258,7 @@ TEST(ZygoteMessages, AreReadAsTheyWereWrittenAndNothingElseIs) {
   const std::vector<FromZygote> all = {
       Standing{.landlock_version = 6, .has_system_call_filter = true},
       ProcessEnded{.process = 3, .status = 9, .memory_bytes = 4},
-      ForkFailed{.process = 3, .error_number = 11}};
+      ForkFailed{.process = 3, .error_number = 11}, ProcessMemory{.process = 3, .memory_bytes = 5}};
   for (const FromZygote& message : all) {
     const std::string packet = encode(message);
     ASSERT_LE(packet.size(), kZygotePacketBytesMax);

@@ -42,6 +42,12 @@ static void visit_fields(Fields& fields, Message& message) {
   fields.number(message.error_number);
 }
 
+template <class Fields, Is<ProcessMemory> Message>
+static void visit_fields(Fields& fields, Message& message) {
+  fields.number(message.process);
+  fields.number(message.memory_bytes);
+}
+
 namespace {
 
 // A packet has its length already, so the length field is left out.

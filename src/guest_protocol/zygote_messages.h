@@ -44,7 +44,14 @@ struct ForkFailed {
   std::int32_t error_number = 0;
   friend bool operator==(const ForkFailed&, const ForkFailed&) = default;
 };
-using FromZygote = std::variant<Standing, ProcessEnded, ForkFailed>;
+// The memory of a process as the kernel counts it, its guests' included: at least once a second,
+// and at once after a large change.
+struct ProcessMemory {
+  std::uint64_t process = 0;
+  std::uint64_t memory_bytes = 0;
+  friend bool operator==(const ProcessMemory&, const ProcessMemory&) = default;
+};
+using FromZygote = std::variant<Standing, ProcessEnded, ForkFailed, ProcessMemory>;
 
 inline constexpr std::size_t kZygotePacketBytesMax = 64;
 
