@@ -17,7 +17,7 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
-#include <cstdint>
+#include <tuple>
 #include <vector>
 
 namespace hangar::airways {
@@ -47,6 +47,15 @@ json::Value made() {
       .value();
 }
 
+void ask(FlightRecording& recording, recorder::Verb verb, int status,
+         const Result<json::Value>& result) {
+  FlightRecording::Exchange exchange(recording,
+                                     {.verb = verb, .resource = kConfigMaps, .key = kMade});
+  EXPECT_EQ(exchange.on_request(30), "") << "nothing is traced";
+  if (status != 0) exchange.on_response(status, 40);
+  exchange.end(result);
+}
+
 // The recorded stories after `act`, the newest first.
 template <class Act>
 std::vector<recorder::Story> stories(Act act) {
@@ -61,14 +70,9 @@ TEST(FlightRecording, ARunIsATurnWithWhatWasAppliedForIt) {
     FlightRecording recording(flights, kBackends, instance());
     recording.ran(io::Loop::now(), "system:serviceaccount:shop:flights", "ab",
                   abi::flight::Output{.stdout_bytes = "abc", .memory_bytes = 65536});
-    const std::uint64_t request = recording.asked({.verb = recorder::Verb::Patch,
-                                                   .resource = kConfigMaps,
-                                                   .key = kMade,
-                                                   .field_manager = "yoke"});
-    recording.answered(request, recorder::Verb::Patch, made());
-    const std::uint64_t refused =
-        recording.asked({.verb = recorder::Verb::Delete, .resource = kConfigMaps, .key = kMade});
-    recording.answered(refused, recorder::Verb::Delete, fail(ErrorKind::Denied, "no"));
+    ask(recording, recorder::Verb::Patch, 201, made());
+    ask(recording, recorder::Verb::Delete, 403, fail(ErrorKind::Denied, "no"));
+    ask(recording, recorder::Verb::Delete, 0, fail(ErrorKind::Unavailable, "not reached"));
   });
 
   ASSERT_THAT(found, SizeIs(1));
@@ -86,12 +90,39 @@ TEST(FlightRecording, ARunIsATurnWithWhatWasAppliedForIt) {
                                                              .namespace_ = "shop",
                                                              .name = "web",
                                                              .version = 7}));
-  ASSERT_THAT(story.requests, SizeIs(2));
-  EXPECT_EQ(story.requests[0].status, 200U);
+  ASSERT_THAT(story.requests, SizeIs(3));
+  EXPECT_EQ(story.requests[0].bytes, 30U);
+  EXPECT_EQ(story.requests[0].status, 201U);
+  EXPECT_EQ(story.requests[0].answer_bytes, 40U);
   EXPECT_EQ(story.requests[0].object.version, 9U);
   EXPECT_TRUE(story.requests[0].may_have_changed());
   EXPECT_EQ(story.requests[1].status, 403U);
   EXPECT_FALSE(story.requests[1].may_have_changed());
+  EXPECT_EQ(story.requests[2].status, 503U);
+  EXPECT_EQ(story.requests[2].answer_bytes, 0U);
+}
+
+TEST(FlightRecording, EachAttemptOfAWriteIsARequest) {
+  const auto found = stories([](reconcile::GuestRecorder& flights) {
+    FlightRecording recording(flights, kBackends, instance());
+    recording.ran(io::Loop::now(), "", "ab", abi::flight::Output{});
+    FlightRecording::Exchange exchange(
+        recording, {.verb = recorder::Verb::Patch, .resource = kConfigMaps, .key = kMade});
+    std::ignore = exchange.on_request(30);
+    exchange.on_response(409, 5);
+    std::ignore = exchange.on_request(31);
+    exchange.on_response(200, 40);
+    exchange.end(made());
+  });
+
+  ASSERT_THAT(found, SizeIs(1));
+  const std::vector<recorder::Request>& requests = found[0].requests;
+  ASSERT_THAT(requests, SizeIs(2));
+  EXPECT_EQ(requests[0].status, 409U);
+  EXPECT_EQ(requests[0].object.version, 0U);
+  EXPECT_EQ(requests[1].status, 200U);
+  EXPECT_EQ(requests[1].bytes, 31U);
+  EXPECT_EQ(requests[1].object.version, 9U);
 }
 
 TEST(FlightRecording, WhatItLookedUpIsReadByItsRun) {
@@ -149,10 +180,7 @@ TEST(FlightRecording, ARunThatFailsIsATurnThatFailed) {
 TEST(FlightRecording, NothingIsToldWithoutATurnOrARecorder) {
   const auto act = [](reconcile::GuestRecorder& flights) {
     FlightRecording recording(flights, kBackends, instance());
-    const std::uint64_t request =
-        recording.asked({.verb = recorder::Verb::Delete, .resource = kConfigMaps, .key = kMade});
-    EXPECT_EQ(request, 0U);
-    recording.answered(request, recorder::Verb::Patch, made());
+    ask(recording, recorder::Verb::Patch, 200, made());
   };
   EXPECT_THAT(stories(act), IsEmpty());
 

@@ -174,26 +174,26 @@ io::Task<Result<LiveFact>> ReleaseWork::look_at(const json::Value* resource) {
 io::Task<Result<json::Value>> ReleaseWork::send(const json::Value* resource, bool dry_run) const {
   const kube::GroupVersionKind gvk = HANGAR_CO_TRY(kube::gvk_of(*resource));
   kube::Resource kind = HANGAR_CO_TRY(co_await find(gvk));
-  kube::ApplyOptions options{.field_manager = std::string(kFieldManager),
-                             .force = options_.force_conflicts,
-                             .dry_run = dry_run};
+  const kube::ApplyOptions options{.field_manager = std::string(kFieldManager),
+                                   .force = options_.force_conflicts,
+                                   .dry_run = dry_run};
   const kube::ObjectKey key = ref_of(*resource).key();
-  // Without its size: to compute it, the document would have to be serialised once more.
   const FlightRecording::Request request{.verb = recorder::Verb::Patch,
                                          .resource = kind,
                                          .key = key,
                                          .field_manager = kFieldManager,
                                          .is_dry_run = dry_run};
-  Result<json::Value> answer =
-      co_await recorded(request, client().apply(kind, *resource, std::move(options), stop_));
+  Result<json::Value> answer = co_await recorded(request, [&](kube::RequestObserver* observer) {
+    return client().observed_by(observer).apply(kind, *resource, options, stop_);
+  });
   if (!answer) co_return std::unexpected(std::move(answer).error().in(canonical_name(*resource)));
   co_return answer;
 }
 
 io::Task<Result<json::Value>> ReleaseWork::recorded(FlightRecording::Request request,
-                                                    kube::Client::ValueTask task) const {
-  if (parts_.recording == nullptr) co_return co_await std::move(task);
-  co_return co_await parts_.recording->recorded(request, std::move(task));
+                                                    FlightRecording::Send send) const {
+  if (parts_.recording == nullptr) co_return co_await send(nullptr);
+  co_return co_await parts_.recording->recorded(request, std::move(send));
 }
 
 io::Task<Result<>> ReleaseWork::send_all(const Stage& stage, const std::vector<ApplyStep>& steps,
@@ -270,13 +270,15 @@ io::Task<Result<Progress>> ReleaseWork::prune_one(PruneStep step) {
       co_return waiting;
     case PruneAction::Orphan: {
       if (const auto patch = orphan_patch(*value, release_)) {
-        HANGAR_CO_TRY(co_await recorded(
-            {.verb = recorder::Verb::Patch,
-             .resource = *kind,
-             .key = key,
-             .field_manager = kFieldManager},
-            client().patch(*kind, key, kube::PatchType::Merge, *patch,
-                           {.field_manager = std::string(kFieldManager)}, stop_)));
+        HANGAR_CO_TRY(co_await recorded({.verb = recorder::Verb::Patch,
+                                         .resource = *kind,
+                                         .key = key,
+                                         .field_manager = kFieldManager},
+                                        [&](kube::RequestObserver* observer) {
+                                          return client().observed_by(observer).patch(
+                                              *kind, key, kube::PatchType::Merge, *patch,
+                                              {.field_manager = std::string(kFieldManager)}, stop_);
+                                        }));
       }
       memory_.pruned.insert(step.ref);
       co_return Progress{};
@@ -286,9 +288,11 @@ io::Task<Result<Progress>> ReleaseWork::prune_one(PruneStep step) {
   }
   const Result<json::Value> removed = co_await recorded(
       {.verb = recorder::Verb::Delete, .resource = *kind, .key = key},
-      client().remove(
-          *kind, key,
-          {.propagation = kube::Propagation::Foreground, .uid = std::string(live->uid())}, stop_));
+      [&](kube::RequestObserver* observer) {
+        return client().observed_by(observer).remove(
+            *kind, key,
+            {.propagation = kube::Propagation::Foreground, .uid = std::string(live->uid())}, stop_);
+      });
   if (!removed && removed.error().kind() != ErrorKind::NotFound) {
     co_return std::unexpected(Error(removed.error()).in("delete " + step.ref.to_string()));
   }

@@ -118,9 +118,9 @@ class ReleaseWork {
   [[nodiscard]] io::Task<Result<>> send_all(const Stage& stage, const std::vector<ApplyStep>& steps,
                                             bool dry_run);
   [[nodiscard]] io::Task<Result<Progress>> prune_one(PruneStep step);
-  // Waits for the answer, and records the request and the answer.
+  // Sends the request, waits for the answer, and records both.
   [[nodiscard]] io::Task<Result<json::Value>> recorded(FlightRecording::Request request,
-                                                       kube::Client::ValueTask task) const;
+                                                       FlightRecording::Send send) const;
   // Its `why` does not name the resource.
   [[nodiscard]] io::Task<Result<Readiness>> readiness_of_one(Instance::Released one);
   // What `script` says of `live`, whose content is `value`.

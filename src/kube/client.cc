@@ -154,6 +154,7 @@ struct Call {
   Identity identity = {};
   std::function<void(std::uint64_t bytes)> on_progress = {};
   std::uint64_t response_bytes_max = 0;  // Of http::Request.
+  RequestObserver* observer = nullptr;
 };
 
 }  // namespace
@@ -322,16 +323,21 @@ struct Client::Shared {
   static io::Task<Result<std::string>> body(std::shared_ptr<Shared> self, Result<Call> call,
                                             std::stop_token stop) {
     if (!call) co_return std::unexpected(std::move(call).error());
+    RequestObserver* const observer = call->observer;
+    if (observer != nullptr) call->traceparent = observer->on_request(call->body.size());
     auto response =
         HANGAR_CO_TRY(co_await send(std::move(self), *std::move(call), std::move(stop)));
+    if (observer != nullptr) observer->on_response(response.status, response.body.size());
     if (!is_success(response.status)) {
       co_return std::unexpected(error_from_status(response.status, response.body));
     }
     co_return std::move(response.body);
   }
 
-  static ValueTask value(std::shared_ptr<Shared> self, Result<Call> call, std::stop_token stop) {
+  static ValueTask value(std::shared_ptr<Shared> self, RequestObserver* observer, Result<Call> call,
+                         std::stop_token stop) {
     if (!call) co_return std::unexpected(std::move(call).error());
+    call->observer = observer;
     Consumer whose = internal::reader_of(call->identity.user, internal::namespace_in(call->path));
     std::string text = HANGAR_CO_TRY(co_await body(self, std::move(call), std::move(stop)));
     io::Workers* const readers = self->options.readers;
@@ -509,13 +515,17 @@ Client::Client(io::Loop& loop, http::Client& http, std::shared_ptr<Credentials> 
                  .host = host_of(credentials->server()),
                  .pages = std::make_unique<internal::PageReading>(loop, options.readers)})) {}
 
-Client::Client(std::shared_ptr<Shared> shared, Identity identity)
-    : shared_(std::move(shared)), identity_(std::move(identity)) {}
+Client::Client(std::shared_ptr<Shared> shared, Identity identity, RequestObserver* observer)
+    : shared_(std::move(shared)), identity_(std::move(identity)), observer_(observer) {}
 
 Client::~Client() = default;
 
 Client Client::as(Identity identity) const {
-  return Client(shared_, std::move(identity));
+  return Client(shared_, std::move(identity), observer_);
+}
+
+Client Client::observed_by(RequestObserver* observer) const {
+  return Client(shared_, identity_, observer);
 }
 
 io::Task<Result<std::string>> Client::server_ca(std::stop_token stop) const {
@@ -613,7 +623,8 @@ Result<Call> path_call(std::string method, std::string path, const Identity& ide
 
 Client::ValueTask Client::get(Resource resource, ObjectKey key, std::stop_token stop,
                               std::string subresource) const {
-  return Shared::value(shared_, get_call(resource, key, subresource, identity_), std::move(stop));
+  return Shared::value(shared_, observer_, get_call(resource, key, subresource, identity_),
+                       std::move(stop));
 }
 
 io::Task<Result<List>> Client::list(Resource resource, ListOptions options,
@@ -623,13 +634,14 @@ io::Task<Result<List>> Client::list(Resource resource, ListOptions options,
 
 Client::ValueTask Client::create(Resource resource, json::Value object, WriteOptions options,
                                  std::stop_token stop) const {
-  return Shared::value(shared_, create_call(resource, object, options, identity_), std::move(stop));
+  return Shared::value(shared_, observer_, create_call(resource, object, options, identity_),
+                       std::move(stop));
 }
 
 Client::ValueTask Client::update(Resource resource, json::Value object, WriteOptions options,
                                  std::stop_token stop) const {
   return Shared::value(
-      shared_,
+      shared_, observer_,
       write_call("PUT", resource, key_of(object), object, "application/json", options, identity_),
       std::move(stop));
 }
@@ -637,18 +649,21 @@ Client::ValueTask Client::update(Resource resource, json::Value object, WriteOpt
 Client::ValueTask Client::patch(Resource resource, ObjectKey key, PatchType type, json::Value patch,
                                 WriteOptions options, std::stop_token stop) const {
   return Shared::value(
-      shared_, write_call("PATCH", resource, key, patch, content_type(type), options, identity_),
+      shared_, observer_,
+      write_call("PATCH", resource, key, patch, content_type(type), options, identity_),
       std::move(stop));
 }
 
 Client::ValueTask Client::apply(Resource resource, json::Value object, ApplyOptions options,
                                 std::stop_token stop) const {
-  return Shared::value(shared_, apply_call(resource, object, options, identity_), std::move(stop));
+  return Shared::value(shared_, observer_, apply_call(resource, object, options, identity_),
+                       std::move(stop));
 }
 
 Client::ValueTask Client::remove(Resource resource, ObjectKey key, DeleteOptions options,
                                  std::stop_token stop) const {
-  return Shared::value(shared_, delete_call(object_path(resource, key, {}), options, identity_),
+  return Shared::value(shared_, observer_,
+                       delete_call(object_path(resource, key, {}), options, identity_),
                        std::move(stop));
 }
 
@@ -656,14 +671,14 @@ Client::ValueTask Client::get_path(std::string path, std::stop_token stop,
                                    std::string accept) const {
   auto call = path_call("GET", std::move(path), identity_);
   if (call && !accept.empty()) call->accept = std::move(accept);
-  return Shared::value(shared_, std::move(call), std::move(stop));
+  return Shared::value(shared_, observer_, std::move(call), std::move(stop));
 }
 
 Client::ValueTask Client::post_path(std::string path, json::Value body,
                                     std::stop_token stop) const {
   auto call = path_call("POST", std::move(path), identity_);
   if (call) call->body = json::dump(body);
-  return Shared::value(shared_, std::move(call), std::move(stop));
+  return Shared::value(shared_, observer_, std::move(call), std::move(stop));
 }
 
 namespace {

@@ -130,6 +130,23 @@ struct ClientOptions {
   io::Workers* readers = nullptr;
 };
 
+// Learns what a client sends and receives. Each member is called once for a request, however often
+// that is retried.
+class RequestObserver {
+ public:
+  // The request is about to be sent, with a body of this size. Returns its traceparent header;
+  // empty: none.
+  [[nodiscard]] virtual std::string on_request(std::uint64_t body_bytes) = 0;
+  // The answer is complete. Not called for a request without one.
+  virtual void on_response(int status, std::uint64_t body_bytes) = 0;
+
+ protected:
+  RequestObserver() = default;
+  RequestObserver(const RequestObserver&) = default;
+  RequestObserver& operator=(const RequestObserver&) = default;
+  ~RequestObserver() = default;
+};
+
 class Client {
  public:
   Client(io::Loop& loop, http::Client& http, std::shared_ptr<Credentials> credentials,
@@ -138,6 +155,9 @@ class Client {
 
   // A client for the same server and connections whose requests impersonate `identity`.
   [[nodiscard]] Client as(Identity identity) const;
+  // The same client, of which `observer` learns each request that returns a ValueTask. It outlives
+  // those tasks. Null: nobody does.
+  [[nodiscard]] Client observed_by(RequestObserver* observer) const;
 
   using ValueTask = io::Task<Result<json::Value>>;
   [[nodiscard]] ValueTask get(Resource resource, ObjectKey key, std::stop_token stop,
@@ -196,10 +216,11 @@ class Client {
 
  private:
   struct Shared;
-  explicit Client(std::shared_ptr<Shared> shared, Identity identity);
+  explicit Client(std::shared_ptr<Shared> shared, Identity identity, RequestObserver* observer);
 
   std::shared_ptr<Shared> shared_;
   Identity identity_;
+  RequestObserver* observer_ = nullptr;
 };
 
 }  // namespace hangar::kube

@@ -21,21 +21,42 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <future>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace hangar::kube {
 namespace {
 
-// The API server is one of our own HTTP servers: it answers /BYTES with a document of that size.
+constexpr std::string_view kTrace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+class Ledger final : public RequestObserver {
+ public:
+  std::string on_request(std::uint64_t body_bytes) override {
+    text_ += fmt::format("sent {};", body_bytes);
+    return std::string(kTrace);
+  }
+  void on_response(int status, std::uint64_t body_bytes) override {
+    text_ += fmt::format("{} {};", status, body_bytes);
+  }
+  [[nodiscard]] std::string take() { return std::exchange(text_, {}); }
+
+ private:
+  std::string text_;
+};
+
+// The API server is one of our own HTTP servers: it answers /BYTES with a document of that size,
+// and refuses a path that begins with 0.
 class ClientTest : public testing::Test {
  protected:
   ClientTest() {
     server_.emplace(loop_, http::ServerOptions(),
-                    [](http::ServerRequest request) { return answer(std::move(request)); });
+                    [this](http::ServerRequest request) { return answer(std::move(request)); });
     EXPECT_TRUE(server_->start().has_value());
     Login login;
     login.cluster.server = fmt::format("http://127.0.0.1:{}", server_->port());
@@ -59,11 +80,13 @@ class ClientTest : public testing::Test {
   http::Client http_{loop_};
   std::optional<http::Server> server_;
   std::shared_ptr<Credentials> credentials_;
+  std::string traceparent_;  // Of the last request.
 
  private:
-  static io::Task<http::Response> answer(http::ServerRequest request) {
+  io::Task<http::Response> answer(http::ServerRequest request) {
+    traceparent_ = http::find_header(request.headers, "traceparent").value_or("");
     const std::size_t bytes = std::stoul(request.path.substr(1));
-    co_return http::Response{.status = 200,
+    co_return http::Response{.status = request.path.starts_with("/0") ? 403 : 200,
                              .body = fmt::format(R"({{"text":"{}"}})", std::string(bytes, 'x'))};
   }
 };
@@ -80,6 +103,30 @@ TEST_F(ClientTest, SharesConnectionsUnlessItHasItsOwn) {
   EXPECT_EQ(server_->connection_count(), 2U);
   ASSERT_TRUE(get(apart.as({.user = "jane"}), 1));
   EXPECT_EQ(server_->connection_count(), 2U) << "all of one client have the same";
+}
+
+TEST_F(ClientTest, TellsWhatItSendsAndReceives) {
+  Ledger ledger;
+  const Client observed = client({}).observed_by(&ledger);
+
+  ASSERT_TRUE(io::run_to_end(loop_, observed.post_path("/10", json::Object{{"a", 1}}, {})));
+  EXPECT_EQ(ledger.take(), "sent 7;200 21;");
+  EXPECT_EQ(traceparent_, kTrace);
+  ASSERT_TRUE(get(observed.as({.user = "jane"}), 10));
+  EXPECT_EQ(ledger.take(), "sent 0;200 21;");
+  ASSERT_FALSE(io::run_to_end(loop_, observed.get_path("/010", {})));
+  EXPECT_EQ(ledger.take(), "sent 0;403 21;");
+  // Nothing was sent.
+  ASSERT_FALSE(io::run_to_end(loop_, observed.get_path("/a b", {})));
+  EXPECT_EQ(ledger.take(), "");
+  // Nobody waits for the answer.
+  std::stop_source stop;
+  stop.request_stop();
+  ASSERT_FALSE(io::run_to_end(loop_, observed.get_path("/10", stop.get_token())));
+  EXPECT_EQ(ledger.take(), "sent 0;");
+  ASSERT_TRUE(get(observed.observed_by(nullptr), 10));
+  EXPECT_EQ(ledger.take(), "");
+  EXPECT_EQ(traceparent_, "");
 }
 
 TEST_F(ClientTest, LeavesLongAnswersToAWorker) {

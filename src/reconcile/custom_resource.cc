@@ -149,12 +149,13 @@ CustomResource::OutcomeTask CustomResource::try_finalize(kube::ObjectPtr object,
 }
 
 io::Task<Result<json::Value>> CustomResource::patch(kube::ObjectKey key, kube::PatchType type,
-                                                    json::Value patch, std::stop_token stop) {
+                                                    json::Value patch, std::stop_token stop,
+                                                    kube::RequestObserver* observer) {
   const bool is_only_one = held_.try_emplace(key).second;
   HANGAR_ASSERT(is_only_one, "two patches of one object at a time");
-  Result<json::Value> answer =
-      co_await platform_.client.patch(options_.kind, key, type, std::move(patch),
-                                      {.field_manager = options_.field_manager}, std::move(stop));
+  Result<json::Value> answer = co_await platform_.client.observed_by(observer).patch(
+      options_.kind, key, type, std::move(patch), {.field_manager = options_.field_manager},
+      std::move(stop));
   const std::vector<kube::Delta> held = std::move(held_.extract(key).mapped());
   if (answer) remember(*answer);
   // Changes up to the answer are part of the answer, with which the run continues.
@@ -181,8 +182,9 @@ void CustomResource::remember(kube::ObjectPtr object, Newest::Origin origin) {
 
 io::Task<Result<json::Value>> CustomResource::patch_status(const json::Value& object,
                                                            json::Value status, bool dry_run,
-                                                           std::stop_token stop) const {
-  Result<json::Value> answer = co_await platform_.client.patch(
+                                                           std::stop_token stop,
+                                                           kube::RequestObserver* observer) const {
+  Result<json::Value> answer = co_await platform_.client.observed_by(observer).patch(
       options_.kind, kube::key_of(object), kube::PatchType::Json,
       status_replacement(object, std::move(status)),
       {.field_manager = options_.field_manager, .dry_run = dry_run, .subresource = "status"},
@@ -193,15 +195,19 @@ io::Task<Result<json::Value>> CustomResource::patch_status(const json::Value& ob
 }
 
 io::Task<Result<json::Value>> CustomResource::try_status(json::Value object, json::Value status,
-                                                         std::stop_token stop) {
-  co_return co_await patch_status(object, std::move(status), /*dry_run=*/true, std::move(stop));
+                                                         std::stop_token stop,
+                                                         kube::RequestObserver* observer) {
+  co_return co_await patch_status(object, std::move(status), /*dry_run=*/true, std::move(stop),
+                                  observer);
 }
 
 io::Task<Result<json::Value>> CustomResource::write_status(json::Value object, json::Value status,
-                                                           StatusOf of, std::stop_token stop) {
+                                                           StatusOf of, std::stop_token stop,
+                                                           kube::RequestObserver* observer) {
   const kube::ObjectKey key = kube::key_of(object);
   for (int attempt = 1;; ++attempt) {
-    Result<json::Value> answer = co_await patch_status(object, status, /*dry_run=*/false, stop);
+    Result<json::Value> answer =
+        co_await patch_status(object, status, /*dry_run=*/false, stop, observer);
     if (answer) remember(*answer);
     if (answer || answer.error().kind() != ErrorKind::Conflict) co_return answer;
 

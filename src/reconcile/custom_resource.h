@@ -117,17 +117,20 @@ class CustomResource {
 
   // Replaces the status of `object`. Returns the object as it is now, which is what newest()
   // returns from here on. Conflict: another writer was first, and the next run sees its state.
-  // Cancelled: the object is gone.
-  [[nodiscard]] io::Task<Result<json::Value>> write_status(json::Value object, json::Value status,
-                                                           StatusOf of, std::stop_token stop);
+  // Cancelled: the object is gone. `observer` learns each request that writes.
+  [[nodiscard]] io::Task<Result<json::Value>> write_status(
+      json::Value object, json::Value status, StatusOf of, std::stop_token stop,
+      kube::RequestObserver* observer = nullptr);
   // A dry run: returns what the API server would answer to a write.
   [[nodiscard]] io::Task<Result<json::Value>> try_status(json::Value object, json::Value status,
-                                                         std::stop_token stop);
+                                                         std::stop_token stop,
+                                                         kube::RequestObserver* observer = nullptr);
   // Changes the object for the feature, outside of its status. The run continues with the answer: a
   // change that is part of the answer starts no other run, even if the watch delivers it first. One
   // call at a time for each object.
   [[nodiscard]] io::Task<Result<json::Value>> patch(kube::ObjectKey key, kube::PatchType type,
-                                                    json::Value patch, std::stop_token stop);
+                                                    json::Value patch, std::stop_token stop,
+                                                    kube::RequestObserver* observer = nullptr);
 
   // For work that is useless once the object is being deleted or is gone, such as waiting for its
   // guest. The token is then stopped, so that the deletion does not have to wait. Within one run.
@@ -170,7 +173,8 @@ class CustomResource {
                                                        std::stop_token stop) const;
   [[nodiscard]] io::Task<Result<json::Value>> patch_status(const json::Value& object,
                                                            json::Value status, bool dry_run,
-                                                           std::stop_token stop) const;
+                                                           std::stop_token stop,
+                                                           kube::RequestObserver* observer) const;
 
   const Platform& platform_;
   const Options options_;

@@ -8,7 +8,7 @@ namespace hangar::reconcile {
 
 namespace {
 
-// The HTTP status of an error that kube/client.h has made from it.
+// The HTTP status that is recorded for an error without one: the request was not answered.
 std::uint64_t status_of(const Error& error) {
   constexpr std::pair<ErrorKind, std::uint64_t> kStatuses[] = {
       {ErrorKind::InvalidInput, 422}, {ErrorKind::Denied, 403},  {ErrorKind::NotFound, 404},
@@ -56,11 +56,7 @@ std::uint64_t GuestRecording::record(recorder::Turn turn) {
   return turn_;
 }
 
-std::uint64_t GuestRecording::asked(const Request& request) {
-  return asked_at(request, io::Loop::now());
-}
-
-std::uint64_t GuestRecording::asked_at(const Request& request, Instant at) {
+std::uint64_t GuestRecording::asked(const Request& request, Instant at, std::uint64_t bytes) {
   if (turn_ == 0) return 0;
   last_request_ = ++recorder_.last_request_;
   recorder_.recorder_->record(recorder::Asked{.guest = guest(),
@@ -76,32 +72,55 @@ std::uint64_t GuestRecording::asked_at(const Request& request, Instant at) {
                                               .field_manager = request.field_manager,
                                               .is_dry_run = request.is_dry_run,
                                               .version = request.version,
-                                              .bytes = request.bytes});
+                                              .bytes = bytes});
   return last_request_;
 }
 
-void GuestRecording::answered(std::uint64_t request, recorder::Verb verb,
-                              const Result<json::Value>& answer) {
-  if (request == 0) return;
-  recorder::Answered answered{.guest = guest(), .id = request, .at = io::Loop::now()};
-  answered.is_write = recorder::is_write(verb);
-  answered.status = answer ? 200 : status_of(answer.error());
-  if (!answer || !answered.is_write) return recorder_.recorder_->record(answered);
-  const Result<kube::GroupVersionKind> kind = kube::gvk_of(*answer);
+std::string GuestRecording::Exchange::on_request(std::uint64_t body_bytes) {
+  // The one before was answered, and another attempt follows.
+  if (id_ != 0) recording_.recorder_.recorder_->record(answered());
+  status_ = 0;
+  bytes_ = 0;
+  id_ = recording_.asked(request_, io::Loop::now(), body_bytes);
+  return {};
+}
+
+void GuestRecording::Exchange::on_response(int status, std::uint64_t body_bytes) {
+  status_ = static_cast<std::uint64_t>(status);
+  bytes_ = body_bytes;
+}
+
+recorder::Answered GuestRecording::Exchange::answered() const {
+  return {.guest = recording_.guest(),
+          .id = id_,
+          .at = io::Loop::now(),
+          .status = status_,
+          .bytes = bytes_,
+          .is_write = recorder::is_write(request_.verb)};
+}
+
+void GuestRecording::Exchange::end(const Result<json::Value>& result) {
+  if (id_ == 0) return;
+  recorder::Recorder& recorder = *recording_.recorder_.recorder_;
+  recorder::Answered answer = answered();
+  if (status_ == 0 && !result) answer.status = status_of(result.error());
+  if (!result || !answer.is_write) return recorder.record(answer);
+  const Result<kube::GroupVersionKind> kind = kube::gvk_of(*result);
   // The server may answer a deletion with a Status.
-  if (!kind || kind->kind == "Status") return recorder_.recorder_->record(answered);
-  const kube::ObjectKey key = kube::key_of(*answer);
-  answered.object = {.group = kind->group,
-                     .kind = kind->kind,
-                     .namespace_ = key.namespace_,
-                     .name = key.name,
-                     .version = version_of(*answer)};
-  recorder_.recorder_->record(answered);
+  if (!kind || kind->kind == "Status") return recorder.record(answer);
+  const kube::ObjectKey key = kube::key_of(*result);
+  answer.object = {.group = kind->group,
+                   .kind = kind->kind,
+                   .namespace_ = key.namespace_,
+                   .name = key.name,
+                   .version = version_of(*result)};
+  recorder.record(answer);
 }
 
 void GuestRecording::has_read(const Read& read) {
-  const std::uint64_t id = asked_at(
-      {.verb = recorder::Verb::Get, .resource = read.resource, .key = read.key}, read.asked_at);
+  const std::uint64_t id =
+      asked({.verb = recorder::Verb::Get, .resource = read.resource, .key = read.key},
+            read.asked_at, /*bytes=*/0);
   if (id == 0) return;
   recorder_.recorder_->record(recorder::Answered{.guest = guest(),
                                                  .id = id,
@@ -110,10 +129,10 @@ void GuestRecording::has_read(const Read& read) {
                                                  .bytes = read.bytes});
 }
 
-kube::Client::ValueTask GuestRecording::recorded(Request request, kube::Client::ValueTask task) {
-  const std::uint64_t id = asked(request);
-  Result<json::Value> answer = co_await std::move(task);
-  answered(id, request.verb, answer);
+kube::Client::ValueTask GuestRecording::recorded(Request request, Send send) {
+  Exchange exchange(*this, request);
+  Result<json::Value> answer = co_await send(&exchange);
+  exchange.end(answer);
   co_return answer;
 }
 

@@ -15,6 +15,7 @@
 #include "recorder/recorder.h"
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -44,7 +45,7 @@ class GuestRecording {
 
   [[nodiscard]] bool is_on() const { return recorder_.recorder_ != nullptr; }
 
-  // One request, made by the current turn; returns its number. Without a turn nothing is recorded.
+  // One request, made by the current turn. Without a turn nothing is recorded.
   struct Request {
     recorder::Verb verb = recorder::Verb::Other;
     const kube::Resource& resource;
@@ -53,10 +54,27 @@ class GuestRecording {
     std::string_view field_manager = {};
     bool is_dry_run = false;
     std::uint64_t version = 0;  // As recorder::Asked has it.
-    std::uint64_t bytes = 0;
   };
-  [[nodiscard]] std::uint64_t asked(const Request& request);
-  void answered(std::uint64_t request, recorder::Verb verb, const Result<json::Value>& answer);
+  // Records a request as its client sends it. Objects that the request refers to outlive this.
+  class Exchange final : public kube::RequestObserver {
+   public:
+    Exchange(GuestRecording& recording, const Request& request)
+        : recording_(recording), request_(request) {}
+    // Another request than before is another attempt.
+    [[nodiscard]] std::string on_request(std::uint64_t body_bytes) override;
+    void on_response(int status, std::uint64_t body_bytes) override;
+    // Records the answer.
+    void end(const Result<json::Value>& result);
+
+   private:
+    [[nodiscard]] recorder::Answered answered() const;
+
+    GuestRecording& recording_;
+    const Request request_;
+    std::uint64_t id_ = 0;      // Zero: none is recorded.
+    std::uint64_t status_ = 0;  // Zero: there is no answer.
+    std::uint64_t bytes_ = 0;
+  };
   // A read of the current turn that has been answered.
   struct Read {
     const kube::Resource& resource;
@@ -67,8 +85,11 @@ class GuestRecording {
     std::uint64_t bytes = 0;
   };
   void has_read(const Read& read);
-  // Waits for the answer, and records both. Objects that `request` refers to outlive the task.
-  [[nodiscard]] kube::Client::ValueTask recorded(Request request, kube::Client::ValueTask task);
+  // Sends a request with its observer. Null: not recorded.
+  using Send = std::function<kube::Client::ValueTask(kube::RequestObserver* observer)>;
+  // Sends it, waits for the answer, and records both. Objects that `request` refers to outlive the
+  // task.
+  [[nodiscard]] kube::Client::ValueTask recorded(Request request, Send send);
 
  protected:
   // The object that the guest runs for, as it was when the reconcile began; a view into this
@@ -87,7 +108,8 @@ class GuestRecording {
 
  private:
   [[nodiscard]] recorder::Guest guest() const;
-  [[nodiscard]] std::uint64_t asked_at(const Request& request, Instant at);
+  // Returns the number of the request; zero: it is not recorded.
+  [[nodiscard]] std::uint64_t asked(const Request& request, Instant at, std::uint64_t bytes);
 
   GuestRecorder& recorder_;
   const kube::Resource resource_;

@@ -54,7 +54,7 @@ Executor::Done done(const Assignment& task) {
   return {.event = about(task, done_event(task.action))};
 }
 
-// A write by an action. Its size would take a second serialisation, so it is not recorded.
+// A write by an action.
 reconcile::GuestRecording::Request writes(recorder::Verb verb, const Executor::Place& place) {
   return {
       .verb = verb, .resource = place.resource, .key = place.key, .field_manager = kFieldManager};
@@ -136,7 +136,9 @@ io::Task<Result<std::optional<json::Value>>> Executor::look(Asking asking, Place
                                                             std::stop_token stop) {
   Result<json::Value> live = co_await asking.recording.recorded(
       {.verb = recorder::Verb::Get, .resource = place.resource, .key = place.key},
-      asking.client.get(place.resource, place.key, std::move(stop)));
+      [&](kube::RequestObserver* observer) {
+        return asking.client.observed_by(observer).get(place.resource, place.key, stop);
+      });
   if (live) co_return std::optional<json::Value>(*std::move(live));
   if (live.error().kind() == ErrorKind::NotFound) co_return std::optional<json::Value>();
   co_return std::unexpected(std::move(live).error());
@@ -249,10 +251,11 @@ io::Task<Result<Ended>> Executor::apply(Assignment task, Place place, std::stop_
   }
   pass(CrashPoint::BeforeEffect);
   const json::Value answer = HANGAR_CO_TRY(co_await task.recording.recorded(
-      writes(recorder::Verb::Patch, place),
-      asking.client.apply(
-          place.resource, std::move(document),
-          {.field_manager = std::string(kFieldManager), .force = task.plan.is_forced}, stop)));
+      writes(recorder::Verb::Patch, place), [&](kube::RequestObserver* observer) {
+        return asking.client.observed_by(observer).apply(
+            place.resource, std::move(document),
+            {.field_manager = std::string(kFieldManager), .force = task.plan.is_forced}, stop);
+      }));
   pass(CrashPoint::EffectDone);
   (void)watches_.children(place.resource);
   Executor::Done made = done(task);
@@ -268,10 +271,11 @@ io::Task<Result<Ended>> Executor::patch(Assignment task, Place place, std::stop_
   }
   pass(CrashPoint::BeforeEffect);
   HANGAR_CO_TRY(co_await task.recording.recorded(
-      writes(recorder::Verb::Patch, place),
-      asking.client.patch(place.resource, place.key, task.plan.patch_type,
-                          std::move(task.plan.document),
-                          {.field_manager = std::string(kFieldManager)}, stop)));
+      writes(recorder::Verb::Patch, place), [&](kube::RequestObserver* observer) {
+        return asking.client.observed_by(observer).patch(
+            place.resource, place.key, task.plan.patch_type, std::move(task.plan.document),
+            {.field_manager = std::string(kFieldManager)}, stop);
+      }));
   pass(CrashPoint::EffectDone);
   co_return done(task);
 }
@@ -295,9 +299,11 @@ io::Task<Result<>> Executor::remove_uid(Asking asking, Place place, std::string 
                                         std::stop_token stop) {
   const Result<json::Value> removed = co_await asking.recording.recorded(
       {.verb = recorder::Verb::Delete, .resource = place.resource, .key = place.key},
-      asking.client.remove(place.resource, place.key,
-                           {.propagation = kube::Propagation::Background, .uid = std::move(uid)},
-                           std::move(stop)));
+      [&](kube::RequestObserver* observer) {
+        return asking.client.observed_by(observer).remove(
+            place.resource, place.key,
+            {.propagation = kube::Propagation::Background, .uid = std::move(uid)}, stop);
+      });
   const bool is_gone = removed || removed.error().kind() == ErrorKind::NotFound ||
                        removed.error().kind() == ErrorKind::Conflict;
   if (!is_gone) co_return std::unexpected(removed.error());
@@ -452,11 +458,12 @@ io::Task<Result<Ended>> Executor::send(Assignment task, Place place, std::stop_t
   annotations[key] = text;
   pass(CrashPoint::BeforeEffect);
   HANGAR_CO_TRY(co_await task.recording.recorded(
-      writes(recorder::Verb::Patch, place),
-      acting_for(task).client.patch(
-          place.resource, place.key, kube::PatchType::Merge,
-          json::Object{{"metadata", json::Object{{"annotations", std::move(annotations)}}}},
-          {.field_manager = std::string(kFieldManager)}, stop)));
+      writes(recorder::Verb::Patch, place), [&](kube::RequestObserver* observer) {
+        return acting_for(task).client.observed_by(observer).patch(
+            place.resource, place.key, kube::PatchType::Merge,
+            json::Object{{"metadata", json::Object{{"annotations", std::move(annotations)}}}},
+            {.field_manager = std::string(kFieldManager)}, stop);
+      }));
   pass(CrashPoint::EffectDone);
   co_return done(task);
 }
@@ -464,9 +471,11 @@ io::Task<Result<Ended>> Executor::send(Assignment task, Place place, std::stop_t
 io::Task<Result<Ended>> Executor::emit(Assignment task, Place place, std::stop_token stop) {
   pass(CrashPoint::BeforeEffect);
   const Result<json::Value> made = co_await task.recording.recorded(
-      writes(recorder::Verb::Create, place),
-      acting_for(task).client.create(place.resource, std::move(task.plan.document),
-                                     {.field_manager = std::string(kFieldManager)}, stop));
+      writes(recorder::Verb::Create, place), [&](kube::RequestObserver* observer) {
+        return acting_for(task).client.observed_by(observer).create(
+            place.resource, std::move(task.plan.document),
+            {.field_manager = std::string(kFieldManager)}, stop);
+      });
   pass(CrashPoint::EffectDone);
   if (!made && kube::reason_of(made.error()) != "AlreadyExists") {
     co_return std::unexpected(made.error());

@@ -264,7 +264,10 @@ io::Task<Result<>> Reconciliation::remove_signals() {
        .key = key_,
        .field_manager = kFieldManager,
        .version = reconcile::version_of(manifest_)},
-      parts_.shell.patch(key_, kube::PatchType::Merge, removal_of_signals(taken), stop_));
+      [&](kube::RequestObserver* observer) {
+        return parts_.shell.patch(key_, kube::PatchType::Merge, removal_of_signals(taken), stop_,
+                                  observer);
+      });
   if (!answer) {
     co_return std::unexpected(std::move(answer).error().in("take the signals off"));
   }
@@ -309,8 +312,10 @@ io::Task<Result<>> Reconciliation::write() {
     co_return Result<>();
   }
   if (!parts_.keeps_ledgers && decision_.ledger().has_begun()) {
-    const json::Value tried = HANGAR_CO_TRY(
-        co_await recorded_status(IsDryRun::Yes, parts_.shell.try_status(manifest_, status, stop_)));
+    const json::Value tried =
+        HANGAR_CO_TRY(co_await recorded_status(IsDryRun::Yes, [&](kube::RequestObserver* observer) {
+          return parts_.shell.try_status(manifest_, status, stop_, observer);
+        }));
     if (!is_kept_in(tried, decision_.ledger())) co_return co_await refuse_schema(before);
     parts_.keeps_ledgers = true;
   }
@@ -343,9 +348,11 @@ io::Task<Result<>> Reconciliation::refuse_schema(json::Value before) {
 // Writes only over the exact version of the object that the status was decided for.
 io::Task<Result<>> Reconciliation::send_status(json::Value status) {
   pass(CrashPoint::BeforeWrite);
-  Result<json::Value> answer = co_await recorded_status(
-      IsDryRun::No,
-      parts_.shell.write_status(manifest_, std::move(status), reconcile::StatusOf::Version, stop_));
+  Result<json::Value> answer =
+      co_await recorded_status(IsDryRun::No, [&](kube::RequestObserver* observer) {
+        return parts_.shell.write_status(manifest_, std::move(status), reconcile::StatusOf::Version,
+                                         stop_, observer);
+      });
   pass(CrashPoint::AfterWrite);
   if (!answer) co_return std::unexpected(std::move(answer).error());
   manifest_ = *std::move(answer);
@@ -353,7 +360,7 @@ io::Task<Result<>> Reconciliation::send_status(json::Value status) {
 }
 
 kube::Client::ValueTask Reconciliation::recorded_status(IsDryRun dry_run,
-                                                        kube::Client::ValueTask task) {
+                                                        StepRecording::Send send) {
   recording_.status_begins(decision_.ledger().sha256);
   co_return co_await recording_.recorded({.verb = recorder::Verb::Patch,
                                           .resource = parts_.shell.kind(),
@@ -362,7 +369,7 @@ kube::Client::ValueTask Reconciliation::recorded_status(IsDryRun dry_run,
                                           .field_manager = kFieldManager,
                                           .is_dry_run = dry_run == IsDryRun::Yes,
                                           .version = reconcile::version_of(manifest_)},
-                                         std::move(task));
+                                         std::move(send));
 }
 
 // Announces what the write has made true.

@@ -127,9 +127,8 @@ class Reconciliation {
   [[nodiscard]] io::Task<Result<>> refuse_schema(json::Value before);
   [[nodiscard]] io::Task<Result<>> send_status(json::Value status);
   enum class IsDryRun : std::uint8_t { No, Yes };
-  // Waits for the answer to a write of the status, and records both.
-  [[nodiscard]] kube::Client::ValueTask recorded_status(IsDryRun dry_run,
-                                                        kube::Client::ValueTask task);
+  // Writes the status, waits for the answer, and records both.
+  [[nodiscard]] kube::Client::ValueTask recorded_status(IsDryRun dry_run, StepRecording::Send send);
   void announce();
 
   const Parts parts_;

@@ -67,9 +67,12 @@ StepRecording::Stepped ended(const Step* step, std::int64_t actions_from = 1) {
 }
 
 void ask(StepRecording& recording, recorder::Verb verb) {
-  recording.answered(recording.asked({.verb = verb, .resource = kConfigMaps, .key = kMade}), verb,
-                     json::parse(R"({"apiVersion":"v1","kind":"ConfigMap",
-                         "metadata":{"namespace":"shop","name":"made","resourceVersion":"9"}})"));
+  StepRecording::Exchange exchange(recording,
+                                   {.verb = verb, .resource = kConfigMaps, .key = kMade});
+  EXPECT_EQ(exchange.on_request(30), "") << "nothing is traced";
+  exchange.on_response(201, 40);
+  exchange.end(json::parse(R"({"apiVersion":"v1","kind":"ConfigMap",
+      "metadata":{"namespace":"shop","name":"made","resourceVersion":"9"}})"));
 }
 
 TEST(StepRecording, AStepIsATurnWithWhatItsActionsAskedFor) {
@@ -97,6 +100,9 @@ TEST(StepRecording, AStepIsATurnWithWhatItsActionsAskedFor) {
   EXPECT_EQ(story.causes[0].object.kind, "StatefulWorkflow");
   EXPECT_EQ(story.causes[0].object.version, 7U);
   ASSERT_THAT(story.requests, SizeIs(1));
+  EXPECT_EQ(story.requests[0].bytes, 30U);
+  EXPECT_EQ(story.requests[0].status, 201U);
+  EXPECT_EQ(story.requests[0].answer_bytes, 40U);
   EXPECT_EQ(story.requests[0].object.version, 9U);
   EXPECT_TRUE(story.requests[0].may_have_changed());
 }
@@ -244,8 +250,7 @@ TEST(StepRecording, TellsNothingWithoutARecorder) {
   recording.stepped(recording.by_beginning(), ended(&step), {.outbox = {action(1)}});
   recording.action_begins(action(1), "ab");
   recording.status_begins("ab");
-
-  EXPECT_EQ(recording.asked({.resource = kConfigMaps, .key = kMade}), 0U);
+  ask(recording, recorder::Verb::Patch);
 }
 
 }  // namespace

@@ -570,7 +570,7 @@ def test_runs_of_flights_are_turns(seen, showing, aircraft, tmp_path):
     kind, name, namespace = aircraft
     shown = eventually(lambda: (done := run("timeline", seen.kubeconfig, name, "-n", namespace)).returncode == 0 and done.stdout, "its run is shown", 60)
     assert f"<- modified {kind}.e2e.hangar.dev {namespace}/one@" in shown and "; completed" in shown
-    assert f"-> patch configmaps {namespace}/made: 200 in" in shown
+    assert f"-> patch configmaps {namespace}/made: 201 in" in shown
 
     # From an object of the flight back to the creator of the instance.
     told = eventually(lambda: (done := run("why", seen.kubeconfig, "configmap/made", "-n", namespace)).returncode == 0 and done.stdout, "it is told", 60)
@@ -588,7 +588,9 @@ def test_runs_of_flights_are_turns(seen, showing, aircraft, tmp_path):
     seen.patch("e2e.hangar.dev/v1", kind, "one", {"spec": {"behaviour": "lookup", "lookup": lookup, "exitCode": 0}}, namespace)
     eventually(lambda: f"-> get secrets {namespace}/password: 200 in" in run("timeline", seen.kubeconfig, name, "-n", namespace).stdout, "its lookup is recorded", 60)
     row = eventually(lambda: guests(seen.kubeconfig, "--window=1h").get((namespace, name)), "it is in the table", 30)
-    assert row["contract"] == "airway" and row["turns"] >= 3 and row["cpuMicroseconds"] > 0
+    assert row["contract"] == "airway" and row["turns"] >= 3 and row["cpuMicroseconds"] > 0 and row["writtenBytes"] > 0
+    cost = json.loads(run("top", seen.kubeconfig, "--cost", "-n", namespace, "-o", "json").stdout)["rows"]
+    assert sum(one["writtenBytes"] for one in cost) > 0 and sum(one["readBytes"] for one in cost) > 0
 
     kubeconfig = users.with_token(seen, tmp_path, "viewer", namespace)
     find_host(seen, f"{namespace}:viewer")
@@ -633,7 +635,7 @@ def test_steps_of_workflows_are_turns(seen, showing, order, tmp_path):
     own = f"StatefulWorkflow.workflows.example.com {order}/order@"
     text = shown("<- action K8S_RESOURCE_CREATED of APPLY#1: answer to patch configmaps")
     assert f"<- added {own}" in text and "<- host PROVISION\n" in text and "Module sha256:" in text
-    assert f"-> patch configmaps {order}/made: 200 in" in text
+    assert f"-> patch configmaps {order}/made: 201 in" in text
     assert f"-> patch statefulworkflows.workflows.example.com {order}/order/status: 200 in" in text
     assert f"-> get configmaps {order}/go: 404 in" in text
 
@@ -649,14 +651,14 @@ def test_steps_of_workflows_are_turns(seen, showing, order, tmp_path):
     seen.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "go", "namespace": order}, "data": {"now": "yes"}})
     workflows.reaches(seen, order, "order", "done")
     late = shown("; completed")
-    assert "<- WAIT_FOR#2 continues" in late and f"-> patch configmaps {order}/late: 200 in" in late
+    assert "<- WAIT_FOR#2 continues" in late and f"-> patch configmaps {order}/late: 201 in" in late
     # The turn that checked the condition again leads to the one that asked for the wait.
     told = run("why", seen.kubeconfig, "configmap/late", "-n", order).stdout
     assert "<- WAIT_FOR#2 continues" in told and "<- action CONDITION_MET of WAIT_FOR#2" in told and f"<- added {own}" in told, told
 
     name = "statefulworkflows.workflows.example.com/order"
     row = eventually(lambda: guests(seen.kubeconfig, "--window=1h").get((order, name)), "it is in the table", 30)
-    assert row["contract"] == "workflow" and row["turns"] >= 5 and row["cpuMicroseconds"] > 0 and row["requests"] >= 5
+    assert row["contract"] == "workflow" and row["turns"] >= 5 and row["cpuMicroseconds"] > 0 and row["requests"] >= 5 and row["writtenBytes"] > 0
     assert any(line.split()[:3] == ["workflow", order, "order"] for line in top(seen.kubeconfig, "--window=1h").stdout.splitlines())
 
     kubeconfig = users.with_token(seen, tmp_path, "viewer", order)
