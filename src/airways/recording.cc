@@ -45,14 +45,13 @@ void FlightRecording::looked_up(const kube::Resource& resource, kube::ObjectKey 
 void FlightRecording::ran(Instant began, std::string_view user, std::string_view module_sha256,
                           const Result<abi::flight::Output>& output) {
   if (!is_on()) return;
-  recorder::Turn turn{
-      .user = user,
-      .module = module_sha256,
-      .arrived = began,
-      .began = began,
-      .ended = io::Loop::now(),
-      .outcome = recorder::Turn::Outcome::Failed,
-      .wakings = {{.cause = recorder::Waking::Cause::Modified, .object = object()}}};
+  recorder::Turn turn{.user = user,
+                      .module = module_sha256,
+                      .arrived = began,
+                      .began = began,
+                      .ended = io::Loop::now(),
+                      .outcome = recorder::Turn::Outcome::Failed,
+                      .wakings = {woken_by_object(recorder::Waking::Cause::Modified)}};
   if (output) {
     turn.cpu = output->cpu_time;
     turn.memory_bytes = output->memory_bytes;
@@ -78,7 +77,7 @@ void FlightRecording::taken_down(std::string_view user) {
           .began = now,
           .ended = now,
           .outcome = recorder::Turn::Outcome::Completed,
-          .wakings = {{.cause = recorder::Waking::Cause::Deleted, .object = object()}}});
+          .wakings = {woken_by_object(recorder::Waking::Cause::Deleted)}});
 }
 
 }  // namespace hangar::airways

@@ -8,21 +8,25 @@
 #include "json/value.h"
 #include "kube/object.h"
 #include "reconcile/recording.h"
+#include "recorder/observer.h"
 #include "recorder/record.h"
 #include "recorder/recorder.h"
 #include "recorder/story.h"
 #include "recorder/test_stories.h"
+#include "recorder/trace_ids.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <string>
 #include <tuple>
 #include <vector>
 
 namespace hangar::airways {
 namespace {
 
+using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
 
@@ -100,6 +104,42 @@ TEST(FlightRecording, ARunIsATurnWithWhatWasAppliedForIt) {
   EXPECT_FALSE(story.requests[1].may_have_changed());
   EXPECT_EQ(story.requests[2].status, 503U);
   EXPECT_EQ(story.requests[2].answer_bytes, 0U);
+}
+
+TEST(FlightRecording, RequestsAndCausesNameTraces) {
+  class Links final : public recorder::Observer {
+   public:
+    void on_turn(const recorder::Turn& turn) override {
+      for (const recorder::Waking& waking : turn.wakings)
+        found.emplace_back(waking.traceparent);
+    }
+    void on_asked(const recorder::Asked& /*asked*/) override {}
+    void on_answered(const recorder::Answered& /*answered*/) override {}
+
+    std::vector<std::string> found;
+  };
+  const recorder::TraceIds ids("key", 1);
+  Links links;
+  const auto found = recorder::stories_of([&](recorder::Recorder& recorder) {
+    recorder.trace_with(&ids);
+    recorder.observe(links);
+    reconcile::GuestRecorder flights(&recorder, recorder::Contract::Airway);
+    json::Value traced = instance();
+    json::set_at(traced, {"metadata", "annotations", recorder::kTraceAnnotation}, "00-a-b-01");
+    FlightRecording recording(flights, kBackends, traced);
+    recording.ran(io::Loop::now(), "", "ab", abi::flight::Output{});
+    FlightRecording::Exchange exchange(
+        recording, {.verb = recorder::Verb::Patch, .resource = kConfigMaps, .key = kMade});
+    const recorder::Guest guest{.contract = recorder::Contract::Airway,
+                                .namespace_ = "shop",
+                                .name = "backends.examples.com/web"};
+    EXPECT_EQ(exchange.on_request(30), ids.traceparent(guest, 1, 1));
+    exchange.end(made());
+    recorder.forget(links);
+  });
+
+  EXPECT_THAT(found, SizeIs(1));
+  EXPECT_THAT(links.found, ElementsAre("00-a-b-01"));
 }
 
 TEST(FlightRecording, EachAttemptOfAWriteIsARequest) {

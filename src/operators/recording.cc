@@ -1,8 +1,8 @@
 #include "operators/recording.h"
 
-#include "base/limits.h"
 #include "kube/object.h"
 #include "recorder/limits.h"
+#include "recorder/trace_ids.h"
 
 #include <algorithm>
 #include <optional>
@@ -43,19 +43,6 @@ std::optional<std::pair<Waking::Cause, std::string_view>> change_in(std::string_
     if (line.starts_with(begin)) return std::pair(cause, line.substr(begin.size()));
   }
   return std::nullopt;
-}
-
-// Metadata comes early, and the API server writes JSON without spaces. A key of this name elsewhere
-// in the object may be found instead: what it names is only a link to another trace.
-std::string_view traceparent_in(std::string_view document) {
-  constexpr std::size_t kSearched = 64 * limits::kKiB;
-  constexpr std::size_t kLengthMax = 128;
-  static const std::string key = "\"" + std::string(kTraceAnnotation) + "\":\"";
-  const std::size_t found = document.substr(0, kSearched).find(key);
-  if (found == std::string_view::npos) return {};
-  const std::string_view rest = document.substr(found + key.size(), kLengthMax);
-  const std::size_t end = rest.find('"');
-  return end == std::string_view::npos ? std::string_view() : rest.substr(0, end);
 }
 
 bool is_of_secrets(const recorder::Asked& asked) {
@@ -123,7 +110,7 @@ void Woken::add_piece(std::uint64_t id, const gateway::Piece& piece) {
     entry.kind = object->kind;
     entry.namespace_ = std::move(object->namespace_);
     entry.name = std::move(object->name);
-    if (traces_ == Traces::On) entry.traceparent = traceparent_in(document);
+    if (traces_ == Traces::On) entry.traceparent = recorder::traceparent_in(document);
   }
   entries_.push_back(std::move(entry));
 }

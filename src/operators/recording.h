@@ -18,15 +18,12 @@
 
 namespace hangar::operators {
 
-// Names the trace in which an object was written, as a W3C traceparent.
-inline constexpr std::string_view kTraceAnnotation = "hangar.dev/traceparent";
-
 // The arrivals and the requests into the guest that a turn begins with, kept until it has ended.
 class Woken {
  public:
   // The kind of request that an arrival answers. Pieces of a plain answer are an answer.
   enum class Source : std::uint8_t { Stream, Plain, Timer };
-  // Whether the annotation kTraceAnnotation of objects is looked for.
+  // Whether the annotation recorder::kTraceAnnotation of objects is looked for.
   enum class Traces : std::uint8_t { Off, On };
   explicit Woken(Traces traces = Traces::Off) : traces_(traces) {}
   // Call this before the arrival is delivered.

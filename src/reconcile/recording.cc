@@ -1,6 +1,7 @@
 #include "reconcile/recording.h"
 
 #include "io/loop.h"
+#include "recorder/trace_ids.h"
 
 #include <utility>
 
@@ -33,7 +34,9 @@ GuestRecording::GuestRecording(GuestRecorder& recorder, const kube::Resource& re
       key_(kube::key_of(object)),
       name_(resource.qualified_plural() + "/" + key_.name),
       uid_(json::string_at(object, {"metadata", "uid"})),
-      version_(version_of(object)) {}
+      version_(version_of(object)),
+      traceparent_(recorder.is_tracing() ? kube::annotation_of(object, recorder::kTraceAnnotation)
+                                         : std::string_view()) {}
 
 recorder::Guest GuestRecording::guest() const {
   return {.contract = recorder_.contract_, .namespace_ = key_.namespace_, .name = name_};
@@ -82,7 +85,9 @@ std::string GuestRecording::Exchange::on_request(std::uint64_t body_bytes) {
   status_ = 0;
   bytes_ = 0;
   id_ = recording_.asked(request_, io::Loop::now(), body_bytes);
-  return {};
+  if (id_ == 0 || !recording_.recorder_.is_tracing()) return {};
+  return recording_.recorder_.recorder_->trace_ids()->traceparent(recording_.guest(),
+                                                                  recording_.turn(), id_);
 }
 
 void GuestRecording::Exchange::on_response(int status, std::uint64_t body_bytes) {

@@ -28,6 +28,10 @@ class GuestRecorder {
   GuestRecorder(recorder::Recorder* recorder, recorder::Contract contract)
       : recorder_(recorder), contract_(contract) {}
 
+  [[nodiscard]] bool is_on() const { return recorder_ != nullptr; }
+  // Whether requests and wakings name traces.
+  [[nodiscard]] bool is_tracing() const { return is_on() && recorder_->trace_ids() != nullptr; }
+
  private:
   friend class GuestRecording;
   recorder::Recorder* const recorder_;
@@ -43,7 +47,7 @@ class GuestRecording {
   GuestRecording(GuestRecorder& recorder, const kube::Resource& resource,
                  const json::Value& object);
 
-  [[nodiscard]] bool is_on() const { return recorder_.recorder_ != nullptr; }
+  [[nodiscard]] bool is_on() const { return recorder_.is_on(); }
 
   // One request, made by the current turn. Without a turn nothing is recorded.
   struct Request {
@@ -60,7 +64,7 @@ class GuestRecording {
    public:
     Exchange(GuestRecording& recording, const Request& request)
         : recording_(recording), request_(request) {}
-    // Another request than before is another attempt.
+    // Returns the traceparent of the request. A further request is another attempt.
     [[nodiscard]] std::string on_request(std::uint64_t body_bytes) override;
     void on_response(int status, std::uint64_t body_bytes) override;
     // Records the answer.
@@ -95,6 +99,12 @@ class GuestRecording {
   // The object that the guest runs for, as it was when the reconcile began; a view into this
   // object.
   [[nodiscard]] recorder::Object object() const;
+  // The trace that its annotation names, while there are traces; empty: none.
+  [[nodiscard]] std::string_view traceparent() const { return traceparent_; }
+  // A change of that object.
+  [[nodiscard]] recorder::Waking woken_by_object(recorder::Waking::Cause cause) const {
+    return {.cause = cause, .object = object(), .traceparent = traceparent_};
+  }
   // From now on requests belong to this turn. Fills in the turn's guest, uid and number, and
   // returns the number. Call it only if a recorder is set.
   std::uint64_t record(recorder::Turn turn);
@@ -117,6 +127,7 @@ class GuestRecording {
   const std::string name_;
   const std::string uid_;
   const std::uint64_t version_;
+  const std::string traceparent_;
   std::uint64_t turn_ = 0;
   std::uint64_t last_request_ = 0;  // Of this turn, until it is forgotten.
 };

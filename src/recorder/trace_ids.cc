@@ -1,6 +1,7 @@
 #include "recorder/trace_ids.h"
 
 #include "base/digest.h"
+#include "base/limits.h"
 #include "base/varint.h"
 
 #include <algorithm>
@@ -64,6 +65,19 @@ std::uint64_t threshold(double ratio) {
 }
 
 }  // namespace
+
+// Metadata comes early, and the API server writes JSON without spaces. A key of this name elsewhere
+// in the object may be found instead: what it names is only a link to another trace.
+std::string_view traceparent_in(std::string_view document) {
+  constexpr std::size_t kSearched = 64 * limits::kKiB;
+  constexpr std::size_t kLengthMax = 128;
+  static const std::string key = "\"" + std::string(kTraceAnnotation) + "\":\"";
+  const std::size_t found = document.substr(0, kSearched).find(key);
+  if (found == std::string_view::npos) return {};
+  const std::string_view rest = document.substr(found + key.size(), kLengthMax);
+  const std::size_t end = rest.find('"');
+  return end == std::string_view::npos ? std::string_view() : rest.substr(0, end);
+}
 
 std::optional<TraceContext> parse_traceparent(std::string_view text) {
   // version "-" trace "-" span "-" flags. Later versions may append fields.

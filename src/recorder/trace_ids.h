@@ -15,6 +15,11 @@
 
 namespace hangar::recorder {
 
+// The annotation of an object that names the trace in which it was written, as a W3C traceparent.
+inline constexpr std::string_view kTraceAnnotation = "hangar.dev/traceparent";
+// Its value in the JSON of an object; empty: none. Unchecked.
+[[nodiscard]] std::string_view traceparent_in(std::string_view document);
+
 using TraceId = std::array<std::uint8_t, 16>;
 using SpanId = std::array<std::uint8_t, 8>;
 

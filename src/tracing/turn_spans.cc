@@ -179,7 +179,13 @@ void TurnSpans::end(Traces::iterator trace, Span span) {
   give_(std::move(span));
 }
 
+// The turns of other guests are recorded before their requests, however many follow.
+bool TurnSpans::counts_requests(Traces::const_iterator trace) {
+  return std::get<recorder::Contract>(trace->first.first) == recorder::Contract::Operator;
+}
+
 void TurnSpans::forget_if_ended(Traces::iterator trace) {
+  if (!counts_requests(trace)) return;
   const Trace& one = trace->second;
   // Requests are forwarded after the turn that made them.
   if (one.has_turn && one.seen >= one.asked && one.open.empty()) forget(trace);
@@ -193,8 +199,16 @@ void TurnSpans::forget(Traces::iterator trace) {
   traces_.erase(trace);
 }
 
+void TurnSpans::forget_earlier(Traces::iterator trace) {
+  for (auto one = traces_.lower_bound({trace->first.first, 0}); one != trace;) {
+    const auto earlier = one++;
+    if (earlier->second.open.empty()) forget(earlier);
+  }
+}
+
 void TurnSpans::on_turn(const recorder::Turn& turn) {
   const auto trace = trace_of(turn.guest, turn.number);
+  if (!counts_requests(trace)) forget_earlier(trace);
   trace->second.has_turn = true;
   trace->second.asked = turn.asked;
   end(trace, span_of(turn, trace->second.ids));

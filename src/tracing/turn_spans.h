@@ -58,7 +58,11 @@ class TurnSpans final : public recorder::Observer {
 
   [[nodiscard]] Traces::iterator trace_of(const recorder::Guest& guest, std::uint64_t turn);
   void end(Traces::iterator trace, Span span);
+  // Whether its turn tells how many requests it has made.
+  [[nodiscard]] static bool counts_requests(Traces::const_iterator trace);
   void forget_if_ended(Traces::iterator trace);
+  // Forgets the guest's earlier turns.
+  void forget_earlier(Traces::iterator trace);
   void forget(Traces::iterator trace);
   // Makes room for one more span: forgets the oldest traces, but not this one.
   void make_room(Traces::iterator trace);

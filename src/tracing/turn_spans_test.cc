@@ -86,6 +86,16 @@ recorder::Answered answer_to(std::uint64_t id, std::uint64_t status) {
   return answered;
 }
 
+// The turn of a guest that is recorded before its requests.
+constexpr recorder::Guest kFlight{
+    .contract = recorder::Contract::Airway, .namespace_ = "team", .name = "backends/web"};
+
+template <class Record>
+Record by_flight(Record record) {
+  record.guest = kFlight;
+  return record;
+}
+
 constexpr recorder::Guest kOther{.namespace_ = "others", .name = "mirror", .instance = 9};
 
 recorder::Asked by_other(std::uint64_t id) {
@@ -101,6 +111,25 @@ recorder::Answered answer_to_other(std::uint64_t id, std::uint64_t status) {
 }
 
 }  // namespace
+
+TEST_F(TurnSpansTest, OfAFlightIsKeptForTheRequestsThatFollowItsRun) {
+  TurnSpans& spans = spans_of(0);
+  spans.on_turn(by_flight(turn_numbered(3)));
+  spans.on_asked(by_flight(asked_in(3, 1)));
+  spans.on_answered(by_flight(answer_to(1, 200)));
+  EXPECT_THAT(names(), IsEmpty());
+  spans.on_asked(by_flight(asked_in(3, 2)));
+  spans.on_answered(by_flight(answer_to(2, 422)));
+  EXPECT_THAT(names(), ElementsAre("turn of airway", "update configmaps", "update configmaps"));
+
+  // An open request keeps a turn, the next turn does not.
+  spans.on_asked(by_flight(asked_in(3, 3)));
+  spans.on_turn(by_flight(turn_numbered(4)));
+  EXPECT_EQ(spans.trace_count(), 2U);
+  spans.on_answered(by_flight(answer_to(3, 200)));
+  spans.on_turn(by_flight(turn_numbered(5)));
+  EXPECT_EQ(spans.trace_count(), 1U);
+}
 
 TEST_F(TurnSpansTest, OfASampledTurnAreItselfAndItsRequests) {
   TurnSpans& spans = spans_of(1);

@@ -48,6 +48,7 @@ StepRecording::Woken StepRecording::by_beginning() const {
   woken.kind = object().kind;
   woken.namespace_ = object().namespace_;
   woken.name = object().name;
+  woken.traceparent = traceparent();
   return woken;
 }
 
@@ -110,6 +111,7 @@ void StepRecording::stepped(const Woken& woken, const Stepped& stepped, const Le
   if (!is_on()) return;
   Waking waking = woken.waking;
   waking.event = woken.event;
+  waking.traceparent = woken.traceparent;
   waking.object = {.group = woken.group,
                    .kind = woken.kind,
                    .namespace_ = woken.namespace_,
@@ -178,7 +180,7 @@ void StepRecording::action_ended(const PendingAction& action) {
 
 void StepRecording::status_begins(std::string_view module_sha256) {
   if (is_on() && turn() == 0) {
-    without_step({.cause = Waking::Cause::Modified, .object = object()}, module_sha256);
+    without_step(woken_by_object(Waking::Cause::Modified), module_sha256);
   }
 }
 

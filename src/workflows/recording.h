@@ -34,6 +34,7 @@ class StepRecording final : public reconcile::GuestRecording {
     std::string kind = {};
     std::string namespace_ = {};
     std::string name = {};
+    std::string traceparent = {};
   };
   // The start of the workflow.
   [[nodiscard]] Woken by_beginning() const;

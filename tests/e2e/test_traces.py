@@ -8,8 +8,10 @@ import time
 
 import pytest
 
+import airways
 import operators
-from cluster import eventually
+import workflows
+from cluster import eventually, is_ready
 from conftest import control_plane, namespace_in
 from front import Front
 from host import BINARY, Host, to_its_end
@@ -17,6 +19,9 @@ from open_telemetry import OpenTelemetryCollector
 from operators import EVERYTHING, OPERATOR, allow, lines
 
 COMPILED = 120
+# How an object names the trace in which it was written, and the links of the turn that it woke.
+ANNOTATIONS = {"hangar.dev/traceparent": f"00-{'ab' * 16}-{'cd' * 8}-00"}
+LINKS = [{"trace": "ab" * 16, "id": "cd" * 8}]
 
 
 def varint(data, at):
@@ -211,10 +216,66 @@ def test_a_turn_is_linked_to_the_trace_of_the_object_that_woke_it(cluster, trace
     create(cluster, namespace, f"watch={namespace}")
     eventually(lambda: any(line.startswith("listed") for line in lines(traced, "traced", namespace)), "it watches", COMPILED)
     cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
-        "name": "made", "namespace": namespace, "annotations": {"hangar.dev/traceparent": f"00-{'ab' * 16}-{'cd' * 8}-00"}}})
-    links = [{"trace": "ab" * 16, "id": "cd" * 8}]
-    eventually(lambda: [one for one in collector.of(namespace) if one["links"] == links], "a turn has the link", 60)
+        "name": "made", "namespace": namespace, "annotations": ANNOTATIONS}})
+    eventually(lambda: [one for one in collector.of(namespace) if one["links"] == LINKS], "a turn has the link", 60)
     delete(cluster, namespace)
+
+
+@pytest.fixture
+def fronted(cluster, collector, tmp_path):
+    front = Front(cluster, tmp_path)
+    host = Host(front.kubeconfig, tmp_path / "host", f"--traces-url={collector.url}", "--traces-ratio=1")
+    yield front
+    host.stop()
+    front.close()
+
+
+def turn_that_made(front, collector, namespace, name):
+    """The span of the turn that applied the ConfigMap; the API server was shown that of the request."""
+    def applies():
+        return [one for one in collector.of(namespace) if one["name"] == "patch configmaps" and one["attributes"].get("hangar.object.name") == name
+                and one["attributes"]["http.response.status_code"] == 201]
+    made = eventually(applies, "the write has a span", COMPILED)[-1]
+    assert made["attributes"]["hangar.request.bytes"] > 0 and made["attributes"]["hangar.response.bytes"] > 0
+    path = f"/api/v1/namespaces/{namespace}/configmaps/{name}?"
+    shown = [traceparent for method, asked, traceparent in front.traceparents if method == "PATCH" and asked.startswith(path)]
+    assert f"00-{made['trace']}-{made['id']}-01" in shown
+    (turn,) = eventually(lambda: [one for one in collector.of(namespace) if one["id"] == made["parent"]], "its turn has one", 60)
+    assert turn["trace"] == made["trace"] and not turn["parent"]
+    return turn
+
+
+def test_a_run_of_a_flight_is_a_trace_with_what_it_applied(cluster, fronted, collector, namespace, unique):
+    kind, plural = f"Traced{unique}", f"traced{unique}s"
+    manifest = airways.airway(plural, kind, airways.flight("behave"))
+    airway = (manifest["apiVersion"], manifest["kind"], manifest["metadata"]["name"])
+    cluster.apply(manifest)
+    cluster.learn("e2e.hangar.dev/v1", kind, plural)
+    eventually(lambda: is_ready(cluster.get(*airway)), "the Airway is ready", COMPILED)
+    made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "made"}}
+    cluster.create(airways.instance(kind, "one", {"behaviour": "raw", "stdout": json.dumps([made])}, namespace, annotations=ANNOTATIONS))
+
+    turn = turn_that_made(fronted, collector, namespace, "made")
+    assert turn["name"] == "turn of airway" and turn["attributes"]["hangar.guest"] == f"{plural}.e2e.hangar.dev/one" and turn["links"] == LINKS
+    cluster.delete("e2e.hangar.dev/v1", kind, "one", namespace)
+    eventually(lambda: cluster.get("e2e.hangar.dev/v1", kind, "one", namespace) is None, "the instance is gone", 60)
+    cluster.delete(*airway)
+
+
+def test_a_step_of_a_workflow_is_a_trace_with_what_it_applied(cluster, fronted, collector, namespace):
+    workflows.allow(cluster, namespace)
+    workflows.module(cluster, namespace, "conductor", workflows.bundle(workflows.CONDUCTOR))
+    made = {"type": "APPLY", "params": {"manifest": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "made"}}}}
+    manifest = workflows.workflow("order", namespace, "conductor", input={"rounds": [[made]]})
+    manifest["metadata"]["annotations"] = ANNOTATIONS
+    cluster.create(manifest)
+
+    turn = turn_that_made(fronted, collector, namespace, "made")
+    assert turn["name"] == "turn of workflow" and turn["attributes"]["hangar.guest"] == "statefulworkflows.workflows.example.com/order"
+    # The workflow's creation woke the turn before.
+    eventually(lambda: [one for one in collector.of(namespace) if one["links"] == LINKS and one["name"] == "turn of workflow"], "a turn has the link", 60)
+    cluster.delete(*workflows.WORKFLOW, "order", namespace)
+    eventually(lambda: cluster.get(*workflows.WORKFLOW, "order", namespace) is None, "it is gone", 60)
 
 
 def test_errors_are_sent_whatever_the_ratio(cluster, sampled_never, collector, namespace):
