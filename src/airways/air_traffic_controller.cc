@@ -60,8 +60,10 @@ AirTrafficController::AirTrafficController(const Parts& parts)
       view_(parts.platform.cache, parts.platform.discovery, parts.platform.client,
             {.on_child = [this](const ResourceRef& child, Change change,
                                 const kube::Object& object) { on_child(child, change, object); },
-             .on_external = [this](const ResourceRef& resource,
-                                   Change change) { dispatch(resource, change); }}),
+             .on_external =
+                 [this](const ResourceRef& resource, Change change, const kube::Object& object) {
+                   dispatch(resource, change, object);
+                 }}),
       recorder_(parts.recorder, recorder::Contract::Airway),
       lua_(parts.runtime, parts.code_cache),
       platform_{
@@ -186,10 +188,10 @@ void AirTrafficController::on_child(const ResourceRef& child, Change change,
                                     const kube::Object& object) {
   if (const auto instance = instance_of(object.to_value())) {
     if (InstanceController* const controller = instances_of(instance->kind)) {
-      controller->on_child(instance->key(), child, object);
+      controller->on_child(instance->key(), child, change, object);
     }
   }
-  dispatch(child, change);
+  dispatch(child, change, object);
 }
 
 InstanceController* AirTrafficController::instances_of(const kube::GroupKind& kind) {
@@ -198,10 +200,11 @@ InstanceController* AirTrafficController::instances_of(const kube::GroupKind& ki
   return &(kind.kind == kFlightKind ? flights_ : cluster_flights_).instances();
 }
 
-void AirTrafficController::dispatch(const ResourceRef& resource, Change change) {
+void AirTrafficController::dispatch(const ResourceRef& resource, Change change,
+                                    const kube::Object& object) {
   for (const ResourceRef& instance : tracker_.concerned(resource, change)) {
     if (InstanceController* const controller = instances_of(instance.kind)) {
-      controller->on_tracked(instance.key(), resource);
+      controller->on_tracked(instance.key(), resource, change, object);
     }
   }
 }

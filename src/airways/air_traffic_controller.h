@@ -89,7 +89,7 @@ class AirTrafficController {
 
  private:
   void on_child(const ResourceRef& child, Change change, const kube::Object& object);
-  void dispatch(const ResourceRef& resource, Change change);
+  void dispatch(const ResourceRef& resource, Change change, const kube::Object& object);
   // Null if no controller works on this kind.
   [[nodiscard]] InstanceController* instances_of(const kube::GroupKind& kind);
   void read_custom_readiness();

@@ -14,9 +14,16 @@
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace hangar::airways {
+
+namespace {
+
+constexpr std::string_view kAirwayChanged = "change of its Airway";
+
+}  // namespace
 
 AirwayInstances::AirwayInstances(const Platform& platform, std::string airway_name,
                                  kube::Resource kind)
@@ -34,14 +41,14 @@ AirwayInstances::~AirwayInstances() = default;
 
 void AirwayInstances::bind(std::shared_ptr<const Binding> binding) {
   binding_ = std::move(binding);
-  controller_.evaluate_all();
+  controller_.evaluate_all(kAirwayChanged);
 }
 
 void AirwayInstances::act_as(const Result<Acting>& acting) {
   if (acting_ && (!acting || (*acting_ && **acting_ == *acting))) return;
   const bool is_first = !acting_;
   acting_ = acting;
-  if (!is_first) controller_.evaluate_all();
+  if (!is_first) controller_.evaluate_all(kAirwayChanged);
 }
 
 Result<Actor> AirwayInstances::actor_of(const kube::ObjectKey& instance) const {

@@ -285,6 +285,9 @@ io::Task<Result<std::shared_ptr<const Binding>>> FlightController::bind(const js
   memory.module.describe(terms->flight);
   std::string bound_of = fmt::format("{} {}", definition, module->sha256);
   if (!memory.binding || memory.bound_of != bound_of) {
+    if (memory.binding && memory.binding->module.sha256 != module->sha256) {
+      instance.reasons.add("another module");
+    }
     memory.bound_of = std::move(bound_of);
     memory.binding =
         std::make_shared<const Binding>(Binding{.terms = *terms,

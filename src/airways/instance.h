@@ -5,6 +5,7 @@
 #include "airways/life.h"
 #include "airways/plan.h"
 #include "airways/readiness.h"
+#include "airways/reasons.h"
 #include "airways/release_history.h"
 #include "airways/resource_ref.h"
 #include "kube/object.h"
@@ -21,7 +22,8 @@
 namespace hangar::airways {
 
 struct Instance {
-  Life life;  // Decides when its flight runs, and what it waits for.
+  Life life;        // Decides when its flight runs, and what it waits for.
+  Reasons reasons;  // For the record of its next run.
 
   std::optional<ReleaseHistory> history;
   std::map<ResourceRef, Applied> applied;

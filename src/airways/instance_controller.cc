@@ -2,22 +2,26 @@
 
 #include "airways/instance.h"
 #include "airways/life.h"
+#include "airways/live_view.h"
 #include "airways/overrides.h"
 #include "airways/ownership.h"
 #include "airways/platform.h"
 #include "airways/resource_ref.h"
+#include "airways/tracker.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "kube/cache/store.h"
 #include "kube/object.h"
 #include "kube/status_only.h"
 #include "reconcile/controller.h"
+#include "recorder/trace_ids.h"
 
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -53,7 +57,10 @@ InstanceController::InstanceController(const Platform& platform, Options options
                   },
               .on_change =
                   [this](const kube::Delta& delta) {
-                    memory_of(delta.object->key()).life.on_changed();
+                    Instance& memory = memory_of(delta.object->key());
+                    memory.life.on_changed();
+                    note(memory, instance_ref(delta.object->key()), change_of(delta.type),
+                         *delta.object);
                   },
               .on_synced = [this] { on_synced(); }}) {}
 
@@ -82,9 +89,10 @@ void InstanceController::count_in(std::map<std::string, std::uint64_t>& namespac
   }
 }
 
-void InstanceController::evaluate_all() {
+void InstanceController::evaluate_all(std::string_view why) {
   for (const auto& [key, memory] : instances_) {
     memory->life.on_changed();
+    if (platform_.recorder.is_on()) memory->reasons.add(why);
     shell_.enqueue(key);
   }
 }
@@ -95,22 +103,38 @@ Instance& InstanceController::memory_of(const kube::ObjectKey& key) {
   return *memory;
 }
 
+ResourceRef InstanceController::instance_ref(const kube::ObjectKey& key) const {
+  return {.kind = options_.kind.gvk().group_kind(), .namespace_ = key.namespace_, .name = key.name};
+}
+
+void InstanceController::note(Instance& memory, const ResourceRef& resource, Change change,
+                              const kube::Object& object) const {
+  if (!platform_.recorder.is_on()) return;
+  memory.reasons.add(resource, change, object,
+                     platform_.recorder.is_tracing() ? recorder::traceparent_in(object.bytes())
+                                                     : std::string_view());
+}
+
 void InstanceController::on_child(const kube::ObjectKey& instance, const ResourceRef& child,
-                                  const kube::Object& object) {
+                                  Change change, const kube::Object& object) {
   const auto found = instances_.find(instance);
   if (found == instances_.end()) return;
-  const Instance& memory = *found->second;
+  Instance& memory = *found->second;
   const auto applied = memory.applied.find(child);
   const bool is_our_own_write = applied != memory.applied.end() &&
                                 applied->second.resource_version == object.resource_version();
-  if (memory.life.on_child(is_our_own_write)) shell_.enqueue(instance);
+  if (!memory.life.on_child(is_our_own_write)) return;
+  note(memory, child, change, object);
+  shell_.enqueue(instance);
 }
 
-void InstanceController::on_tracked(const kube::ObjectKey& instance, const ResourceRef& resource) {
+void InstanceController::on_tracked(const kube::ObjectKey& instance, const ResourceRef& resource,
+                                    Change change, const kube::Object& object) {
   const auto found = instances_.find(instance);
   if (found == instances_.end()) return;
   Life& life = found->second->life;
   life.on_tracked(resource);
+  note(*found->second, resource, change, object);
   if (const Duration wait = life.tracked_in(io::Loop::now()); wait > Duration::zero()) {
     shell_.enqueue_after(instance, wait);
   } else {
@@ -125,10 +149,7 @@ InstanceController::OutcomeTask InstanceController::work_on(kube::ObjectPtr inst
 }
 
 io::Task<void> InstanceController::forget(kube::ObjectKey key) {
-  const kube::Resource& kind = shell_.kind();
-  const ResourceRef self{.kind = {.group = kind.group, .kind = kind.kind},
-                         .namespace_ = key.namespace_,
-                         .name = key.name};
+  const ResourceRef self = instance_ref(key);
   if (options_.forget) options_.forget(key);
   platform_.tracker.forget(self);
   platform_.view.forget(self);

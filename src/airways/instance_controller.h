@@ -9,6 +9,7 @@
 #include "airways/instance.h"
 #include "airways/platform.h"
 #include "airways/resource_ref.h"
+#include "airways/tracker.h"
 #include "base/result.h"
 #include "io/task.h"
 #include "kube/object.h"
@@ -22,6 +23,7 @@
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <string_view>
 
 namespace hangar::airways {
 
@@ -54,20 +56,26 @@ class InstanceController {
   // Adds the number of instances of each namespace.
   void count_in(std::map<std::string, std::uint64_t>& namespaces) const;
 
-  void evaluate_all();
+  // `why`: as Reasons::add has it.
+  void evaluate_all(std::string_view why);
 
   [[nodiscard]] const kube::Resource& kind() const { return shell_.kind(); }
   [[nodiscard]] reconcile::CustomResource& shell() { return shell_; }
 
   // A child of `instance` changed.
-  void on_child(const kube::ObjectKey& instance, const ResourceRef& child,
+  void on_child(const kube::ObjectKey& instance, const ResourceRef& child, Change change,
                 const kube::Object& object);
   // A resource that `instance` tracks changed. For a child, on_child() was called before.
-  void on_tracked(const kube::ObjectKey& instance, const ResourceRef& resource);
+  void on_tracked(const kube::ObjectKey& instance, const ResourceRef& resource, Change change,
+                  const kube::Object& object);
 
  private:
   void on_synced();
+  [[nodiscard]] ResourceRef instance_ref(const kube::ObjectKey& key) const;
   [[nodiscard]] Instance& memory_of(const kube::ObjectKey& key);
+  // Remembers a change for the record of the instance's next run.
+  void note(Instance& memory, const ResourceRef& resource, Change change,
+            const kube::Object& object) const;
   [[nodiscard]] OutcomeTask work_on(kube::ObjectPtr instance, std::stop_token stop);
   [[nodiscard]] io::Task<void> forget(kube::ObjectKey key);
 

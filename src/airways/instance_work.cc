@@ -17,6 +17,7 @@
 #include "airways/plan.h"
 #include "airways/platform.h"
 #include "airways/readiness.h"
+#include "airways/reasons.h"
 #include "airways/release_work.h"
 #include "airways/resource_ref.h"
 #include "airways/revision.h"
@@ -125,6 +126,10 @@ io::Task<Result<Outcome>> InstanceWork::carry_out() {
        .tracked_interval_min =
            subject_.binding ? subject_.binding->terms.tracked_interval_min : Duration(0)},
       [this](const ResourceRef& ref) { return has_news(ref); }, now);
+  // Changes after which no flight runs are no reasons for the next run.
+  if (!memory_.life.has_changes() && (act == Life::Act::Nothing || act == Life::Act::Settle)) {
+    memory_.reasons.clear();
+  }
   switch (act) {
     case Life::Act::TakeDown:
       co_return co_await tear_down();
@@ -324,6 +329,7 @@ io::Task<Result<>> InstanceWork::release() {
 io::Task<Result<Stages>> InstanceWork::run_flight() {
   HANGAR_ASSERT(actor_.has_value(), "the identity of the flight is known");
   evaluated_ = value_;
+  const Reasons reasons = take_reasons();
   const Instant began = io::Loop::now();
   // A deletion does not wait until the flight's turn is over.
   const reconcile::CustomResource::WhileItLives living(subject_.shell, key_, stop_);
@@ -339,7 +345,7 @@ io::Task<Result<Stages>> InstanceWork::run_flight() {
                            .consumer = consumer(),
                            .recording = &recording_},
                           evaluated_, living.token()));
-  recording_.ran(began, user(), binding_->module.sha256, output);
+  recording_.ran(began, user(), binding_->module.sha256, output, reasons);
   if (!output) co_return std::unexpected(std::move(output).error());
   keep_output(output->stderr_bytes);
   if (output->exit_code != 0) {
@@ -354,6 +360,25 @@ io::Task<Result<Stages>> InstanceWork::run_flight() {
                                                        std::move(output->stdout_bytes)));
   identity_ = take_identity(parsed.stages, release_.instance);
   co_return std::move(parsed.stages);
+}
+
+Reasons InstanceWork::take_reasons() {
+  Reasons reasons = std::exchange(memory_.reasons, {});
+  if (!reasons.is_empty()) return reasons;
+  switch (memory_.life.due()) {
+    case Life::Due::Retry:
+      reasons.add("retry");
+      break;
+    case Life::Due::Drift:
+      reasons.add("drift interval");
+      break;
+    case Life::Due::Release:
+      reasons.add("release waits");
+      break;
+    case Life::Due::Nothing:
+      break;
+  }
+  return reasons;
 }
 
 budget::Consumer InstanceWork::consumer() const {
@@ -439,7 +464,7 @@ io::Task<Result<Outcome>> InstanceWork::remove_release() {
   HANGAR_CO_TRY(co_await load_history());
   // If nothing was made, no actor is needed.
   if (!memory_.history->inventory().empty()) HANGAR_CO_TRY(co_await choose_actor());
-  recording_.taken_down(user());
+  recording_.taken_down(user(), std::exchange(memory_.reasons, {}));
   const Progress progress = HANGAR_CO_TRY(co_await carrying().prune({}));
   if (!progress.done) co_return Outcome{.requeue_after = kReadinessRecheck};
   HANGAR_CO_TRY(co_await memory_.history->erase(stop_));

@@ -20,6 +20,7 @@
 #include "airways/output.h"
 #include "airways/ownership.h"
 #include "airways/platform.h"
+#include "airways/reasons.h"
 #include "airways/recording.h"
 #include "airways/release_work.h"
 #include "airways/resource_ref.h"
@@ -89,6 +90,8 @@ class InstanceWork {
   [[nodiscard]] io::Task<Result<>> keep_approval(std::string name);
   [[nodiscard]] io::Task<Result<>> release();
   [[nodiscard]] io::Task<Result<Stages>> run_flight();
+  // What the flight runs for, now.
+  [[nodiscard]] Reasons take_reasons();
   void keep_output(std::string_view printed);
   // The user name of the actor; empty: the host.
   [[nodiscard]] std::string user() const;

@@ -26,6 +26,10 @@ Life::Act Life::begin(const Facts& facts, const std::function<bool(const Resourc
     return Act::Nothing;
   }
   const bool is_drift_due = drift_at_ && *drift_at_ <= now;
+  due_ = has_failed_          ? Due::Retry
+         : is_drift_due       ? Due::Drift
+         : waited_for_release ? Due::Release
+                              : Due::Nothing;
   const bool counts = tracked_in(now) == Duration::zero();
   const bool is_changed = counts && std::ranges::any_of(changed_, has_news);
   if (std::exchange(is_to_evaluate_, false) || is_changed || is_drift_due || waited_for_release) {
@@ -68,6 +72,7 @@ void Life::on_settled(bool is_ready) {
 }
 
 void Life::on_evaluated(Duration drift_interval, Instant now) {
+  has_failed_ = false;
   drift_at_.reset();
   if (drift_interval > Duration::zero()) drift_at_ = now + drift_interval;
 }
@@ -75,6 +80,7 @@ void Life::on_evaluated(Duration drift_interval, Instant now) {
 void Life::on_failed() {
   waits_for_ = Waiting::Nothing;
   release_until_.reset();
+  has_failed_ = true;
   is_to_evaluate_ = true;
 }
 

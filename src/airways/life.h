@@ -49,6 +49,10 @@ class Life {
   [[nodiscard]] Act begin(const Facts& facts,
                           const std::function<bool(const ResourceRef&)>& has_news, Instant now);
 
+  // What the last act was due for besides changes.
+  enum class Due : std::uint8_t { Nothing, Retry, Drift, Release };
+  [[nodiscard]] Due due() const { return due_; }
+
   // Results -------------------------------------------------------------------------------------
 
   struct ReleaseWait {
@@ -72,6 +76,8 @@ class Life {
 
   // Queries -------------------------------------------------------------------------------------
 
+  // Whether a change waits for an evaluation.
+  [[nodiscard]] bool has_changes() const { return is_to_evaluate_ || !changed_.empty(); }
   // How much longer changes of tracked resources cause no evaluation.
   [[nodiscard]] Duration tracked_in(Instant now) const;
   [[nodiscard]] bool waits_for_release() const { return waits_for_ == Waiting::Release; }
@@ -87,6 +93,8 @@ class Life {
   // The effect of the next change of a child.
   enum class Waiting : std::uint8_t { Nothing, Readiness, Release };
 
+  Due due_ = Due::Nothing;
+  bool has_failed_ = false;     // The last evaluation, and it is to be repeated.
   bool is_to_evaluate_ = true;  // begin() resets it, and `changed_` unless that has to wait.
   std::set<ResourceRef> changed_;
   std::optional<Instant> tracked_at_;  // When `changed_` counts again.

@@ -54,6 +54,33 @@ TEST(AirwayLife, DoesNothingWithoutAFlightAndKeepsItsReason) {
   EXPECT_EQ(life.begin(kAlive, no_news, kNow), Act::Evaluate);
 }
 
+TEST(AirwayLife, TellsWhatAnEvaluationIsDueForBesidesChanges) {
+  Life life;
+  EXPECT_TRUE(life.has_changes());
+  EXPECT_EQ(life.begin(kAlive, no_news, kNow), Act::Evaluate);
+  EXPECT_EQ(life.due(), Life::Due::Nothing);
+  EXPECT_FALSE(life.has_changes());
+  life.on_failed();
+  EXPECT_EQ(life.begin(kAlive, no_news, kNow), Act::Evaluate);
+  EXPECT_EQ(life.due(), Life::Due::Retry);
+  EXPECT_TRUE(life.on_release_waits(stage(1, minutes(5)), kNow));
+  life.on_evaluated(minutes(1), kNow);
+  EXPECT_EQ(life.begin(kAlive, no_news, kNow), Act::Evaluate);
+  EXPECT_EQ(life.due(), Life::Due::Release);
+  life.on_released();
+  life.on_settled(true);
+  life.on_evaluated(minutes(1), kNow);
+  EXPECT_EQ(life.begin(kAlive, no_news, kNow + minutes(1)), Act::Evaluate);
+  EXPECT_EQ(life.due(), Life::Due::Drift);
+
+  life = settled();
+  life.on_tracked(kSecret);
+  EXPECT_TRUE(life.has_changes());
+  EXPECT_EQ(life.begin(kAlive, no_news, kNow), Act::Settle);
+  EXPECT_FALSE(life.has_changes());
+  EXPECT_EQ(life.due(), Life::Due::Nothing);
+}
+
 TEST(AirwayLife, IsTakenDownWithAFlightAndWithout) {
   for (const bool has_flight : {true, false}) {
     Life life = settled();

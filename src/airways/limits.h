@@ -67,6 +67,8 @@ inline constexpr std::size_t kRehearsalWarningsMax = 32;
 
 // Lookups of one run that are recorded, about 40 bytes each; the flight decides how many it makes.
 inline constexpr std::size_t kRecordedLookupsMax = 128;
+// Changes that a run is recorded with, for each instance; a flight may track thousands of objects.
+inline constexpr std::size_t kRecordedReasonsMax = 32;
 
 // One evaluation of a readiness rule in Lua. It takes milliseconds; the rest is a reserve for busy
 // hosts. The memory: a Go program with an interpreter and a resource has 5 to 8 MiB. The

@@ -27,6 +27,15 @@ namespace hangar::airways {
 
 namespace {
 
+ResourceRef to_ref(const kube::GroupKind& kind, const kube::ObjectKey& key) {
+  return {.kind = kind, .namespace_ = key.namespace_, .name = key.name};
+}
+ResourceRef to_ref(const reconcile::SingleObject& object) {
+  return to_ref(object.resource.gvk().group_kind(), object.key);
+}
+
+}  // namespace
+
 Change change_of(kube::Delta::Type type) {
   switch (type) {
     case kube::Delta::Type::Added:
@@ -38,15 +47,6 @@ Change change_of(kube::Delta::Type type) {
   }
   return Change::Modified;
 }
-
-ResourceRef to_ref(const kube::GroupKind& kind, const kube::ObjectKey& key) {
-  return {.kind = kind, .namespace_ = key.namespace_, .name = key.name};
-}
-ResourceRef to_ref(const reconcile::SingleObject& object) {
-  return to_ref(object.resource.gvk().group_kind(), object.key);
-}
-
-}  // namespace
 
 LiveView::LiveView(kube::Cache& cache, kube::Discovery& discovery, const kube::Client& client,
                    Handlers handlers)
@@ -75,7 +75,7 @@ LiveView::~LiveView() = default;
 void LiveView::tell_external(const reconcile::SingleObject& object,
                              const kube::Delta* delta) const {
   if (delta == nullptr) return;  // A failed watch.
-  handlers_.on_external(to_ref(object), change_of(delta->type));
+  handlers_.on_external(to_ref(object), change_of(delta->type), *delta->object);
 }
 
 io::Task<Result<>> LiveView::watch_children(kube::Resource resource, std::stop_token stop) {

@@ -14,6 +14,7 @@
 #include "airways/tracker.h"
 #include "base/result.h"
 #include "io/task.h"
+#include "kube/cache/store.h"
 #include "kube/client.h"
 #include "kube/discovery.h"
 #include "kube/object.h"
@@ -26,6 +27,8 @@
 
 namespace hangar::airways {
 
+[[nodiscard]] Change change_of(kube::Delta::Type type);
+
 class LiveView final : public ReleaseView {
  public:
   struct Handlers {
@@ -33,7 +36,8 @@ class LiveView final : public ReleaseView {
     std::function<void(const ResourceRef& child, Change change, const kube::Object& object)>
         on_child;
     // A looked-up object changed.
-    std::function<void(const ResourceRef& resource, Change change)> on_external;
+    std::function<void(const ResourceRef& resource, Change change, const kube::Object& object)>
+        on_external;
   };
   LiveView(kube::Cache& cache, kube::Discovery& discovery, const kube::Client& client,
            Handlers handlers);

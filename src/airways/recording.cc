@@ -1,10 +1,12 @@
 #include "airways/recording.h"
 
 #include "airways/limits.h"
+#include "airways/reasons.h"
 #include "io/loop.h"
 #include "recorder/record.h"
 
 #include <utility>
+#include <vector>
 
 namespace hangar::airways {
 
@@ -43,7 +45,7 @@ void FlightRecording::looked_up(const kube::Resource& resource, kube::ObjectKey 
 }
 
 void FlightRecording::ran(Instant began, std::string_view user, std::string_view module_sha256,
-                          const Result<abi::flight::Output>& output) {
+                          const Result<abi::flight::Output>& output, const Reasons& reasons) {
   if (!is_on()) return;
   recorder::Turn turn{.user = user,
                       .module = module_sha256,
@@ -51,7 +53,11 @@ void FlightRecording::ran(Instant began, std::string_view user, std::string_view
                       .began = began,
                       .ended = io::Loop::now(),
                       .outcome = recorder::Turn::Outcome::Failed,
-                      .wakings = {woken_by_object(recorder::Waking::Cause::Modified)}};
+                      .wakings = reasons.wakings(),
+                      .wakings_left_out = reasons.left_out()};
+  if (turn.wakings.empty()) {
+    turn.wakings.push_back(woken_by_object(recorder::Waking::Cause::Modified));
+  }
   if (output) {
     turn.cpu = output->cpu_time;
     turn.memory_bytes = output->memory_bytes;
@@ -69,15 +75,25 @@ void FlightRecording::ran(Instant began, std::string_view user, std::string_view
   }
 }
 
-void FlightRecording::taken_down(std::string_view user) {
+void FlightRecording::taken_down(std::string_view user, const Reasons& reasons) {
   if (!is_on()) return;
+  std::vector<recorder::Waking> wakings = reasons.wakings();
+  const recorder::Object self = object();
+  for (recorder::Waking& waking : wakings) {
+    const recorder::Object& one = waking.object;
+    const bool is_self = one.group == self.group && one.kind == self.kind &&
+                         one.namespace_ == self.namespace_ && one.name == self.name;
+    if (is_self) waking.cause = recorder::Waking::Cause::Deleted;
+  }
+  if (wakings.empty()) wakings.push_back(woken_by_object(recorder::Waking::Cause::Deleted));
   const Instant now = io::Loop::now();
   record({.user = user,
           .arrived = now,
           .began = now,
           .ended = now,
           .outcome = recorder::Turn::Outcome::Completed,
-          .wakings = {woken_by_object(recorder::Waking::Cause::Deleted)}});
+          .wakings = std::move(wakings),
+          .wakings_left_out = reasons.left_out()});
 }
 
 }  // namespace hangar::airways

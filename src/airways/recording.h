@@ -1,11 +1,12 @@
 // Records runs of flights, and the requests that they cause.
 //
-// A run is a turn of its instance or Flight (reconcile/recording.h). Its cause is the instance as
-// it was then. Lookups are its reads. Reviews are not recorded.
+// A run is a turn of its instance or Flight (reconcile/recording.h). Lookups are its reads. Reviews
+// are not recorded.
 #pragma once
 
 #include "abi/flight/evaluation.h"
 #include "abi/flight/lookups.h"
+#include "airways/reasons.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "kube/object.h"
@@ -25,11 +26,12 @@ class FlightRecording final : public reconcile::GuestRecording {
   // A lookup of the run, and its answer. Only the first kRecordedLookupsMax are recorded.
   void looked_up(const kube::Resource& resource, kube::ObjectKey key, Instant asked_at,
                  const abi::flight::LookupAnswer& answer);
-  // The flight ran. `user`: the user that carries out its release; empty: the host.
+  // The flight ran. `user`: the user that carries out its release; empty: the host. Without
+  // reasons, the instance as it is was the cause.
   void ran(Instant began, std::string_view user, std::string_view module_sha256,
-           const Result<abi::flight::Output>& output);
-  // The release is being removed, without a run.
-  void taken_down(std::string_view user);
+           const Result<abi::flight::Output>& output, const Reasons& reasons = {});
+  // The release is being removed, without a run. A change of the instance is its deletion.
+  void taken_down(std::string_view user, const Reasons& reasons = {});
 
  private:
   struct Lookup {

@@ -3,6 +3,8 @@
 #include "abi/flight/evaluation.h"
 #include "abi/flight/lookups.h"
 #include "airways/limits.h"
+#include "airways/reasons.h"
+#include "airways/tracker.h"
 #include "base/result.h"
 #include "io/loop.h"
 #include "json/value.h"
@@ -140,6 +142,38 @@ TEST(FlightRecording, RequestsAndCausesNameTraces) {
 
   EXPECT_THAT(found, SizeIs(1));
   EXPECT_THAT(links.found, ElementsAre("00-a-b-01"));
+}
+
+TEST(FlightRecording, TellsWhatItRanFor) {
+  Reasons reasons;
+  const auto child = kube::Object::make(made(), kConfigMaps.gvk()).value();
+  reasons.add({.kind = kConfigMaps.gvk().group_kind(), .namespace_ = "shop", .name = "made"},
+              Change::Deleted, *child, "");
+  reasons.add("retry");
+  Reasons own;
+  const auto self = kube::Object::make(instance(), kBackends.gvk()).value();
+  own.add({.kind = kBackends.gvk().group_kind(), .namespace_ = "shop", .name = "web"},
+          Change::Modified, *self, "");
+  const auto found = stories([&](reconcile::GuestRecorder& flights) {
+    FlightRecording recording(flights, kBackends, instance());
+    recording.ran(io::Loop::now(), "", "ab", abi::flight::Output{}, reasons);
+    recording.taken_down("", own);
+    recording.taken_down("", reasons);
+    recording.taken_down("");
+  });
+
+  ASSERT_THAT(found, SizeIs(4));
+  ASSERT_THAT(found[3].causes, SizeIs(2));
+  EXPECT_EQ(found[3].causes[0].what, recorder::Waking::Cause::Deleted);
+  EXPECT_EQ(found[3].causes[0].object.name, "made");
+  EXPECT_EQ(found[3].causes[0].object.version, 9U);
+  EXPECT_EQ(found[3].causes[1].event, "retry");
+  for (const std::size_t deletion : {0U, 2U}) {
+    ASSERT_THAT(found[deletion].causes, SizeIs(1));
+    EXPECT_EQ(found[deletion].causes[0].what, recorder::Waking::Cause::Deleted);
+    EXPECT_EQ(found[deletion].causes[0].object.name, "web");
+  }
+  EXPECT_THAT(found[1].causes, SizeIs(2)) << "the removal goes on";
 }
 
 TEST(FlightRecording, EachAttemptOfAWriteIsARequest) {

@@ -569,12 +569,12 @@ def aircraft(seen, showing, unique):
 def test_runs_of_flights_are_turns(seen, showing, aircraft, tmp_path):
     kind, name, namespace = aircraft
     shown = eventually(lambda: (done := run("timeline", seen.kubeconfig, name, "-n", namespace)).returncode == 0 and done.stdout, "its run is shown", 60)
-    assert f"<- modified {kind}.e2e.hangar.dev {namespace}/one@" in shown and "; completed" in shown
+    assert f"<- added {kind}.e2e.hangar.dev {namespace}/one@" in shown and "; completed" in shown
     assert f"-> patch configmaps {namespace}/made: 201 in" in shown
 
     # From an object of the flight back to the creator of the instance.
     told = eventually(lambda: (done := run("why", seen.kubeconfig, "configmap/made", "-n", namespace)).returncode == 0 and done.stdout, "it is told", 60)
-    assert "which was written from here" in told and f"of airway {namespace}/{name}" in told and f"<- modified {kind}.e2e.hangar.dev" in told
+    assert "which was written from here" in told and f"of airway {namespace}/{name}" in told and f"<- added {kind}.e2e.hangar.dev" in told
 
     made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "other"}}
     seen.patch("e2e.hangar.dev/v1", kind, "one", {"spec": {"stdout": json.dumps([made])}}, namespace)
@@ -603,6 +603,34 @@ def test_runs_of_flights_are_turns(seen, showing, aircraft, tmp_path):
     # The name of the Secret stays withheld.
     assert f"-> get secrets {namespace}/(withheld): 200 in" in run("timeline", kubeconfig, name, "-n", namespace).stdout
     eventually(lambda: (namespace, name) in guests(kubeconfig, "-n", namespace, "--window=1h"), "it is in his table", 60)
+
+
+def test_a_run_of_a_flight_tells_what_it_ran_for(seen, showing, aircraft):
+    kind, name, namespace = aircraft
+
+    def shown(words):
+        return eventually(lambda: words in (said := run("timeline", seen.kubeconfig, name, "-n", namespace).stdout) and said, f"{words} is shown", 60)
+
+    changed = seen.patch("v1", "ConfigMap", "made", {"data": {"step": "2", "mine": "x"}}, namespace)["metadata"]["resourceVersion"]
+    shown(f"<- modified ConfigMap {namespace}/made@{changed}\n")
+    eventually(lambda: seen.get("v1", "ConfigMap", "made", namespace)["data"]["step"] == "1", "it is as its flight wants it", 60)
+    # From what was corrected back to who had changed it.
+    told = eventually(lambda: f"<- modified ConfigMap {namespace}/made@{changed}\n" in (said := run("why", seen.kubeconfig, "configmap/made", "-n", namespace).stdout)
+                      and said, "it is told", 60)
+    assert "which was written from here" in told and "<- by " in told.partition(f"made@{changed}\n")[2], told
+
+    lookup = {"apiVersion": "v1", "kind": "Secret", "name": "password", "namespace": namespace}
+    seen.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "password", "namespace": namespace}})
+    edited = seen.patch("e2e.hangar.dev/v1", kind, "one", {"spec": {"behaviour": "lookup", "lookup": lookup}}, namespace)["metadata"]["resourceVersion"]
+    shown(f"<- modified {kind}.e2e.hangar.dev {namespace}/one@{edited}\n")
+    shown(f"-> get secrets {namespace}/password: 200 in")
+    changed = seen.patch("v1", "Secret", "password", {"stringData": {"key": "other"}}, namespace)["metadata"]["resourceVersion"]
+    shown(f"<- modified Secret {namespace}/password@{changed}\n")
+
+    seen.patch("e2e.hangar.dev/v1", kind, "one", {"spec": {"behaviour": "raw", "exitCode": 1}}, namespace)
+    shown("<- retry\n")
+    seen.delete("e2e.hangar.dev/v1", kind, "one", namespace)
+    shown(f"<- deleted {kind}.e2e.hangar.dev {namespace}/one@")
 
 
 # Workflows -------------------------------------------------------------------------------------------
