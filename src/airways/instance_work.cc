@@ -80,7 +80,9 @@ InstanceWork::InstanceWork(Subject subject, const kube::Object& object, std::sto
       value_(object.to_value()),
       release_(release_of(value_)),
       binding_(subject_.binding),
-      recording_(platform_.recorder, subject_.shell.kind(), value_) {}
+      recording_(platform_.recorder, subject_.shell.kind(), value_) {
+  recording_.queued_at(subject_.shell.queued_at(key_));
+}
 
 InstanceWork::~InstanceWork() = default;
 

@@ -49,7 +49,6 @@ void FlightRecording::ran(Instant began, std::string_view user, std::string_view
   if (!is_on()) return;
   recorder::Turn turn{.user = user,
                       .module = module_sha256,
-                      .arrived = began,
                       .began = began,
                       .ended = io::Loop::now(),
                       .outcome = recorder::Turn::Outcome::Failed,
@@ -88,7 +87,6 @@ void FlightRecording::taken_down(std::string_view user, const Reasons& reasons) 
   if (wakings.empty()) wakings.push_back(woken_by_object(recorder::Waking::Cause::Deleted));
   const Instant now = io::Loop::now();
   record({.user = user,
-          .arrived = now,
           .began = now,
           .ended = now,
           .outcome = recorder::Turn::Outcome::Completed,

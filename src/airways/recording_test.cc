@@ -6,6 +6,7 @@
 #include "airways/reasons.h"
 #include "airways/tracker.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "io/loop.h"
 #include "json/value.h"
 #include "kube/object.h"
@@ -20,6 +21,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstddef>
 #include <string>
 #include <tuple>
@@ -174,6 +176,21 @@ TEST(FlightRecording, TellsWhatItRanFor) {
     EXPECT_EQ(found[deletion].causes[0].object.name, "web");
   }
   EXPECT_THAT(found[1].causes, SizeIs(2)) << "the removal goes on";
+}
+
+TEST(FlightRecording, TheFirstTurnHasWaitedSinceItsReconcileWasQueued) {
+  const auto found = stories([](reconcile::GuestRecorder& flights) {
+    FlightRecording recording(flights, kBackends, instance());
+    const Instant began = io::Loop::now();
+    recording.queued_at(began - std::chrono::milliseconds(30));
+    recording.ran(began, "", "ab", abi::flight::Output{});
+    recording.taken_down("");
+  });
+
+  ASSERT_THAT(found, SizeIs(2));
+  // Files have microseconds.
+  EXPECT_GT(found[1].waited, std::chrono::milliseconds(29));
+  EXPECT_EQ(found[0].waited, Duration(0));
 }
 
 TEST(FlightRecording, EachAttemptOfAWriteIsARequest) {

@@ -123,6 +123,7 @@ struct Instruments {
 struct Controller::State : std::enable_shared_from_this<State> {
   struct Run {
     Instant started_at;
+    Instant queued_at;
     std::stop_source stop = {};
     bool is_overdue = false;
   };
@@ -244,7 +245,7 @@ struct Controller::State : std::enable_shared_from_this<State> {
   Run& begin(const KeyedQueue::Ticket& ticket) {
     instruments.queue_duration.observe(in_seconds(ticket.waited()));
     instruments.depth.set(static_cast<double>(queue.depth()));
-    Run& run = runs.try_emplace(ticket.key(), io::Loop::now()).first->second;
+    Run& run = runs.try_emplace(ticket.key(), io::Loop::now(), ticket.added_at()).first->second;
     instruments.active_workers.set(static_cast<double>(runs.size()));
     if (runs.size() == 1) watch_progress();
     return run;
@@ -446,6 +447,12 @@ void Controller::start() {
 
 io::Task<void> Controller::stop() {
   return State::stop(state_);
+}
+
+std::optional<Instant> Controller::queued_at(const kube::ObjectKey& key) const {
+  const auto run = state_->runs.find(key);
+  if (run == state_->runs.end()) return std::nullopt;
+  return run->second.queued_at;
 }
 
 std::size_t Controller::depth() const {

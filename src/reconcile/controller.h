@@ -94,6 +94,8 @@ class Controller {
   // listing.
   [[nodiscard]] io::Task<void> stop();
 
+  // When the key was added for its present run; std::nullopt: it does not run.
+  [[nodiscard]] std::optional<Instant> queued_at(const kube::ObjectKey& key) const;
   [[nodiscard]] std::size_t depth() const;
   [[nodiscard]] std::size_t running_count() const;
 

@@ -169,6 +169,29 @@ TEST(Controller, RunsAsManyKeysAtOnceAsItMay) {
   bench.wait_until_idle();
 }
 
+TEST(Controller, TellsSinceWhenARunWasQueued) {
+  Bench bench;
+  Controller& controller = bench.controller({.concurrency = 1});
+  controller.start();
+  controller.enqueue(key(1));
+  bench.wait_for_runs(1);
+  const Instant before = io::Loop::now();
+  controller.enqueue(key(2));
+  const Instant after = io::Loop::now();
+  EXPECT_EQ(controller.queued_at(key(2)), std::nullopt) << "it only waits";
+  bench.settle();
+  bench.end(0, Outcome{});
+  bench.wait_for_runs(2);
+
+  const std::optional<Instant> queued = controller.queued_at(key(2));
+  ASSERT_TRUE(queued);
+  EXPECT_GE(*queued, before);
+  EXPECT_LE(*queued, after);
+  EXPECT_EQ(controller.queued_at(key(1)), std::nullopt) << "it has ended";
+  bench.end(1, Outcome{});
+  bench.wait_until_idle();
+}
+
 TEST(Controller, ANamespaceLeavesAsManyPlacesFreeAsItHolds) {
   Bench bench;
   Controller& controller = bench.controller({.concurrency = 8});

@@ -107,6 +107,11 @@ class CustomResource {
     controller_.enqueue_after(std::move(key), delay);
   }
 
+  // As Controller::queued_at.
+  [[nodiscard]] std::optional<Instant> queued_at(const kube::ObjectKey& key) const {
+    return controller_.queued_at(key);
+  }
+
   [[nodiscard]] const kube::Resource& kind() const { return options_.kind; }
   // Null when there is none.
   [[nodiscard]] kube::ObjectPtr newest(const kube::ObjectKey& key) const;

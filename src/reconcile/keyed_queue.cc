@@ -70,10 +70,10 @@ std::optional<KeyedQueue::Ticket> KeyedQueue::take(Instant now, const MayRun& ma
     });
     if (!taken) continue;
     const auto position = queued_.find(taken->item);
-    const Duration waited = now - position->second.since;
+    const Instant since = position->second.since;
     queued_.erase(position);
     running_.insert(taken->item);
-    return Ticket(*this, std::move(taken->item), waited, is_deletion);
+    return Ticket(*this, std::move(taken->item), since, now - since, is_deletion);
   }
   return std::nullopt;
 }
@@ -95,12 +95,18 @@ void KeyedQueue::done(const Ticket& ticket) {
   if (queued != queued_.end()) make_ready(queued->first, queued->second);
 }
 
-KeyedQueue::Ticket::Ticket(KeyedQueue& queue, Key key, Duration waited, bool is_deletion)
-    : queue_(&queue), key_(std::move(key)), waited_(waited), is_deletion_(is_deletion) {}
+KeyedQueue::Ticket::Ticket(KeyedQueue& queue, Key key, Instant added_at, Duration waited,
+                           bool is_deletion)
+    : queue_(&queue),
+      key_(std::move(key)),
+      added_at_(added_at),
+      waited_(waited),
+      is_deletion_(is_deletion) {}
 
 KeyedQueue::Ticket::Ticket(Ticket&& other) noexcept
     : queue_(std::exchange(other.queue_, nullptr)),
       key_(std::move(other.key_)),
+      added_at_(other.added_at_),
       waited_(other.waited_),
       took_(other.took_),
       is_deletion_(other.is_deletion_) {}

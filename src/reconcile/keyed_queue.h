@@ -35,7 +35,8 @@ class KeyedQueue {
     ~Ticket();
 
     [[nodiscard]] const Key& key() const { return key_; }
-    // How long the key was ready before it was taken.
+    // When the key was added, and how long after that it was taken.
+    [[nodiscard]] Instant added_at() const { return added_at_; }
     [[nodiscard]] Duration waited() const { return waited_; }
     [[nodiscard]] bool is_deletion() const { return is_deletion_; }
     // How long it was worked on, which counts against its namespace.
@@ -43,10 +44,11 @@ class KeyedQueue {
 
    private:
     friend class KeyedQueue;
-    Ticket(KeyedQueue& queue, Key key, Duration waited, bool is_deletion);
+    Ticket(KeyedQueue& queue, Key key, Instant added_at, Duration waited, bool is_deletion);
 
     KeyedQueue* queue_;  // Null once moved from. The queue outlives its tickets.
     Key key_;
+    Instant added_at_;
     Duration waited_;
     Duration took_{};
     bool is_deletion_;

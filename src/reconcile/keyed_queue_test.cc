@@ -60,6 +60,7 @@ TEST(KeyedQueue, HandsOutInTheOrderOfAdding) {
 
   EXPECT_EQ(first->key(), kB);
   EXPECT_EQ(first->waited(), seconds(3));
+  EXPECT_EQ(first->added_at(), kNow);
   EXPECT_EQ(second->key(), kA);
 }
 

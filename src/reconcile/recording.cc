@@ -3,6 +3,7 @@
 #include "io/loop.h"
 #include "recorder/trace_ids.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace hangar::reconcile {
@@ -55,6 +56,7 @@ std::uint64_t GuestRecording::record(recorder::Turn turn) {
   turn.guest = guest();
   turn.uid = uid_;
   turn.number = turn_;
+  turn.arrived = std::min(std::exchange(queued_at_, {}).value_or(turn.began), turn.began);
   recorder_.recorder_->record(turn);
   return turn_;
 }

@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -46,6 +47,8 @@ class GuestRecording {
   // `object`: its state when the reconcile began.
   GuestRecording(GuestRecorder& recorder, const kube::Resource& resource,
                  const json::Value& object);
+  // Since when the reconcile had been queued; std::nullopt: it was not. For its first turn.
+  void queued_at(std::optional<Instant> at) { queued_at_ = at; }
 
   [[nodiscard]] bool is_on() const { return recorder_.is_on(); }
 
@@ -105,8 +108,8 @@ class GuestRecording {
   [[nodiscard]] recorder::Waking woken_by_object(recorder::Waking::Cause cause) const {
     return {.cause = cause, .object = object(), .traceparent = traceparent_};
   }
-  // From now on requests belong to this turn. Fills in the turn's guest, uid and number, and
-  // returns the number. Call it only if a recorder is set.
+  // From now on requests belong to this turn. Fills in the turn's guest, uid, number and arrival,
+  // and returns the number. Call it only if a recorder is set.
   std::uint64_t record(recorder::Turn turn);
   // From now on requests belong to an earlier turn again.
   void go_back_to(std::uint64_t turn) { turn_ = turn; }
@@ -128,6 +131,7 @@ class GuestRecording {
   const std::string uid_;
   const std::uint64_t version_;
   const std::string traceparent_;
+  std::optional<Instant> queued_at_;  // Until the first turn.
   std::uint64_t turn_ = 0;
   std::uint64_t last_request_ = 0;  // Of this turn, until it is forgotten.
 };

@@ -51,7 +51,9 @@ Reconciliation::Reconciliation(Parts parts, Reading reading, json::Value&& manif
       recording_(parts_.recorder, manifest_,
                  kube::service_account(key_.namespace_, workflow_.service_account).user),
       signals_version_(reconcile::version_of(manifest_)),
-      problem_(std::move(reading.problem)) {}
+      problem_(std::move(reading.problem)) {
+  recording_.queued_at(parts_.shell.queued_at(key_));
+}
 
 io::Task<Result<reconcile::Outcome>> Reconciliation::run() {
   if (problem_) {

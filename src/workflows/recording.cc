@@ -119,7 +119,6 @@ void StepRecording::stepped(const Woken& woken, const Stepped& stepped, const Le
                    .version = woken.waking.object.version};
   recorder::Turn turn{.user = user_,
                       .module = stepped.module_sha256,
-                      .arrived = stepped.began,
                       .began = stepped.began,
                       .ended = io::Loop::now(),
                       .cpu = stepped.cost.cpu,
@@ -153,12 +152,7 @@ void StepRecording::stepped(const Woken& woken, const Stepped& stepped, const Le
 
 void StepRecording::without_step(const Waking& waking, std::string_view module_sha256) {
   const Instant now = io::Loop::now();
-  record({.user = user_,
-          .module = module_sha256,
-          .arrived = now,
-          .began = now,
-          .ended = now,
-          .wakings = {waking}});
+  record({.user = user_, .module = module_sha256, .began = now, .ended = now, .wakings = {waking}});
 }
 
 void StepRecording::action_begins(const PendingAction& action, std::string_view module_sha256) {
