@@ -47,7 +47,6 @@
 #include <chrono>
 #include <cstdint>
 #include <expected>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -365,7 +364,8 @@ Admission::DecisionTask Admission::review_instance(Review review, std::string ai
   }
   if (is_overridden) binding->terms = overridden(own.terms, change.overrides);
   const Terms& terms = binding->terms;
-  const Release release = release_of(review.object);
+  Release release = release_of(review.object);
+  if (is_overridden) release.override_mode = change.overrides.mode;
   const Acting acting = HANGAR_CO_TRY(acting_of(value, platform_.acting_by_default));
   const Actor actor = HANGAR_CO_TRY(actor_for(acting, release.instance.namespace_));
   HANGAR_CO_TRY(co_await actor.check(platform_.shared.acting, stop));
@@ -383,9 +383,7 @@ Admission::DecisionTask Admission::review_instance(Review review, std::string ai
                                                 .actor = actor,
                                                 .consumer = "admission/" + airway_name},
                                                stop));
-  if (is_overridden) {
-    std::ranges::move(limits_of(own, change.overrides), std::back_inserter(decision.warnings));
-  } else if (change.overrides.any()) {
+  if (!is_overridden && change.overrides.any()) {
     decision.warnings.push_back(not_approved(own));
   }
   if (leaves_trace) HANGAR_CO_TRY(co_await approve(review, change, stop));

@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace hangar::airways {
 
@@ -51,6 +52,17 @@ std::string applied_in(std::string_view object) {
       object, cel_text(kFieldManager));
 }
 
+// The mode that the release has applied to `object` because of an approved override, in CEL; '' if
+// none. Anybody may create an object with this annotation before the release takes it over, so it
+// counts only while the release's manager owns it.
+std::string overriding_mode_in(std::string_view object) {
+  return fmt::format(
+      "({0}.exists(f, 'f:metadata' in f && 'f:annotations' in f['f:metadata'] && {1} in "
+      "f['f:metadata']['f:annotations']) ? {2} : '')",
+      applied_in(object), cel_text(fmt::format("f:{}", kModeAnnotation)),
+      annotation_in(object, kModeAnnotation));
+}
+
 std::string same_annotation(std::string_view key) {
   return fmt::format("{} == {}", annotation_in("object", key), annotation_in("oldObject", key));
 }
@@ -70,9 +82,11 @@ struct Owners {
   std::string account = {};    // CEL: [NAMESPACE/]NAME, or '' for the host.
   std::string host_user = {};  // If `account` can be ''.
   std::string is_owner = {};   // CEL: `variables.release` is a release of `params`.
+  bool has_overrides = false;  // A child may name another mode than its owner.
 };
 
 json::Array variables(const Owners& owners) {
+  const std::string own_mode = "has(params.spec.mode) ? params.spec.mode : ''";
   return {
       named("release", annotation_in("oldObject", kInstanceRefAnnotation)),
       named("where", annotation_in("oldObject", kNamespaceAnnotation)),
@@ -85,8 +99,9 @@ json::Array variables(const Owners& owners) {
       // The object is a child of this owner, and its writer is not the user that applies the
       // release.
       named("concerned", "request.userInfo.username != variables.applier && " + owners.is_owner),
-      named("fixed",
-            "variables.concerned && has(params.spec.mode) && params.spec.mode == 'static'"),
+      named("override", owners.has_overrides ? overriding_mode_in("oldObject") : "''"),
+      named("mode", fmt::format("variables.override != '' ? variables.override : ({})", own_mode)),
+      named("fixed", "variables.concerned && variables.mode == 'static'"),
   };
 }
 
@@ -104,12 +119,16 @@ ChildProtection protection(const Owners& owners) {
                           {"scope", owners.scope}};
   const json::Object children{{"matchLabels", json::Object{{kManagedByLabel, kManagedBy}}}};
   const std::string updates = "request.operation == 'DELETE' || ";
+  std::vector<std::string> kept;
+  for (const std::string_view key :
+       {kReleaseAnnotation, kNamespaceAnnotation, kInstanceRefAnnotation, kModeAnnotation}) {
+    kept.push_back(same_annotation(key));
+  }
+  // Nor may anybody give the annotation to the release's manager, or take it away.
+  if (owners.has_overrides) kept.push_back(overriding_mode_in("object") + " == variables.override");
   const json::Array validations{
-      validation(
-          fmt::format("{}!variables.concerned || ({} && {} && {})", updates,
-                      same_annotation(kReleaseAnnotation), same_annotation(kNamespaceAnnotation),
-                      same_annotation(kInstanceRefAnnotation)),
-          "cannot modify yoke annotations"),
+      validation(fmt::format("{}!variables.concerned || ({})", updates, fmt::join(kept, " && ")),
+                 "cannot modify yoke annotations"),
       // A user who applies with the release's own field manager would change applied fields without
       // taking them away.
       validation(
@@ -161,7 +180,8 @@ ChildProtection protection_of_airways(std::string_view host_user, const Acting& 
                      .account = annotation_of_params(otherwise),
                      .host_user = std::string(host_user),
                      .is_owner = "variables.release.contains('/' + params.spec.template.names.kind "
-                                 "+ '.' + params.spec.template.group + ':')"});
+                                 "+ '.' + params.spec.template.group + ':')",
+                     .has_overrides = true});
 }
 
 ChildProtection protection_of_flights() {

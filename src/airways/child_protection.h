@@ -5,7 +5,9 @@
 //
 // The managed fields of a child show whether it changes: a write by another user that changes a
 // field which the release has applied takes the field away from the release's manager
-// (docs/adr/0026-children-are-protected-by-a-policy.md).
+// (docs/adr/0026-children-are-protected-by-a-policy.md). They also show whether it was the release
+// that wrote the mode of an override on a child of an Airway's instance
+// (docs/adr/0065-children-name-the-mode-of-an-override.md).
 #pragma once
 
 #include "airways/acting.h"

@@ -1,6 +1,7 @@
 #include "airways/child_protection.h"
 
 #include "airways/acting.h"
+#include "airways/ownership.h"
 #include "json/value.h"
 
 #include <gmock/gmock.h>
@@ -71,6 +72,26 @@ TEST(ChildProtection, ExemptsTheAccountThatAppliesTheRelease) {
   EXPECT_THAT(variable(protection_of_airways(kHostUser, deployer), "account"),
               AllOf(HasSubstr(": 'team/deployer')"), HasSubstr("!= ''")))
       << "an empty annotation names no account";
+}
+
+TEST(ChildProtection, TakesAModeFromChildrenOfAirwaysOnly) {
+  EXPECT_THAT(variable(protection_of_airways(kHostUser, {}), "override"),
+              AllOf(HasSubstr("'f:hangar.dev/mode' in"), HasSubstr("m.manager == 'yoke'")))
+      << "anybody may create an object with the annotation";
+  EXPECT_EQ(variable(protection_of_flights(), "override"), "''");
+  EXPECT_EQ(variable(protection_of_cluster_flights(kHostUser), "override"), "''");
+}
+
+TEST(ChildProtection, KeepsTheMarksOfEveryChild) {
+  for (const ChildProtection& one : {protection_of_airways(kHostUser, {}), protection_of_flights(),
+                                     protection_of_cluster_flights(kHostUser)}) {
+    const json::Value& marks = json::array_at(one.policy, {"spec", "validations"})->front();
+    const std::string_view expression = json::string_at(marks, {"expression"});
+    for (const std::string_view key :
+         {kReleaseAnnotation, kNamespaceAnnotation, kInstanceRefAnnotation, kModeAnnotation}) {
+      EXPECT_THAT(expression, HasSubstr(key));
+    }
+  }
 }
 
 }  // namespace

@@ -263,7 +263,8 @@ io::Task<Result<>> InstanceWork::follow_overrides() {
     co_return co_await keep_approval({});
   }
   HANGAR_CO_TRY(co_await keep_approval(*std::move(approval)));
-  warn_of(limits_of(own, overrides));
+  warn_of({});
+  release_.override_mode = overrides.mode;
   auto binding = std::make_shared<Binding>(*subject_.binding);
   binding->terms = overridden(own.terms, overrides);
   if (!overrides.flight.empty()) {

@@ -118,7 +118,7 @@ class InstanceWork {
   const bool is_being_deleted_;
   const std::stop_token stop_;
   json::Value value_;  // The newest state; each of our writes replaces it with the answer.
-  const Release release_;
+  Release release_;
   std::shared_ptr<const Binding> binding_;  // The subject's, with overrides.
   std::optional<Actor> actor_;              // std::nullopt: not chosen yet.
   FlightRecording recording_;

@@ -23,7 +23,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace hangar::airways {
 
@@ -91,17 +90,6 @@ std::string not_approved(const Airway& airway) {
       "the annotations {} and {} are ignored: no admission webhook has seen them set by a user "
       "who may update the Airway {}. Let such a user remove them and set them again",
       kOverrideFlight, kOverrideMode, airway.name);
-}
-
-std::vector<std::string> limits_of(const Airway& airway, const Overrides& overrides) {
-  std::vector<std::string> sentences;
-  if (mode_of(overrides.mode) == Mode::Static && airway.terms.mode != Mode::Static) {
-    sentences.push_back(
-        fmt::format("annotation {}: children are protected only where spec.mode of the Airway {} "
-                    "is static",
-                    kOverrideMode, airway.name));
-  }
-  return sentences;
 }
 
 std::string approval_name(std::string_view configuration_uid, std::string_view instance_uid,

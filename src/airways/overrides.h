@@ -24,7 +24,6 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace hangar::airways {
 
@@ -50,8 +49,6 @@ struct Overrides {
 
 // Why overrides that nobody has approved have no effect, and what to do about it.
 [[nodiscard]] std::string not_approved(const Airway& airway);
-// The limits of overrides that are in effect, one sentence each.
-[[nodiscard]] std::vector<std::string> limits_of(const Airway& airway, const Overrides& overrides);
 
 [[nodiscard]] std::string approval_name(std::string_view configuration_uid,
                                         std::string_view instance_uid, const Overrides& overrides);

@@ -1,6 +1,6 @@
 #include "airways/overrides.h"
 
-#include "airways/airway.h"
+#include "airways/terms.h"
 #include "base/result.h"
 #include "json/value.h"
 #include "json/yaml.h"
@@ -15,9 +15,7 @@ namespace hangar::airways {
 
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
 
 TEST(Overrides, AreReadFromTheAnnotations) {
   const Overrides overrides =
@@ -57,17 +55,6 @@ TEST(Overrides, ReplaceTheFlightWithItsChecksumAndTheMode) {
   EXPECT_EQ(flight.mode, Mode::Subscription);
   EXPECT_EQ(mode.flight, terms.flight);
   EXPECT_EQ(mode.mode, Mode::Dynamic);
-}
-
-TEST(Overrides, SayWhatModeStaticOfOneInstanceDoesNotDo) {
-  Airway airway;
-  airway.name = "a";
-
-  EXPECT_THAT(limits_of(airway, {.flight = {}, .mode = "static"}),
-              ElementsAre(HasSubstr("children are protected only where")));
-  EXPECT_THAT(limits_of(airway, {.flight = {}, .mode = "dynamic"}), IsEmpty());
-  airway.terms.mode = Mode::Static;
-  EXPECT_THAT(limits_of(airway, {.flight = {}, .mode = "static"}), IsEmpty());
 }
 
 TEST(Overrides, HaveAnApprovalForEachInstanceConfigurationAndValue) {

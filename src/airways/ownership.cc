@@ -238,6 +238,12 @@ Result<> prepare_release(Stages& stages, const Release& release, const Scopes& s
                    json::Value(instance_ref));
       if (namespaced || release.instance.namespace_.empty()) add_owner_reference(resource, release);
     }
+    // A flight may print annotations that the author of the instance chooses.
+    json::erase_at(resource, {"metadata", "annotations", kModeAnnotation});
+    if (!release.override_mode.empty()) {
+      json::set_at(resource, {"metadata", "annotations", kModeAnnotation},
+                   json::Value(release.override_mode));
+    }
     drop_server_fields(resource);
   });
 
@@ -262,7 +268,7 @@ std::optional<json::Value> orphan_patch(const json::Value& live, const Release& 
     changes = true;
   }
   for (const std::string_view key :
-       {kReleaseAnnotation, kNamespaceAnnotation, kInstanceRefAnnotation}) {
+       {kReleaseAnnotation, kNamespaceAnnotation, kInstanceRefAnnotation, kModeAnnotation}) {
     if (kube::annotation_of(live, key).empty()) continue;
     json::set_at(patch, {"metadata", "annotations", key}, nullptr);
     changes = true;

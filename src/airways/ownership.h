@@ -31,6 +31,9 @@ inline constexpr std::string_view kManagedByCommand = "yoke";  // For releases b
 inline constexpr std::string_view kReleaseAnnotation = "instance.atc.yoke.cd/release";
 inline constexpr std::string_view kNamespaceAnnotation = "instance.atc.yoke.cd/namespace";
 inline constexpr std::string_view kInstanceRefAnnotation = "instance.atc.yoke.cd/instanceRef";
+// The mode that an approved override gives the instance (overrides.h). Resources of instances
+// without such an override do not have it. The policy that protects children reads it.
+inline constexpr std::string_view kModeAnnotation = "hangar.dev/mode";
 
 // The release of one instance.
 struct Release {
@@ -45,6 +48,7 @@ struct Release {
   // Instances of cluster-scoped kinds may create resources in any namespace.
   bool cross_namespace = false;
   std::string managed_by = std::string(kManagedBy);  // The label of its resources.
+  std::string override_mode = {};                    // From an approved override; empty: none.
 
   // False for a flight that a user runs without a resource.
   [[nodiscard]] bool has_instance() const { return !instance.name.empty(); }
@@ -97,11 +101,11 @@ using Scopes = std::map<kube::GroupKind, bool>;
 
 // Turns a flight's resources into the release's. Sets label, annotations, owner reference to the
 // instance, and namespaces (a namespaced kind without one gets the release's, a cluster-scoped kind
-// loses it). Removes fields that only the server sets. Errors: InvalidInput: a namespace that is
-// not allowed (`Multiple namespaces detected (if desired enable multinamespace releases)`), a kind
-// that is not in `scopes`, duplicates.
-// A cluster-scoped resource of a namespaced instance gets no owner reference: the garbage collector
-// could not resolve it. The finalizer prunes it.
+// loses it). Removes fields that only the server sets, and a mode that the flight printed. Errors:
+// InvalidInput: a namespace that is not allowed (`Multiple namespaces detected (if desired enable
+// multinamespace releases)`), a kind that is not in `scopes`, duplicates. A cluster-scoped resource
+// of a namespaced instance gets no owner reference: the garbage collector could not resolve it. The
+// finalizer prunes it.
 [[nodiscard]] Result<> prepare_release(Stages& stages, const Release& release,
                                        const Scopes& scopes);
 

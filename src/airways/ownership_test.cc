@@ -400,6 +400,22 @@ TEST(PrepareRelease, FindsDuplicatesThatOnlyTheDefaultNamespaceMakes) {
   EXPECT_EQ(prepared.error().message(), "apps/ConfigMap:a is printed twice");
 }
 
+TEST(PrepareRelease, WritesTheModeOfAnApprovedOverrideOnly) {
+  constexpr std::string_view kPrinted =
+      "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {hangar.dev/mode: "
+      "dynamic}}}";
+  Stages without = stages_of(kPrinted);
+  Stages with = stages_of(kPrinted);
+  Release overridden = release_of(kBackend);
+  overridden.override_mode = "static";
+
+  ASSERT_TRUE(prepare_release(without, release_of(kBackend), kScopes));
+  ASSERT_TRUE(prepare_release(with, overridden, kScopes));
+
+  EXPECT_EQ(kube::annotation_of(without[0][0], kModeAnnotation), "") << "the flight printed it";
+  EXPECT_EQ(kube::annotation_of(with[0][0], kModeAnnotation), "static");
+}
+
 TEST(OrphanPatch, RemovesWhatIsOursAndNothingElse) {
   const json::Value live = yaml(R"(
 metadata:
@@ -409,6 +425,7 @@ metadata:
   annotations:
     instance.atc.yoke.cd/release: r
     instance.atc.yoke.cd/namespace: ns
+    hangar.dev/mode: static
     keep: me
   ownerReferences:
   - {apiVersion: examples.com/v1, kind: Fleet, name: test, uid: cr-2}
@@ -422,7 +439,10 @@ metadata:
 metadata:
   resourceVersion: '7'
   labels: {app.kubernetes.io/managed-by: null}
-  annotations: {instance.atc.yoke.cd/release: null, instance.atc.yoke.cd/namespace: null}
+  annotations:
+    instance.atc.yoke.cd/release: null
+    instance.atc.yoke.cd/namespace: null
+    hangar.dev/mode: null
   ownerReferences: [{apiVersion: v1, kind: Pod, name: p, uid: p-1}]
 )"))) << json::dump(*patch);
 }

@@ -68,6 +68,9 @@ Digest live_digest_of(const json::Value& desired, const json::Value& live) {
   if (const json::Object* metadata = json::object_at(desired, {"metadata"})) {
     append_common_keys(desired, live, "labels", text);
     append_common_keys(desired, live, "annotations", text);
+    // Also if we do not apply it: somebody may have written it in the name of our manager while
+    // there was no policy. An apply takes it away from the manager.
+    text += kube::annotation_of(live, kModeAnnotation);
     append_common_entries(desired, live, "ownerReferences", text,
                           [](const json::Value& left, const json::Value& right) {
                             return json::string_at(left, {"uid"}) ==

@@ -8,7 +8,8 @@
 // apply are remembered as two digests, and the present ones are compared with them. The digest of
 // the live object covers:
 //   - metadata: only the fields that we apply (all are granular: labels and annotations by key,
-//     ownerReferences by uid, finalizers by value), so that others may add theirs;
+//     ownerReferences by uid, finalizers by value), so that others may add theirs; and the mode of
+//     an override;
 //   - status: not at all, unless we apply one;
 //   - everything else: as a whole.
 // So any doubt costs one apply, and so does the first evaluation after a start. The answer renews

@@ -14,8 +14,8 @@ from cluster import ApiError, eventually, is_ready, never
 from conftest import COMPILED, control_plane
 from module_server import Modules
 from test_flight_changes import variant
-from webhooks import (BINDING, CONFIGURATION, GROUP, POLICY, ask, authorities_of, bundle_of, configurations, create, host_with_webhooks, kept_by, looking_up,
-                      refused, refused_airway, review, standby, wait_registered, warnings_of)
+from webhooks import (BINDING, CONFIGURATION, GROUP, POLICY, as_user, ask, authorities_of, bundle_of, configurations, create, host_with_webhooks, kept_by,
+                      looking_up, refused, refused_airway, review, standby, wait_registered, warnings_of)
 
 AIRWAY = ("yoke.cd/v1alpha1", "Airway")
 
@@ -440,15 +440,6 @@ def test_policies_that_are_not_wanted_any_more_go_at_the_start(cluster, webhook_
 # Mode static -------------------------------------------------------------------------------------
 
 
-def as_user(user):
-    """Headers of a user who may do everything and is not the host."""
-    return {"Impersonate-User": user, "Impersonate-Group": "system:masters"}
-
-
-def write(cluster, method, path, body=None, user="alice", content_type="application/merge-patch+json"):
-    return cluster.request(method, path, body, content_type, as_user(user))
-
-
 @pytest.fixture
 def children(cluster, webhook_host, kind, namespace):
     """A ConfigMap and a Deployment of an instance whose Airway is static; their paths."""
@@ -463,7 +454,7 @@ def children(cluster, webhook_host, kind, namespace):
 
     def is_protected():
         try:
-            write(cluster, "PATCH", paths[0] + "?dryRun=All", {"data": {"a": "changed"}})
+            as_user(cluster, "PATCH", paths[0] + "?dryRun=All", {"data": {"a": "changed"}})
         except ApiError as error:
             return "cannot modify" in str(error)
     eventually(is_protected, "the policy is in force", 60)
@@ -474,7 +465,7 @@ def children(cluster, webhook_host, kind, namespace):
                                    {"metadata": {"managedFields": [{}]}, "data": {"a": "changed"}}], ids=json.dumps)
 def test_static_children_cannot_be_changed(cluster, children, patch):
     with pytest.raises(ApiError, match="cannot modify flight sub-resources"):
-        write(cluster, "PATCH", children[1], patch)
+        as_user(cluster, "PATCH", children[1], patch)
 
 
 def test_static_children_cannot_be_changed_under_the_releases_own_name(cluster, children, namespace):
@@ -483,15 +474,15 @@ def test_static_children_cannot_be_changed_under_the_releases_own_name(cluster, 
         member: live[member] for member in ("name", "namespace", "labels", "annotations", "ownerReferences")}}
 
     with pytest.raises(ApiError, match="cannot modify flight sub-resources"):
-        write(cluster, "PATCH", children[1] + "?fieldManager=yoke&force=true", applied, content_type="application/apply-patch+yaml")
+        as_user(cluster, "PATCH", children[1] + "?fieldManager=yoke&force=true", applied, content_type="application/apply-patch+yaml")
     with pytest.raises(ApiError, match="cannot modify flight sub-resources"):
-        write(cluster, "PATCH", children[1] + "?fieldManager=me&force=true", applied, content_type="application/apply-patch+yaml")
+        as_user(cluster, "PATCH", children[1] + "?fieldManager=me&force=true", applied, content_type="application/apply-patch+yaml")
 
 
 def test_static_children_cannot_be_deleted(cluster, children):
     for path in children[1:]:
         with pytest.raises(ApiError, match="cannot delete resources managed by Air-Traffic-Controller"):
-            write(cluster, "DELETE", path)
+            as_user(cluster, "DELETE", path)
 
 
 @pytest.mark.parametrize("mode", ["static", "standard"])
@@ -499,15 +490,15 @@ def test_nobody_moves_a_child_to_another_release(cluster, webhook_host, children
     path = children[1]
     if mode == "standard":
         cluster.patch(*AIRWAY, f"{children[0].lower()}s.{GROUP}", {"spec": {"mode": "standard"}}, None)
-        eventually(lambda: write(cluster, "PATCH", path + "?dryRun=All", {"data": {"a": "c"}}) if can(cluster, path) else None, "the mode is another")
+        eventually(lambda: as_user(cluster, "PATCH", path + "?dryRun=All", {"data": {"a": "c"}}) if can(cluster, path) else None, "the mode is another")
 
     with pytest.raises(ApiError, match="cannot modify yoke annotations"):
-        write(cluster, "PATCH", path, {"metadata": {"annotations": {"instance.atc.yoke.cd/release": "other"}}})
+        as_user(cluster, "PATCH", path, {"metadata": {"annotations": {"instance.atc.yoke.cd/release": "other"}}})
 
 
 def can(cluster, path):
     try:
-        return write(cluster, "PATCH", path + "?dryRun=All", {"data": {"a": "c"}})
+        return as_user(cluster, "PATCH", path + "?dryRun=All", {"data": {"a": "c"}})
     except ApiError:
         return None
 
@@ -515,9 +506,9 @@ def can(cluster, path):
 def test_what_the_release_does_not_say_is_anybodys(cluster, children):
     _, settings, deployment = children
 
-    write(cluster, "PATCH", settings, {"data": {"more": "x"}, "metadata": {"labels": {"mine": "x"}, "annotations": {"mine": "x"}}})
-    write(cluster, "PATCH", settings, {"data": {"more": None}})
-    write(cluster, "PATCH", deployment + "/status", {"status": {"observedGeneration": 1}})
+    as_user(cluster, "PATCH", settings, {"data": {"more": "x"}, "metadata": {"labels": {"mine": "x"}, "annotations": {"mine": "x"}}})
+    as_user(cluster, "PATCH", settings, {"data": {"more": None}})
+    as_user(cluster, "PATCH", deployment + "/status", {"status": {"observedGeneration": 1}})
 
 
 def test_static_children_follow_their_instance_and_go_with_it(cluster, webhook_host, children, namespace):
@@ -541,7 +532,7 @@ def test_static_children_are_collected_with_their_namespace_and_without_a_host(c
     webhook_host.process.send_signal(signal.SIGSTOP)
     try:
         with pytest.raises(ApiError, match="cannot delete resources managed by Air-Traffic-Controller"):
-            write(cluster, "DELETE", cluster.path("v1", "ConfigMap", f"gone-{unique}", "one"))
+            as_user(cluster, "DELETE", cluster.path("v1", "ConfigMap", f"gone-{unique}", "one"))
     finally:
         webhook_host.process.send_signal(signal.SIGCONT)
     cluster.delete("v1", "Namespace", f"gone-{unique}")

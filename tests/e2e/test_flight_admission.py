@@ -8,7 +8,7 @@ import cluster as kubernetes
 from airways import GUESTS, flight
 from cluster import ApiError, condition, eventually, when_compiled
 from flights import CLUSTER_FLIGHT, FLIGHT, Flights, allow, behaving, manifest
-from webhooks import ask, configurations, host_with_webhooks, review, warnings_of
+from webhooks import as_user, ask, configurations, host_with_webhooks, review, warnings_of
 
 NAMESPACE = "webhooks"
 PATH = "/validations/flights.yoke.cd"
@@ -222,11 +222,6 @@ def test_a_cluster_flight_is_evaluated_as_whom_it_names(cluster, flights, namesp
 
 
 # Mode static -----------------------------------------------------------------------------------------
-
-
-def as_user(cluster, method, path, body=None, user="alice"):
-    """A user who may do everything, and is not the account that applies the release."""
-    return cluster.request(method, path, body, "application/merge-patch+json", {"Impersonate-User": user, "Impersonate-Group": "system:masters"})
 
 
 def wait_protected(cluster, path):

@@ -6,12 +6,13 @@ import pytest
 import airways
 from airways import flight, instance
 from cluster import ApiError, eventually, is_ready, never, try_to, when_compiled
-from webhooks import ask, host_with_webhooks, remove_configurations, review, wait_registered
+from webhooks import as_user, ask, host_with_webhooks, remove_configurations, review, wait_registered
 
 GROUP = "overrides.hangar.dev"
 NAMESPACE = "overrides"
 FLIGHT, MODE = "overrides.yoke.cd/flight", "overrides.yoke.cd/mode"
 DENIED = "user does not have permissions to create or update override annotations"
+CHILD_MODE = "hangar.dev/mode"  # Of a child whose instance has an approved override.
 MERGE, APPLY, JSON = "application/merge-patch+json", "application/apply-patch+yaml", "application/json"
 
 
@@ -203,6 +204,7 @@ def test_an_override_that_no_webhook_has_seen_has_no_effect(cluster, webhook_hos
 
     (said,) = eventually(lambda: events_of(cluster, "one", namespace), "an Event says so", 30)
     assert "are ignored" in said and "remove them and set them again" in said
+    assert mode_of(cluster, "one", namespace) is None
     # A forged review approves nothing that is stored.
     body = review(operation="UPDATE", kind={"group": GROUP, "version": "v1", "kind": name}, namespace=namespace, name="one",
                   userInfo={"username": "root", "groups": ["system:masters"]},
@@ -220,3 +222,112 @@ def test_an_override_that_no_webhook_has_seen_has_no_effect(cluster, webhook_hos
     eventually(lambda: cluster.get("v1", "ConfigMap", "one", namespace), "it is evaluated", 30)
     cluster.delete("v1", "ConfigMap", "one", namespace)
     eventually(lambda: cluster.get("v1", "ConfigMap", "one", namespace), "mode dynamic makes it again", 30)
+
+
+# The protection of children --------------------------------------------------------------------------
+
+
+def mode_of(cluster, name, namespace):
+    return cluster.get("v1", "ConfigMap", name, namespace)["metadata"]["annotations"].get(CHILD_MODE)
+
+
+def refusal(cluster, method, path, *arguments):
+    """The message of the refusal; None if it is accepted. `path` without a query: a dry run."""
+    try:
+        as_user(cluster, method, path if "?" in path else path + "?dryRun=All", *arguments)
+        return None
+    except ApiError as error:
+        return str(error)
+
+
+def is_changed_by_nobody(cluster, path):
+    return "cannot modify flight sub-resources" in (refusal(cluster, "PATCH", path, {"data": {"a": "changed"}}) or "")
+
+
+def settings_of(cluster, kind, name, namespace):
+    """Makes an instance with a ConfigMap: their paths."""
+    one = instance(kind, name, {"behaviour": "basic", "data": {"a": "b"}}, namespace, group=GROUP)
+    when_compiled(lambda: cluster.create(one))
+    ready(cluster, kind, name, namespace)
+    return cluster.path_of(one), cluster.path("v1", "ConfigMap", namespace, name)
+
+
+def test_an_override_of_mode_static_lifts_the_protection_until_it_is_removed(cluster, kind, namespace, accounts):
+    name = kind(mode="static")
+    path, child = settings_of(cluster, name, "one", namespace)
+    eventually(lambda: is_changed_by_nobody(cluster, child), "the policy is in force", 60)
+    before = cluster.request("GET", child)["metadata"]["annotations"]
+    assert CHILD_MODE not in before
+    assert DENIED in write_when_asked(lambda query: annotate(cluster, path + query, accounts[0], mode="dynamic"))
+    assert mode_of(cluster, "one", namespace) is None and is_changed_by_nobody(cluster, child)
+
+    annotate(cluster, path, accounts[1], mode="dynamic")
+
+    eventually(lambda: refusal(cluster, "PATCH", child, {"data": {"a": "changed"}}) is None, "the child can be changed", 60)
+    assert mode_of(cluster, "one", namespace) == "dynamic"
+    for write in (("PATCH", child, {"data": {"a": "changed"}}), ("DELETE", child)):
+        as_user(cluster, *write)
+        eventually(lambda: (cluster.get("v1", "ConfigMap", "one", namespace) or {}).get("data") == {"a": "b"}, "it is as the flight printed it", 60)
+    # The other instance of the kind stays protected.
+    _, other = settings_of(cluster, name, "other", namespace)
+    assert is_changed_by_nobody(cluster, other)
+
+    annotate(cluster, path, accounts[1], mode=None)
+
+    eventually(lambda: is_changed_by_nobody(cluster, child), "it is protected again", 60)
+    assert cluster.request("GET", child)["metadata"]["annotations"] == before
+
+
+def test_an_override_with_mode_static_protects_until_it_is_removed(cluster, kind, namespace, accounts):
+    path, child = settings_of(cluster, kind(), "one", namespace)
+    write_when_asked(lambda query: annotate(cluster, path + query, accounts[0], mode="static"))
+
+    annotate(cluster, path, accounts[1], mode="static")
+
+    eventually(lambda: is_changed_by_nobody(cluster, child), "the child is protected", 60)
+    assert "cannot delete resources managed by" in refusal(cluster, "DELETE", child)
+    for metadata in ({"annotations": {CHILD_MODE: "standard"}}, {"annotations": {CHILD_MODE: None}}, {"annotations": None}, {"managedFields": [{}]}):
+        assert "cannot modify" in (refusal(cluster, "PATCH", child, {"metadata": metadata}) or ""), metadata
+    assert not events_of(cluster, "one", namespace)
+
+    annotate(cluster, path, accounts[1], mode=None)
+
+    eventually(lambda: refusal(cluster, "PATCH", child, {"data": {"a": "changed"}}) is None, "the child can be changed", 60)
+    assert mode_of(cluster, "one", namespace) is None
+
+
+def test_who_may_write_children_lifts_no_protection(cluster, kind, namespace):
+    """The annotation is written before the child is the release's, in the name of the release's manager too, and while its Airway protects nothing."""
+    name = kind()
+    release = f"{GROUP}.{name}.{namespace}.one"
+    mine = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"mine": "x"}, "metadata": {
+        "name": "one", "namespace": namespace, "labels": {"app.kubernetes.io/managed-by": "atc.yoke"},
+        "annotations": {CHILD_MODE: "standard", "instance.atc.yoke.cd/release": release, "instance.atc.yoke.cd/namespace": namespace,
+                        "instance.atc.yoke.cd/instanceRef": f"{namespace}/{name}.{GROUP}:one"}}}
+    child = cluster.path("v1", "ConfigMap", namespace, "one")
+    for manager in ("yoke", "me"):
+        as_user(cluster, "PATCH", f"{child}?fieldManager={manager}", mine, APPLY)
+    settings_of(cluster, name, "one", namespace)
+    settings_of(cluster, name, "other", namespace)
+    other = cluster.path("v1", "ConfigMap", namespace, "other")
+
+    def refused_as_a_mark(path, live, content_type=JSON):
+        method = "PATCH" if content_type == APPLY else "PUT"
+        return "cannot modify yoke annotations" in (refusal(cluster, method, path, live, content_type) or "")
+    eventually(lambda: "cannot modify yoke annotations" in (refusal(cluster, "PATCH", other, {"metadata": {"annotations": {CHILD_MODE: "standard"}}}) or ""),
+               "the policy is in force, also for an Airway that protects nothing", 60)
+    # What is there of the annotation cannot become the release's.
+    live = cluster.request("GET", child)
+    assert live["metadata"]["annotations"][CHILD_MODE] == "standard", "it is still the user's"
+    (fields,) = [one["fieldsV1"] for one in live["metadata"]["managedFields"] if one["manager"] == "yoke" and one["operation"] == "Apply"]
+    annotations = fields["f:metadata"]["f:annotations"]
+    assert f"f:{CHILD_MODE}" not in annotations, "the release's manager does not have it any more"
+    annotations[f"f:{CHILD_MODE}"] = {}
+    assert refused_as_a_mark(child, live)
+    assert refused_as_a_mark(f"{child}?dryRun=All&fieldManager=yoke&force=true", {**mine, "data": {"a": "b"}}, APPLY)
+
+    cluster.patch("yoke.cd/v1alpha1", "Airway", f"{name.lower()}s.{GROUP}", {"spec": {"mode": "static"}}, None)
+
+    for path in (child, other):
+        eventually(lambda: is_changed_by_nobody(cluster, path), "it is protected", 60)
+        assert "cannot delete resources managed by" in refusal(cluster, "DELETE", path)

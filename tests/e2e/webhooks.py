@@ -165,6 +165,11 @@ def warnings_of(cluster, manifest):
     return done.stderr if done.returncode == 0 else None
 
 
+def as_user(cluster, method, path, body=None, content_type="application/merge-patch+json"):
+    """As a user who may do everything, and is not the account that applies a release."""
+    return cluster.request(method, path, body, content_type, {"Impersonate-User": "alice", "Impersonate-Group": "system:masters"})
+
+
 class Authority:
     """Signs certificates of clients and servers."""
 
