@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+import airways
 from cluster import condition, eventually
 from flights import CLUSTER_FLIGHT, FLIGHT, Flights, allow, greeting
 from host import Host, to_its_end
@@ -29,6 +30,9 @@ def team(cluster, unique):
     yield names
     for name in names:
         cluster.delete("v1", "Namespace", name)
+
+
+CRD = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 
 
 class ClusterFlights(Flights):
@@ -142,6 +146,32 @@ def test_where_the_host_allows_it_a_cluster_flight_acts_as_the_host_and_a_flight
     made.delete(unique)
     made.goes(unique)
     assert own_cluster.get("v1", "ConfigMap", unique, "kube-system") is None
+
+
+@pytest.mark.parametrize("prune", [{}, {"crds": True}, {"namespaces": True}], ids=["neither", "crds", "namespaces"])
+def test_definitions_and_namespaces_are_left_behind_unless_the_flight_says_otherwise(own_cluster, open_host, unique, prune):
+    template = airways.airway(f"{unique}rests", f"{unique.capitalize()}rest", "none")["spec"]["template"]
+    definition = {"apiVersion": CRD[0], "kind": CRD[1], "metadata": {"name": f"{unique}rests.{template['group']}"}, "spec": template}
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"{unique}-rest"}}
+    objects = {"crds": (*CRD, definition["metadata"]["name"], None), "namespaces": ("v1", "Namespace", space["metadata"]["name"], None)}
+    made = ClusterFlights(own_cluster, None)
+    made.create(unique, "raw", does={"stdout": json.dumps([definition, space])}, prune=prune)
+    made.ready(unique)
+    for one in objects.values():
+        assert own_cluster.get(*one)["metadata"]["annotations"]["instance.atc.yoke.cd/release"] == unique
+
+    made.delete(unique)
+    made.goes(unique)
+
+    for name, one in objects.items():
+        if prune.get(name):
+            eventually(lambda one=one: own_cluster.get(*one) is None, f"{one[2]} is gone", 60)
+            continue
+        left = own_cluster.get(*one)["metadata"]
+        assert "deletionTimestamp" not in left and "ownerReferences" not in left
+        assert not [key for key in left.get("annotations", {}) if "atc.yoke.cd" in key]
+        assert "app.kubernetes.io/managed-by" not in left.get("labels", {})
+        own_cluster.delete(*one)
 
 
 def test_a_module_that_changes_behind_a_url_is_reported_and_taken_over_by_its_checksum(own_cluster, open_host, own_namespace, modules):

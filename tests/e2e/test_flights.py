@@ -66,6 +66,10 @@ def test_a_flight_releases_what_its_program_prints_and_goes_with_it(cluster, fli
     (revision,) = revisions(cluster, namespace, "web")
     assert revision["metadata"]["annotations"]["internal.yoke/release-name"] == f"{namespace}/Flight.yoke.cd:web"
 
+    columns, (name, *shown) = [line.split() for line in cluster.kubectl("get", "flights", "-n", namespace).splitlines()]
+    assert columns == ["NAME", "FLIGHT", "CLUSTER_ACCESS", "FIX_DRIFT_INTERVAL", "READY", "REASON", "AGE"]
+    assert (name, shown[0], shown[-3:-1]) == ("web", one["spec"]["wasmUrl"], ["True", "Ready"])
+
     flights.delete("web")
     flights.goes("web")
     assert flights.data("web") is None and not revisions(cluster, namespace, "web")
