@@ -16,7 +16,7 @@ import users
 import workflows
 from airways import flight, instance
 from charts import CHART, REPOSITORY, Refused, helm, kubeconfig_of, render, rules, rules_of, urls_of, with_repository
-from cluster import KINDS, Cluster, condition, eventually, is_ready, when_compiled
+from cluster import KINDS, Cluster, condition, eventually, is_ready, try_to, when_compiled
 from conftest import COMPILED
 from host import BINARY, Host, free_port
 from module_server import Modules
@@ -815,7 +815,21 @@ def test_requests_for_the_lease_have_the_seats_of_leaders(installed, account_hos
     eventually(lambda: dispatched() > before, "the Lease is renewed by requests of its own flow", 60)
 
 
-def test_uninstalling_leaves_the_kinds_and_what_people_made(installed):
+def test_uninstalling_leaves_the_kinds_and_what_people_made(installed, account_host):
+    """Also with an instance whose resources are protected: nothing waits for a host, except the deletion of what has its finalizer."""
+    when_compiled(lambda: installed.apply(airways.airway("blimps", "Blimp", flight("behave"), mode="static")))
+    installed.learn("e2e.hangar.dev/v1", "Blimp", "blimps")
+    airway, blimp = ("yoke.cd/v1alpha1", "Airway", "blimps.e2e.hangar.dev"), ("e2e.hangar.dev/v1", "Blimp", "one", "fleet")
+    eventually(lambda: is_ready(installed.get(*airway)), "the Airway is ready", COMPILED)
+    when_compiled(lambda: installed.create(instance("Blimp", "one", {"behaviour": "basic", "data": {"a": "b"}}, "fleet")))
+    eventually(lambda: is_ready(installed.get(*blimp)), "the instance is ready", 60)
+
+    def change(api_version, kind, name, namespace, query="", **body):
+        return try_to(installed.request, "PATCH", installed.path(api_version, kind, namespace, name) + query, body, "application/merge-patch+json")
+    settings = ("v1", "ConfigMap", "one", "fleet")
+    eventually(lambda: not change(*settings, query="?dryRun=All", data={"a": "changed"}), "its ConfigMap is protected", 60)
+    assert account_host.stop() == 0
+    assert not change(*blimp, spec={"data": {"a": "c"}}), "a host has to review it"
     env = {"KUBECONFIG": installed.kubeconfig}
     helm("uninstall", "hangar", "--namespace", NAMESPACE, "--wait", env=env)
 
@@ -824,3 +838,13 @@ def test_uninstalling_leaves_the_kinds_and_what_people_made(installed):
         eventually(lambda kind=kind: not installed.list("admissionregistration.k8s.io/v1", kind, selector="hangar.dev/kept-by"), f"no {kind} is left", 60)
     for kind in ("airways.yoke.cd", "operators.hangar.dev"):
         assert installed.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", kind)
+    installed.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "unrelated", "namespace": "fleet"}})
+    assert change("v1", "ConfigMap", "unrelated", "fleet", data={"a": "b"})
+    eventually(lambda: change(*settings, data={"a": "changed"}), "what was protected can be changed", 60)
+    eventually(lambda: change(*blimp, spec={"data": {"a": "c"}}), "no host is asked to review the instance", 60)
+    for name in ("fleet", NAMESPACE):
+        installed.delete("v1", "Namespace", name)
+    eventually(lambda: installed.get("v1", "Namespace", NAMESPACE) is None, "the namespace of the release is gone", 90)
+    eventually(lambda: "deletionTimestamp" in installed.get(*blimp)["metadata"], "the instance waits for a host", 60)
+    assert change(*blimp, metadata={"finalizers": None})
+    eventually(lambda: installed.get("v1", "Namespace", "fleet") is None, "its namespace is gone", 90)

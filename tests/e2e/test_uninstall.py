@@ -1,9 +1,11 @@
 """Uninstalling hangar: in the order of docs/operating/lifecycle.md, and with the host removed first."""
+import subprocess
+
 import pytest
 
 import flights
-from airways import airway, flight, instance
-from cluster import ROOT, eventually, is_ready, when_compiled
+from airways import OPEN_SCHEMA, airway, flight, instance
+from cluster import ROOT, eventually, is_ready, try_to, when_compiled
 from conftest import control_plane
 from host import Host, free_port
 from operators import OPERATOR, lines, manifest
@@ -30,17 +32,38 @@ def namespace(rig, unique):
     return name
 
 
+def host_with_webhooks(cluster, directory):
+    port = free_port()
+    return Host(cluster.kubeconfig, directory, f"--webhook-bind-address=127.0.0.1:{port}", f"--webhook-url=https://127.0.0.1:{port}", "--webhook-drain=0s")
+
+
+def planes():
+    """An Airway with a converter. Its instances are stored in v1; kubectl and the garbage collector read them in v2."""
+    made = airway("planes", "Plane", flight("basic"), group=GROUP)
+    made["spec"]["wasmUrls"]["converter"] = flight("converter")
+    made["spec"]["template"]["versions"] = [{"name": name, "served": True, "storage": name == "v1", "schema": {"openAPIV3Schema": OPEN_SCHEMA}}
+                                            for name in ("v1", "v2")]
+    return made
+
+
+def plane(rig, namespace):
+    """Makes the instance, as soon as its kind is served and the host answers its webhook."""
+    def make():
+        return try_to(rig.create, instance("Plane", "one", {"image": "x", "replicas": 1}, namespace, GROUP))
+    eventually(make, "the instance is accepted", 120)
+    eventually(lambda: is_ready(rig.get(*PLANE, namespace)), "the instance is ready", 60)
+    assert rig.get("v1", "ConfigMap", "one", namespace)["data"]["image"] == "x"
+
+
 @pytest.fixture
 def at_work(rig, namespace, tmp_path):
     """A host with webhooks, and one of each: an Airway with an instance, a Flight, an Operator, and a workflow that waits."""
-    port = free_port()
-    host = Host(rig.kubeconfig, tmp_path / "host", f"--webhook-bind-address=127.0.0.1:{port}", f"--webhook-url=https://127.0.0.1:{port}",
-                "--webhook-drain=0s")
-    eventually(lambda: rig.create(airway("planes", "Plane", flight("behave"), group=GROUP)), "the Airway is accepted", 60)
+    host = host_with_webhooks(rig, tmp_path / "host")
+    eventually(lambda: try_to(rig.create, planes()), "the Airway is accepted", 60)
     rig.learn(f"{GROUP}/v1", "Plane", "planes")
     eventually(lambda: is_ready(rig.get(*AIRWAY)), "the Airway is ready", 120)
-    eventually(lambda: rig.create(instance("Plane", "one", {"behaviour": "basic", "data": {"a": "b"}}, namespace, GROUP)), "the instance is accepted", 60)
-    eventually(lambda: is_ready(rig.get(*PLANE, namespace)), "the instance is ready", 60)
+    plane(rig, namespace)
+    eventually(lambda: rig.kubectl("get", f"planes.v2.{GROUP}", "-n", namespace, "-o", "jsonpath={.items[*].spec.img}") == "x", "it is converted", 60)
     flights.allow(rig, namespace)
     web = flights.Flights(rig, namespace)
     when_compiled(lambda: web.create("web", "basic", does={"data": {"a": "b"}}))
@@ -54,6 +77,13 @@ def at_work(rig, namespace, tmp_path):
     yield host
     if host.process.poll() is None:
         host.kill()
+
+
+def reads(rig, namespace):
+    try:
+        return rig.kubectl("get", f"planes.{GROUP}", "-n", namespace)
+    except subprocess.CalledProcessError:
+        return None
 
 
 def take_down_webhooks(rig):
@@ -86,10 +116,33 @@ def test_in_its_order_nothing_is_left(rig, namespace, at_work):
     nothing_is_left(rig, namespace)
 
 
+def test_a_kind_that_is_deleted_takes_its_instances_along_and_comes_again_until_its_airway_goes(rig, namespace, at_work):
+    uid = rig.get(*CRD, AIRWAY[2], None)["metadata"]["uid"]
+    rig.kubectl("delete", "--timeout=60s", "crd", AIRWAY[2])
+
+    assert rig.get("v1", "ConfigMap", "one", namespace) is None, "what the instance made went with it"
+    assert GROUP not in str([one["metadata"].get("annotations") for one in rig.list("v1", "Secret", namespace)]), "and its history"
+    eventually(lambda: (rig.get(*CRD, AIRWAY[2], None) or {"metadata": {"uid": uid}})["metadata"]["uid"] != uid, "the host makes the kind again", 60)
+    eventually(lambda: is_ready(rig.get(*AIRWAY)), "the Airway is ready", 60)
+    plane(rig, namespace)
+
+    rig.kubectl("delete", "--timeout=60s", "airways", "--all")
+    assert rig.get(*CRD, AIRWAY[2], None) is None and rig.get("v1", "ConfigMap", "one", namespace) is None
+    rig.kubectl("delete", "--timeout=60s", "flights", "--all", "--all-namespaces")
+    rig.kubectl("delete", "--timeout=60s", "operators.hangar.dev,statefulworkflows", "--all", "--all-namespaces")
+    assert at_work.stop() == 0
+    take_down_webhooks(rig)
+    remove_kinds(rig)
+    nothing_is_left(rig, namespace)
+
+
 def test_after_a_host_that_went_first_finalizers_are_taken_off_by_hand(rig, namespace, at_work):
     at_work.kill()
     rig.kubectl("delete", "--wait=false", "flight", "web", "-n", namespace)
     rig.kubectl("patch", "flight", "web", "-n", namespace, "--type=merge", "--patch", '{"metadata": {"finalizers": null}}')
+    assert reads(rig, namespace) is None, "nobody converts it"
+    rig.kubectl("patch", "crd", AIRWAY[2], "--type=merge", "--patch", '{"spec": {"conversion": {"strategy": "None", "webhook": null}}}')
+    eventually(lambda: reads(rig, namespace), "nobody is asked to convert any more", 60)
     eventually(lambda: rig.get("v1", "ConfigMap", "web", namespace) is None, "what a Flight has made is collected with it", 60)
     for kind, name, where in ((f"planes.{GROUP}", "one", ["-n", namespace]), ("airways", AIRWAY[2], [])):
         rig.kubectl("delete", "--wait=false", kind, name, *where)
@@ -121,11 +174,11 @@ def test_what_is_applied_again_on_another_cluster_works_there(rig, namespace, at
         allow(other, namespace, ("", "configmaps"))
         module(other, namespace, "machine", bundle("responder"))
         other.request("PUT", other.path_of(flow, subresource="status"), {**other.create(flow), "status": status})
-        host = Host(other.kubeconfig, tmp_path / "other")
+        host = host_with_webhooks(other, tmp_path / "other")
         other.learn(f"{GROUP}/v1", "Plane", "planes")
-        other.create(kept[0])
+        eventually(lambda: try_to(other.create, kept[0]), "the Airway is accepted there", 60)
         eventually(lambda: is_ready(other.get(*AIRWAY)), "the Airway is ready there", 120)
-        other.create(kept[1])
+        eventually(lambda: try_to(other.create, kept[1]), "the instance is accepted there", 120)
         other.create(kept[2])
         eventually(lambda: other.get("v1", "ConfigMap", "one", namespace), "the instance has what it had", 60)
         eventually(lambda: lines(host, "one", namespace) == ["began"], "the operator works there", 120)
