@@ -63,3 +63,16 @@ function(hangar_library folder)
     set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 600)
   endif()
 endfunction()
+
+# hangar_walls(sandbox "Landlock.*"): tests of sandbox_tests that no sanitized build has, because such a build has no
+# sandbox. Where the unit tests run in sanitized builds only, `tools/ci.sh` runs these in an ordinary one: `ninja walls`
+# builds their programs. tools/tidy.py looks that each such test is among them.
+function(hangar_walls name filter)
+  if(HANGAR_SANITIZE)
+    return()
+  endif()
+  add_dependencies(walls ${name}_tests)
+  add_test(NAME walls.${name} COMMAND ${name}_tests "--gtest_filter=${filter}")
+  set_tests_properties(walls.${name} PROPERTIES LABELS walls TIMEOUT 600)
+endfunction()
+add_custom_target(walls)

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Checks rules that no compiler checks: the layers and their order, one door per dependency, self-describing headers
-and folders.
+and folders, and that CI runs what no sanitized build tests.
 
 The layers are read from CMakeLists.txt (hangar_library(NAME DEPS ...)), so there is one list.
 """
+import fnmatch
 import pathlib
 import re
 import sys
@@ -96,9 +97,41 @@ def findings(allowed: dict[str, set[str]]):
                         yield f"{where}:{number}: only {', '.join(sorted(doors))} may include {prefix}"
 
 
+SANITIZERS = {"address", "thread"}
+
+
+def tests_without_sanitizers(text: str):
+    """The tests, SUITE.NAME and their lines, that are compiled in no sanitized build."""
+    conditions: list[str] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith("#if"):
+            conditions.append(line)
+        elif line.startswith(("#el", "#endif")):
+            conditions[-1] = ""
+            if line.startswith("#endif"):
+                conditions.pop()
+        elif test := re.match(r"TEST\w*\((\w+), (\w+)\)", line):
+            without = {found for condition in conditions if "||" not in condition
+                       for found in re.findall(r"!__has_feature\((\w+)_sanitizer\)", condition)}
+            if without == SANITIZERS:
+                yield number, f"{test[1]}.{test[2]}"
+
+
+def wall_findings():
+    """What no sanitized build tests is listed by hangar_walls(), or CI would not run it at all."""
+    listed = (ROOT / "CMakeLists.txt").read_text()
+    filters = {name.replace("_", "/"): patterns.split(":") for name, patterns in re.findall(r'^hangar_walls\((\w+) "([^"]+)"\)', listed, re.M)}
+    for path in sorted((ROOT / "src").rglob("*_test.cc")):
+        folder = path.parent.relative_to(ROOT / "src").as_posix()
+        patterns = next((filters[name] for name in filters if f"{folder}/".startswith(f"{name}/")), [])
+        for number, test in tests_without_sanitizers(path.read_text()):
+            if not any(fnmatch.fnmatchcase(test, pattern) for pattern in patterns):
+                yield f"{path.relative_to(ROOT)}:{number}: no sanitized build has {test}: list it with hangar_walls()"
+
+
 def main() -> int:
-    found = [*structure_findings(layers()), *findings(layers())]
-    print("\n".join(found) if found else "layers, doors, headers and folders are in order")
+    found = [*structure_findings(layers()), *findings(layers()), *wall_findings()]
+    print("\n".join(found) if found else "layers, doors, headers, folders and walls are in order")
     return 1 if found else 0
 
 

@@ -80,3 +80,22 @@ def test_the_overview_of_src_lists_each_folder(tree, tmp_path):
     (tmp_path / "src" / "README.md").write_text("| ground floor | `base/` |\n| contracts | `abi/` |\n")
 
     assert list(tidy.structure_findings(tidy.layers())) == ["src/README.md: does not list io"]
+
+
+def test_what_no_sanitized_build_tests_is_among_the_walls(tree, tmp_path):
+    tree(io__a_test_cc="""TEST(Anywhere, Runs) {}
+#if !__has_feature(thread_sanitizer)
+TEST(Threads, RunInAnother) {}
+#if !__has_feature(address_sanitizer)
+TEST_F(Walls, Hold) {}
+#endif
+#endif
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+TEST(Sanitized, Only) {}
+#else
+TEST(Else, IsNotLookedAt) {}
+#endif
+""")
+    assert list(tidy.wall_findings()) == ["src/io/a_test.cc:5: no sanitized build has Walls.Hold: list it with hangar_walls()"]
+    (tmp_path / "CMakeLists.txt").write_text(CMAKE + 'hangar_walls(io "Other.*:Walls.*")\n')
+    assert list(tidy.wall_findings()) == []
