@@ -1,6 +1,10 @@
 """Processes, and groups of them, as the kernel shows them."""
 import os
 import pathlib
+import signal
+import time
+
+from cluster import eventually
 
 MIB = 1 << 20
 
@@ -62,3 +66,28 @@ class MemoryCgroup:
     def kills(self):
         """How many processes the kernel has ended for want of memory."""
         return self._field("memory.events" if self.is_version_2 else "memory.oom_control", "oom_kill")
+
+
+def has_ended(pid):
+    """Also if nobody has asked for its exit code yet."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1][0] == "Z"
+    except OSError:
+        return True
+
+
+def processor_seconds(pid):
+    user, system = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+def expect_to_end_with(host, pids):
+    """Kills the host, with which the processes have to end within a second. They are stopped before, so that none of them can
+    notice by itself that a connection is closed: it is the kernel that ends them."""
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    killed = time.monotonic()
+    os.kill(host.process.pid, signal.SIGKILL)
+    eventually(lambda: all(map(has_ended, pids)), f"{pids} end with their host", 1)
+    print(f"{len(pids)} processes of guests ended {time.monotonic() - killed:.3f} s after the kill of their host")
+    host.kill()

@@ -15,7 +15,7 @@ from charts import CHART
 from cluster import condition, eventually, is_ready
 from conftest import COMPILED
 from host import BINARY, Host, to_its_end
-from processes import children
+from processes import children, expect_to_end_with
 from test_command_line import hangar, thing
 
 GROUP = "isolation.hangar.dev"
@@ -148,11 +148,8 @@ def test_guests_end_with_a_host_that_is_killed(own_cluster, host, idle, airway, 
     first = zygote(host)
     processes = eventually(lambda: children(first), "it runs", COMPILED)
 
-    host.kill()
+    expect_to_end_with(host, [first, *processes])
 
-    for pid in [first, *processes]:
-        eventually(lambda pid=pid: not pathlib.Path(f"/proc/{pid}/comm").exists()
-                   or pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1][0] == "Z", f"{pid} ends by itself", 10)
     host.start()
     eventually(lambda: "timeout" in condition(kind.get("endless", namespace)).get("message", ""), "a new host goes on", 60)
 

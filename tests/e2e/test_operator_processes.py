@@ -8,7 +8,7 @@ import pytest
 from cluster import eventually
 from host import Host, to_its_end
 from operators import EVERYTHING, OPERATOR, allow, create_config_map, events_of, lines, manifest, phase
-from processes import children
+from processes import children, expect_to_end_with, processor_seconds
 from test_guest_isolation import zygote
 
 COMPILED = 60
@@ -118,3 +118,18 @@ def test_an_operator_that_is_alone_shares_its_process_with_nobody(cluster, host,
         for name in ("lone", "pair-1", "pair-2"):
             cluster.delete(*OPERATOR, name, namespace)
             eventually(lambda name=name: cluster.get(*OPERATOR, name, namespace) is None, f"{name} is gone", 30)
+
+
+def test_an_operator_in_the_middle_of_a_turn_ends_with_a_host_that_is_killed(cluster, host, namespace):
+    eventually(lambda: not children(zygote(host)), "no guest process is left of before", COMPILED)
+    try:
+        cluster.create(manifest("busy", namespace, "loop"))
+        first = zygote(host)
+        processes = eventually(lambda: [pid for pid in children(first) if processor_seconds(pid) > 0.3], "it computes", COMPILED)
+
+        expect_to_end_with(host, [first, *processes])
+    finally:
+        host.kill()
+        cluster.delete(*OPERATOR, "busy", namespace)
+        host.start()
+        eventually(lambda: cluster.get(*OPERATOR, "busy", namespace) is None, "it is gone", 30)
