@@ -194,7 +194,7 @@ Result<> ModuleStore::write(const std::string& sha256, std::string_view gzipped,
                             const budget::Tenant& user) {
   HANGAR_TRY(charge(sha256, user, gzipped.size()));
   const std::scoped_lock lock(disk_mutex_);
-  if (Result<> written = io::write_file(path_of(sha256), gzipped); !written) {
+  if (Result<> written = write_file(path_of(sha256), gzipped); !written) {
     if (!has(sha256)) forget_file(sha256);
     return written;
   }
@@ -293,7 +293,7 @@ Result<> ModuleStore::remember(const std::string& key, const Resolution& resolut
       entries_.erase(found);
     }
     entries_.push_front(std::move(entry));
-    if (is_known) return {};
+    if (is_known && !is_index_behind_) return {};
     if (entries_.size() > bounds_.references) drop_entry();
   }
   return write_index();
@@ -316,7 +316,15 @@ Result<> ModuleStore::write_index() {
     const std::scoped_lock lock(mutex_);
     entries.assign(entries_.begin(), entries_.end());
   }
-  return io::write_file(directory_ / kIndexName, encoded_index(entries));
+  Result<> written = write_file(directory_ / kIndexName, encoded_index(entries));
+  is_index_behind_ = !written;
+  return written;
+}
+
+Result<> ModuleStore::write_file(const std::filesystem::path& path, std::string_view bytes) const {
+  // Somebody may have removed it, because a cache may be removed.
+  HANGAR_TRY(io::make_private_directory(directory_));
+  return io::write_file(path, bytes);
 }
 
 Result<bool> ModuleStore::forget(const IsVoid& is_void) {

@@ -135,6 +135,8 @@ class ModuleStore {
   [[nodiscard]] Entries::iterator find(std::string_view key);
   // The index as it is now; under disk_mutex_.
   [[nodiscard]] Result<> write_index();
+  [[nodiscard]] Result<> write_file(const std::filesystem::path& path,
+                                    std::string_view bytes) const;
   // Removes the files left by processes that were killed while writing.
   void remove_unfinished();
   void trim(const std::string& keep_sha256);
@@ -151,6 +153,7 @@ class ModuleStore {
   mutable std::mutex mutex_;                 // Guards all members below.
   Entries entries_;                          // Most recently used first.
   std::mutex disk_mutex_;  // Serialises writes of the index and trimming. Taken before mutex_.
+  bool is_index_behind_ = false;  // The last write of the index failed; under disk_mutex_.
 };
 
 }  // namespace hangar::modules

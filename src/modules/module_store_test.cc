@@ -5,9 +5,11 @@
 #include "budget/cache_charges.h"
 #include "budget/consumer.h"
 #include "io/file.h"
+#include "io/test_full_disk.h"
 #include "modules/internal/gzip.h"
 
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -17,6 +19,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -42,6 +45,10 @@ class ModuleStoreTest : public ::testing::Test {
   }
   [[nodiscard]] std::filesystem::path file_of(const std::string& sha256) const {
     return directory() / (sha256 + ".wasm.gz");
+  }
+  [[nodiscard]] std::size_t file_count() const {
+    const std::filesystem::directory_iterator files(directory());
+    return static_cast<std::size_t>(std::distance(begin(files), end(files)));
   }
 
  private:
@@ -429,6 +436,48 @@ TEST_F(ModuleStoreTest, ComesBackOrIsMadeAnewAfterPowerWasLostWhileItWrote) {
       }
     }
   }
+}
+
+TEST_F(ModuleStoreTest, KeepsWhatItHasWhenTheDiskTakesNoMoreAndGoesOnLater) {
+  const auto store = open();
+  const std::string kept = stored(*store, "kept");
+  ASSERT_TRUE(store->remember("kept", {.sha256 = kept}).has_value());
+  const std::string other = sha256_hex("other");
+  {
+    const io::NoRoomForFiles full(8);
+    for (int attempt = 0; attempt < 3; ++attempt) {
+      const Result<> refused = store->write(other, gzip("other"));
+      ASSERT_FALSE(refused.has_value());
+      EXPECT_EQ(refused.error().kind(), ErrorKind::Unavailable) << "it may be tried again";
+      EXPECT_THAT(refused.error().message(), testing::HasSubstr(file_of(other).string()));
+    }
+    EXPECT_FALSE(store->remember("other", {.sha256 = other}).has_value());
+    EXPECT_FALSE(store->has(other));
+    EXPECT_EQ(store->read(kept).value(), "kept");
+  }
+  EXPECT_EQ(file_count(), 2U) << "nothing is left of what was not written";
+  EXPECT_EQ(open()->resolution("kept")->sha256, kept);
+
+  EXPECT_EQ(stored(*store, "other"), other);
+  ASSERT_TRUE(store->remember("other", {.sha256 = other}).has_value());
+
+  EXPECT_EQ(open()->read(other).value(), "other");
+  EXPECT_EQ(open()->resolution("other")->sha256, other) << "although it was known already";
+}
+
+TEST_F(ModuleStoreTest, MakesItsDirectoryAgainWhenSomebodyHasRemovedIt) {
+  const auto store = open();
+  const std::string gone = stored(*store, "gone");
+  ASSERT_TRUE(store->remember("gone", {.sha256 = gone}).has_value());
+  std::filesystem::remove_all(directory());
+
+  EXPECT_EQ(store->read(gone).error().kind(), ErrorKind::NotFound) << "it is fetched again";
+  EXPECT_EQ(stored(*store, "gone"), gone);
+  std::filesystem::remove_all(directory());
+  ASSERT_TRUE(store->remember("other", {.sha256 = gone}).has_value());
+
+  EXPECT_EQ(open()->resolution("other")->sha256, gone);
+  EXPECT_EQ(open()->resolution("gone")->sha256, gone);
 }
 
 TEST_F(ModuleStoreTest, ClearsAwayOnlyWhatAnInterruptedWriteLeft) {

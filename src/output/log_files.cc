@@ -153,9 +153,8 @@ void LogFiles::begin(const Owner& owner) const {
 
 Result<> LogFiles::append(const Owner& owner, std::string_view printed) const {
   const std::filesystem::path path = path_of(owner.key, owner.resource);
-  if (!owner.resource.empty()) {
-    HANGAR_TRY(io::make_private_directory(directory_of(owner.resource)));
-  }
+  // Not only for its first file: somebody may have removed it, because a cache may be removed.
+  HANGAR_TRY(io::make_private_directory(directory_of(owner.resource)));
   const io::Descriptor file(
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
   struct ::stat status{};

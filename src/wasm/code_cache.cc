@@ -296,8 +296,11 @@ io::Task<Result<>> CodeCache::compile_in_turn(Digest digest, PrivateFile input, 
   }
   if (done) {
     done = co_await engine_.workers().run(host, [this, temporary, key = internal::key_of(digest)] {
-      Result<> published =
-          internal::publish(temporary, options_.directory, key, options_.seal.get());
+      // Somebody may have removed it, because a cache may be removed.
+      Result<> published = io::make_private_directory(options_.directory);
+      if (published) {
+        published = internal::publish(temporary, options_.directory, key, options_.seal.get());
+      }
       if (published) {
         internal::evict(options_.directory, options_.bytes_max, key, options_.charges);
       }

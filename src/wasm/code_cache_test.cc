@@ -9,6 +9,7 @@
 #include "io/file.h"
 #include "io/loop.h"
 #include "io/task.h"
+#include "io/test_full_disk.h"
 #include "wasm/digest.h"
 #include "wasm/internal/code_files.h"
 #include "wasm/module.h"
@@ -37,6 +38,7 @@ namespace fs = std::filesystem;
 using testing::HasSubstr;
 using testing::SizeIs;
 using testing::UnorderedElementsAre;
+using testing::UnorderedElementsAreArray;
 
 class CodeCacheTest : public testing::Test {
  public:
@@ -732,6 +734,51 @@ TEST_F(CodeCacheTest, ACompilerThatIsMissingOrCrashesIsUnavailable) {
     const Loaded loaded = load(*make_cache({.compile_program = each}), guest_);
     ASSERT_FALSE(loaded.has_value());
     EXPECT_EQ(loaded.error().kind(), ErrorKind::Unavailable);
+  }
+}
+
+TEST_F(CodeCacheTest, KeepsWhatItHasWhenTheDiskTakesNoMoreAndCompilesLater) {
+  // With a seal the host itself writes the native code, after the compiler.
+  for (const CodeCache::Options& options : {CodeCache::Options{}, sealed()}) {
+    const auto cache = make_cache(options);
+    ASSERT_TRUE(load(*cache, guest_).has_value());
+    const auto before = entries();
+    // No room for the module, and room for the module only.
+    for (const std::size_t room : {std::size_t{8}, other_guest_->size()}) {
+      if (room > 8 && options.seal == nullptr) continue;
+      const io::NoRoomForFiles full(room);
+      const Loaded refused = load(*cache, other_guest_);
+      ASSERT_FALSE(refused.has_value());
+      EXPECT_EQ(refused.error().kind(), ErrorKind::Unavailable) << "it may be tried again";
+      EXPECT_THAT(refused.error().message(), HasSubstr("File too large"));
+      EXPECT_THAT(entries(), UnorderedElementsAreArray(before)) << "nothing is left of it";
+    }
+    {
+      // A copy of the code needs room, too.
+      const io::NoRoomForFiles full(options.seal == nullptr ? 8 : limits::kMiB);
+      EXPECT_TRUE(load(*cache, guest_).has_value());
+    }
+
+    ASSERT_TRUE(load(*cache, other_guest_).has_value());
+    EXPECT_EQ(cache->compiled_count(), 2U + (options.seal == nullptr ? 0U : 1U));
+    fs::remove_all(directory_.path() / "code");
+  }
+}
+
+TEST_F(CodeCacheTest, MakesItsDirectoriesAgainWhenSomebodyHasRemovedThem) {
+  for (const CodeCache::Options& options : {CodeCache::Options{}, sealed()}) {
+    const auto cache = make_cache(options);
+    const Loaded held = load(*cache, guest_);
+    ASSERT_TRUE(held.has_value());
+    for (const std::string name : {"code", "private"})
+      fs::remove_all(directory_.path() / name);
+
+    EXPECT_EQ(load(*cache, guest_).value(), *held) << "its file is open";
+    const Loaded other = load(*cache, other_guest_);
+
+    EXPECT_TRUE(other.has_value()) << other.error().message();
+    EXPECT_TRUE(make_cache(options)->has(Digest::of(*other_guest_)));
+    fs::remove_all(directory_.path() / "code");
   }
 }
 

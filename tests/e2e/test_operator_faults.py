@@ -13,7 +13,8 @@ import time
 import pytest
 
 from cluster import Proxy, condition, eventually, never
-from conftest import control_plane
+from conftest import COMPILED, control_plane
+from flights import Flights, greeting
 from front import Front
 from host import Host, to_its_end
 from operators import (
@@ -360,6 +361,56 @@ def test_a_cache_on_a_read_only_disk_is_named_at_the_start(cluster, tmp_path):
         assert str(cache) in host.tail() and "Read-only file system" in host.tail()
     finally:
         host.stop()
+
+
+class TestGoneCache:
+    @pytest.fixture
+    def host(self, cluster, tmp_path):
+        yield from to_its_end(Host(cluster.kubeconfig, tmp_path / "host"))
+
+    def test_who_is_there_goes_on_and_others_begin(self, cluster, host, namespace, operator, get):
+        allow(cluster, namespace, *EVERYTHING)
+        flights = Flights(cluster, namespace)
+        operator("sleeper", f"answer={namespace},question,of-sleeper", sleep={"after": "0s"})
+        operator("resident", f"answer={namespace},question,of-resident", sleep={"policy": "Never"})
+        flights.create("old", "basic", does={"data": {"a": "1"}})
+        create_config_map(cluster, "question", namespace, number="1")
+
+        def answer(*names):
+            number = cluster.get(*CONFIG_MAP, "question", namespace)["data"]["number"]
+            for name in names:
+                eventually(lambda: ((cluster.get(*CONFIG_MAP, f"of-{name}", namespace) or {}).get("data") or {}).get("number") == number,
+                           f"{name} answers question {number}", 60)
+        answer("sleeper", "resident")
+        flights.ready("old")
+        asleep(get, "sleeper")
+
+        def is_gone():
+            shutil.rmtree(host.directory / "cache", ignore_errors=True)  # The host may make files meanwhile.
+            return not (host.directory / "cache").exists()
+        eventually(is_gone, "the cache is removed")
+
+        cluster.patch(*CONFIG_MAP, "question", {"data": {"number": "2"}}, namespace)
+        answer("sleeper", "resident")
+        flights.behave("old", "basic", data={"a": "2"})
+        eventually(lambda: flights.data("old") == {"a": "2"}, "the Flight that was there changes", COMPILED)
+        # Of modules that the host has not seen yet.
+        operator("ring", wasm="ring", env=[{"name": "IN_NAMESPACE", "value": namespace}], sleep={"after": "0s"})
+        eventually(lambda: condition(get("ring")).get("status") == "True", "a new operator starts", 60)
+        flights.create("new", wasm="greeting_rust", inputObject=greeting("new", namespace))
+        flights.ready("new")
+        operator("another", f"answer={namespace},question,of-another", "--", "print=begins", "wait", sleep={"after": "0s"})
+        answer("another")
+        assert "begins" in lines(host, "another", namespace), "its output is kept"
+        assert all(get(name)["status"].get("restarts", 0) == 0 for name in ("sleeper", "resident", "another"))
+
+        assert host.stop() == 0
+        host.start()
+        cluster.patch(*CONFIG_MAP, "question", {"data": {"number": "3"}}, namespace)
+        answer("sleeper", "resident", "another")
+        for name in ("old", "new"):
+            flights.delete(name)
+            flights.goes(name)
 
 
 class TestFullDisk:

@@ -6,6 +6,7 @@
 #include "base/slots.h"
 #include "budget/cache_charges.h"
 #include "budget/consumer.h"
+#include "io/file.h"
 #include "wasm/code_cache.h"
 #include "wasm/code_config.h"
 #include "wasm/digest.h"
@@ -163,6 +164,7 @@ Result<std::shared_ptr<const CodeFile>> copy_privately(const CodeFile& file, con
   if (::fstat(file.descriptor(), &status) != 0 || !S_ISREG(status.st_mode)) {
     return fail(ErrorKind::Corrupt, fmt::format("{} is not a file", entry.string()));
   }
+  HANGAR_TRY(io::make_private_directory(directory));
   std::string name = (directory / "private-XXXXXX").string();
   const int descriptor = ::mkostemp(name.data(), O_CLOEXEC);
   if (descriptor < 0) return cannot("make a file in", directory);

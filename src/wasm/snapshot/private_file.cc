@@ -52,7 +52,7 @@ Result<> PrivateFile::write(std::uint64_t offset, std::span<const std::byte> byt
     const ssize_t written =
         ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return failed("write a snapshot", written == 0 ? ENOSPC : errno);
+    if (written <= 0) return failed("write to the cache", written == 0 ? ENOSPC : errno);
     offset += static_cast<std::uint64_t>(written);
     bytes = bytes.subspan(static_cast<std::size_t>(written));
   }

@@ -4,14 +4,13 @@
 #include "base/result.h"
 #include "budget/accounts.h"
 #include "budget/consumer.h"
+#include "io/test_full_disk.h"
 #include "wasm/limits.h"
 #include "wasm/test_guests.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
-#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -155,32 +154,12 @@ TEST_F(SnapshotStoreTest, IsBounded) {
   EXPECT_FALSE(store->write({}).has_value());
 }
 
-// Answers as a full or broken disk would.
-class NoRoomForFiles {
- public:
-  explicit NoRoomForFiles(rlim_t bytes_max) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    EXPECT_EQ(::getrlimit(RLIMIT_FSIZE, &before_), 0);
-    const rlimit small{.rlim_cur = bytes_max, .rlim_max = before_.rlim_max};
-    EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
-  }
-  NoRoomForFiles(const NoRoomForFiles&) = delete;
-  NoRoomForFiles& operator=(const NoRoomForFiles&) = delete;
-  ~NoRoomForFiles() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-
- private:
-  rlimit before_{};
-  void (*handler_)(int);
-};
-
 TEST_F(SnapshotStoreTest, KeepsWhatItHasWhenTheDiskTakesNoMoreAndGoesOnLater) {
   const auto store = open();
   const auto kept = store->write(bytes_of(3000, 1)).value();
   const std::uint64_t live = store->live_bytes();
   {
-    const NoRoomForFiles full(16 * limits::kKiB);
+    const io::NoRoomForFiles full(16 * limits::kKiB);
     for (int attempt = 0; attempt < 3; ++attempt) {
       const auto refused = store->write(bytes_of(limits::kMiB, 2));
       ASSERT_FALSE(refused.has_value());
