@@ -7,11 +7,13 @@ import os
 import pathlib
 import random
 import shutil
+import sys
 import threading
 import time
 
 import pytest
 
+import read_only
 from cluster import Proxy, condition, eventually, never
 from conftest import COMPILED, control_plane
 from flights import Flights, greeting
@@ -473,6 +475,56 @@ class TestFullDisk:
         for name in ("small", "growing"):
             eventually(lambda: "changed two" in lines(host, name, namespace), f"{name} hears of what happens")
             assert get(name)["status"]["restarts"] == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root sees which files a process that hides its memory opens")
+class TestDiskThatBecomesReadOnly:
+    @pytest.fixture
+    def switch(self, tmp_path):
+        """Where this file is, the cache cannot be written to."""
+        return tmp_path / "read-only"
+
+    @pytest.fixture
+    def host(self, cluster, tmp_path, switch):
+        inside = (sys.executable, read_only.__file__, str(tmp_path / "host/cache"), str(switch))
+        yield from to_its_end(Host(cluster.kubeconfig, tmp_path / "host", inside=inside))
+
+    def test_operators_stay_and_say_so_and_sleep_again_later(self, cluster, host, switch, namespace, operator, get):
+        allow(cluster, namespace, *EVERYTHING)
+        names = ["one", "two"]
+        for name in names:
+            operator(name, f"answer={namespace},question,of-{name}", sleep={"after": "0s"})
+        create_config_map(cluster, "question", namespace, number="1")
+
+        def answered(name):
+            return ((cluster.get(*CONFIG_MAP, f"of-{name}", namespace) or {}).get("data") or {}).get("number")
+
+        def ask(number):
+            cluster.patch(*CONFIG_MAP, "question", {"data": {"number": number}}, namespace)
+            for name in names:
+                eventually(lambda: answered(name) == number, f"{name} answers question {number}", 60)
+        ask("2")
+        asleep(get, *names)
+        failures = host.metrics()["hangar_operator_suspend_failures_total"]
+
+        switch.touch()
+        ask("3")
+
+        for name in names:
+            told = eventually(lambda: (seen := condition(get(name), "CanSleep")).get("status") == "False" and seen, f"the status of {name} says that it stays", 60)
+            assert told["reason"] == "SnapshotFailed" and "Read-only file system" in told["message"]
+            assert condition(get(name))["status"] == "True", "it is at work all the same"
+        assert host.metrics()["hangar_operator_suspend_failures_total"] >= failures + len(names)
+        assert any("an operator stays resident" in line and "Read-only file system" in line for line in host.log.read_text().splitlines())
+        ask("4")
+
+        switch.unlink()
+        asleep(get, *names)
+        for name in names:
+            eventually(lambda: condition(get(name), "CanSleep").get("status") == "True", f"the status of {name} says that it is over", 60)
+            eventually(lambda: {"StaysResident", "SleepsAgain"} <= {one["reason"] for one in events_of(cluster, name, namespace)}, "Events say so")
+        ask("5")
+        assert all(get(name)["status"].get("restarts", 0) == 0 for name in names)
 
 
 # The host ----------------------------------------------------------------------------------------
