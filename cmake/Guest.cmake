@@ -9,6 +9,7 @@ endfunction()
 hangar_guest_program(hangar-guest "${CMAKE_SOURCE_DIR}/src/guest/main.cc")
 hangar_guest_program(hangar-guest-probe "${CMAKE_SOURCE_DIR}/tests/guest_probe/main.cc")
 hangar_guest_program(hangar-guest-unprivileged "${CMAKE_SOURCE_DIR}/tests/guest_probe/unprivileged.cc")
+target_link_options(hangar-guest-unprivileged PRIVATE LINKER:--wrap=fork)
 
 add_dependencies(domains_tests hangar-guest hangar-guest-probe hangar-guest-unprivileged)
 target_compile_definitions(domains_tests PRIVATE HANGAR_GUEST_PROGRAM="$<TARGET_FILE:hangar-guest>"

@@ -153,6 +153,23 @@ class GuestProcessesTest : public testing::Test {
   [[nodiscard]] std::vector<pid_t> guest_pids() const {
     return children_of(processes_->zygote_pid().value());
   }
+  // Expects that the zygote forks nothing after this signal (tests/guest_probe/unprivileged.cc).
+  void expect_no_fork_after(int signal, const std::string& reason) {
+    make({.program = HANGAR_GUEST_UNPRIVILEGED_PROGRAM});
+    expect_exit("exit_3", 3, {.consumer = consumer("a")});
+    const pid_t zygote = processes_->zygote_pid().value();
+    ASSERT_EQ(::kill(zygote, signal), 0);
+
+    const auto output = run("exit_3", {.consumer = consumer("b")});
+
+    ASSERT_FALSE(output.has_value());
+    EXPECT_EQ(output.error().kind(), ErrorKind::Unavailable);
+    EXPECT_THAT(output.error().message(),
+                AllOf(HasSubstr("could not be forked"), HasSubstr(reason)));
+    expect_exit("exit_3", 3, {.consumer = consumer("a")});  // A domain with a process goes on.
+    ASSERT_EQ(::kill(zygote, SIGUSR2), 0);
+    expect_exit("exit_3", 3, {.consumer = consumer("b")});
+  }
 
  protected:
   // The memory of a small container.
@@ -386,20 +403,11 @@ TEST_F(GuestProcessesTest, CannotBeForkedWithoutDescriptorsAndCanLater) {
 }
 
 TEST_F(GuestProcessesTest, CannotBeForkedBeyondTheNumberOfProcessesAndCanLater) {
-  make({.program = HANGAR_GUEST_UNPRIVILEGED_PROGRAM});
-  expect_exit("exit_3", 3, {.consumer = consumer("a")});
-  const pid_t zygote = processes_->zygote_pid().value();
-  ASSERT_EQ(::kill(zygote, SIGUSR1), 0);
+  expect_no_fork_after(SIGUSR1, "Resource temporarily unavailable");
+}
 
-  const auto output = run("exit_3", {.consumer = consumer("b")});
-
-  ASSERT_FALSE(output.has_value());
-  EXPECT_EQ(output.error().kind(), ErrorKind::Unavailable);
-  EXPECT_THAT(output.error().message(), AllOf(HasSubstr("could not be forked"),
-                                              HasSubstr("Resource temporarily unavailable")));
-  expect_exit("exit_3", 3, {.consumer = consumer("a")});  // A domain with a process goes on.
-  ASSERT_EQ(::kill(zygote, SIGUSR2), 0);
-  expect_exit("exit_3", 3, {.consumer = consumer("b")});
+TEST_F(GuestProcessesTest, CannotBeForkedWithoutMemoryAndCanLater) {
+  expect_no_fork_after(SIGHUP, "Cannot allocate memory");
 }
 
 TEST_F(GuestProcessesTest, CannotBeStartedWithoutDescriptorsOfTheHostAndCanLater) {

@@ -1,6 +1,7 @@
 // hangar-guest as the chart's pod runs it: as a user without any right, whoever starts it. For
 // tests of what the kernel refuses to such a user: after SIGUSR1 it may start no process, after
-// SIGUSR2 it may again.
+// SIGHUP the kernel has no memory for one (cmake/Guest.cmake wraps fork), after SIGUSR2 both are as
+// before.
 #include "guest/guest_process.h"
 #include "guest/zygote.h"
 #include "guest_protocol/zygote_messages.h"
@@ -12,6 +13,9 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 #include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
 
 namespace {
 
@@ -31,12 +35,36 @@ void limit_processes(int signal) {
   ::setrlimit(RLIMIT_NPROC, &limit);
 }
 
+// No limit of a process makes its forks fail with ENOMEM, only a machine without memory does.
+volatile std::sig_atomic_t is_without_memory = 0;
+
+void set_memory(int signal) {
+  is_without_memory = signal == SIGHUP ? 1 : 0;
+}
+
+void set_both(int signal) {
+  limit_processes(signal);
+  set_memory(signal);
+}
+
 }  // namespace
+
+extern "C" {
+// NOLINTBEGIN(bugprone-reserved-identifier): the linker's names.
+pid_t __real_fork();
+pid_t __wrap_fork() {
+  if (is_without_memory == 0) return __real_fork();
+  errno = ENOMEM;
+  return -1;
+}
+// NOLINTEND(bugprone-reserved-identifier)
+}
 
 int main() {
   if (!become_unprivileged() || !hangar::sandbox::die_with(::getppid())) return 1;
   ::signal(SIGUSR1, limit_processes);
-  ::signal(SIGUSR2, limit_processes);
+  ::signal(SIGHUP, set_memory);
+  ::signal(SIGUSR2, set_both);
   hangar::guest::run_zygote(
       hangar::guest_protocol::kSocket,
       [](const hangar::guest_protocol::ForkProcess& order, int socket, pid_t zygote) {
