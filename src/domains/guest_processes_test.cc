@@ -44,6 +44,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -410,6 +411,20 @@ TEST_F(GuestProcessesTest, CannotBeForkedWithoutMemoryAndCanLater) {
   expect_no_fork_after(SIGHUP, "Cannot allocate memory");
 }
 
+TEST_F(GuestProcessesTest, HaveEachTheirOwnRandomness) {
+  make();
+  std::set<std::string> outputs;
+  for (const std::string domain : {"a", "b", "c", "a"}) {
+    const auto output = run("random", {.consumer = consumer(domain)});
+    ASSERT_TRUE(output.has_value()) << output.error().message();
+    EXPECT_THAT(output->stdout_bytes, testing::SizeIs(32));
+    outputs.insert(output->stdout_bytes);
+  }
+
+  EXPECT_EQ(processes_->process_count(), 3U) << "all forked by the same zygote";
+  EXPECT_THAT(outputs, testing::SizeIs(4));
+}
+
 TEST_F(GuestProcessesTest, CannotBeStartedWithoutDescriptorsOfTheHostAndCanLater) {
   make();
   expect_exit("exit_3", 3, {.consumer = consumer("a")});
@@ -441,6 +456,7 @@ struct Call {
   std::uint64_t mask = 0;  // Bits of arguments that point into `data`.
 };
 constexpr std::uint64_t kPeek = 64;
+constexpr std::uint64_t kAbort = 128;
 constexpr std::uint64_t kNoSignal = 0;
 constexpr std::uint64_t kDataAt = 4096;
 constexpr std::size_t kDataBytes = 4096;
@@ -723,6 +739,16 @@ TEST_F(ProbeTest, ThatCrashesCostsItsDomainItsRunsAndNobodyElseAnything) {
                 HasSubstr("the guest process of namespace evil: killed by signal 11"));
   }
   EXPECT_TRUE(outputs.at(1).has_value());
+  expect_exit("exit_3", 3, {.consumer = consumer("evil")});
+}
+
+TEST_F(ProbeTest, ThatAbortsIsSaidToHaveDoneSo) {
+  const auto output = run("probe", command({{"abort", 0, {}, kAbort}}, "evil"));
+
+  ASSERT_FALSE(output.has_value());
+  EXPECT_EQ(output.error().kind(), ErrorKind::GuestFault);
+  EXPECT_THAT(output.error().message(),
+              HasSubstr("the guest process of namespace evil: killed by signal 6"));
   expect_exit("exit_3", 3, {.consumer = consumer("evil")});
 }
 

@@ -1,4 +1,5 @@
 """Flights in guest processes: `hangar host --guest-isolation=namespace`, also when one of its processes dies."""
+import errno
 import os
 import pathlib
 import shutil
@@ -10,6 +11,7 @@ import pytest
 import yaml
 
 import airways
+import host as host_module
 from airways import flight
 from charts import CHART
 from cluster import condition, eventually, is_ready
@@ -99,6 +101,7 @@ def test_flights_of_two_namespaces_run_in_two_processes_that_have_nothing(cluste
     assert len(processes) == 2 and host.metrics()["hangar_guest_processes"] == 2
     for pid in [zygote(host), *processes]:
         assert pathlib.Path(f"/proc/{pid}/environ").read_bytes() == b""
+    assert "Threads:\t1\n" in pathlib.Path(f"/proc/{zygote(host)}/status").read_text(), "a fork would copy the locks of other threads"
     for pid in processes:
         status = walled_off(pid)
         assert "NoNewPrivs:\t1" in status
@@ -171,6 +174,9 @@ def place_for_all():
     shutil.rmtree(place)
 
 
+USER_OF_THE_POD = yaml.safe_load((CHART / "values.yaml").read_text())["podSecurityContext"]["runAsUser"]
+
+
 def as_in_the_pod():
     """A command that runs another one with the rights that the chart's container has."""
     values = yaml.safe_load((CHART / "values.yaml").read_text())
@@ -178,7 +184,7 @@ def as_in_the_pod():
     assert pod["runAsNonRoot"] and container["capabilities"] == {"drop": ["ALL"]} and not container["allowPrivilegeEscalation"]
     command = ["setpriv", "--no-new-privs"]
     if os.geteuid() == 0:
-        command += [f"--reuid={pod['runAsUser']}", f"--regid={pod['runAsGroup']}", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"]
+        command += [f"--reuid={USER_OF_THE_POD}", f"--regid={pod['runAsGroup']}", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"]
     return command
 
 
@@ -204,6 +210,50 @@ def test_the_walls_need_no_more_than_the_charts_pod_has(place_for_all):
     assert "kind: ConfigMap" in output
     walls = dict(line.split(":\t", 1) for line in status.splitlines())
     assert (walls["Seccomp"], walls["NoNewPrivs"], walls["CapEff"]) == ("2", "1", "0" * 16), status
+
+
+def test_the_host_hides_its_memory_from_processes_of_its_own_user(own_cluster, place_for_all, monkeypatch):
+    """Then root owns its files in /proc, although it runs as another user."""
+    monkeypatch.setattr(host_module, "compiled", None)  # Only the tests' own user may write there.
+    for name in ("hangar", "hangar-compile", "hangar-guest"):
+        shutil.copy(BINARY.parent / name, place_for_all)
+    kubeconfig = place_for_all / "kubeconfig"
+    kubeconfig.write_text(own_cluster.kubectl("config", "view", "--raw", "--flatten"))
+    kubeconfig.chmod(0o644)
+    directory = place_for_all / "host"
+    directory.mkdir()
+    directory.chmod(0o777)
+    there = ["sh", "-c", f'shift; exec "{place_for_all}/hangar" "$@"', "sh"]
+    host = Host(kubeconfig, directory, "--features=airways", "--guest-isolation=namespace", env={"HOME": str(place_for_all)}, inside=[*as_in_the_pod(), *there])
+    try:
+        of_host = pathlib.Path(f"/proc/{host.process.pid}")
+
+        assert "NoNewPrivs:\t1" in (of_host / "status").read_text(), "it is the host itself"
+        assert (of_host / "environ").stat().st_uid == 0
+        assert os.geteuid() != 0 or f"Uid:\t{USER_OF_THE_POD}\t" in (of_host / "status").read_text()
+    finally:
+        assert host.stop() == 0, host.tail()
+
+
+def test_guest_processes_come_from_one_that_is_there_before_a_credential_is_read(tmp_path):
+    kubeconfig = tmp_path / "kubeconfig"
+    os.mkfifo(kubeconfig)
+    host = Host(kubeconfig, tmp_path / "host", "--features=airways", "--guest-isolation=namespace", wait=False)
+
+    def begins_to_read():
+        assert host.process.poll() is None, host.tail()
+        try:
+            return os.open(kubeconfig, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError as error:
+            assert error.errno == errno.ENXIO
+            return None
+    try:
+        writer = eventually(begins_to_read, "the host reads its kubeconfig", 60)
+        # It waits for the first byte until the pipe is closed.
+        assert "Threads:\t1\n" in pathlib.Path(f"/proc/{zygote(host)}/status").read_text()
+        os.close(writer)
+    finally:
+        host.kill()
 
 
 def test_a_host_without_the_program_says_where_it_looked(tmp_path):

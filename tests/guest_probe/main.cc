@@ -17,6 +17,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 
 namespace {
 
@@ -40,6 +41,10 @@ Result<std::uint64_t> crash(HostCall /*call*/, std::uint64_t address) {
   return *reinterpret_cast<const volatile std::uint64_t*>(address);
 }
 
+Result<std::uint64_t> abort_process(HostCall /*call*/) {
+  std::abort();
+}
+
 }  // namespace
 
 int main() {
@@ -53,6 +58,7 @@ int main() {
               functions.add<&make_call>("probe", "call");
               functions.add<&memory_address>("probe", "address");
               functions.add<&crash>("probe", "peek");
+              functions.add<&abort_process>("probe", "abort");
             });
       });
   return 0;

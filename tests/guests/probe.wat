@@ -1,11 +1,13 @@
 (module ;; Makes the system calls that its stdin lists, where hangar-guest-probe runs it, and prints their results.
   ;; Stdin: 4096 bytes for address 4096, then records of 64 bytes: number, six arguments, a mask. To arguments whose
-  ;; bit in the mask is set, the native address of the memory is added; bit 6: reads the word at the first argument.
+  ;; bit in the mask is set, the native address of the memory is added; bit 6: reads the word at the first argument;
+  ;; bit 7: aborts.
   (import "wasi_snapshot_preview1" "fd_read" (func $read (param i32 i32 i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
   (import "probe" "call" (func $call (param i64 i64 i64 i64 i64 i64 i64) (result i64)))
   (import "probe" "address" (func $address (result i64)))
   (import "probe" "peek" (func $peek (param i64) (result i64)))
+  (import "probe" "abort" (func $abort (result i64)))
   (memory (export "memory") 1)
   ;; Reads `size` bytes to `at`; returns how many there were.
   (func $fill (param $at i32) (param $size i32) (result i32)
@@ -25,6 +27,7 @@
     (block $end
       (loop $again
         (br_if $end (i32.ne (call $fill (i32.const 1024) (i32.const 64)) (i32.const 64)))
+        (if (i32.wrap_i64 (i64.and (i64.load (i32.const 1080)) (i64.const 128))) (then (drop (call $abort))))
         (if (i64.eqz (i64.and (i64.load (i32.const 1080)) (i64.const 64)))
           (then
             (i64.store (i32.const 1088)
