@@ -41,6 +41,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iostream>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -725,31 +726,44 @@ TEST_F(ProbeTest, HasNothingOfTheHostsEnvironment) {
 }
 
 TEST_F(ProbeTest, ThatCrashesCostsItsDomainItsRunsAndNobodyElseAnything) {
-  std::vector<io::Task<Result<flight::Output>>> tasks;
-  tasks.push_back(begin("sleep_for_ever", {.timeout = std::nullopt, .consumer = consumer("evil")}));
-  tasks.push_back(begin("sleep_a_moment", {.consumer = consumer("good")}));
-  tasks.push_back(begin("probe", command({{"crash", 0, {8}, kPeek}}, "evil")));
+  struct Case {
+    Call call;
+    std::string how;
+  };
+  const auto module = rig_.load("exit_3");
+  // Makes short runs of another domain, one after the other, and returns the time of the longest.
+  const auto longest_run = [&](const std::function<bool()>& is_over) {
+    Duration longest{};
+    for (int count = 0; count < 100 || !is_over(); ++count) {
+      const Instant began = io::Loop::now();
+      const auto output =
+          rig_.await(processes_->run(module, {.consumer = consumer("good")}, &answers_, {}));
+      longest = std::max(longest, io::Loop::now() - began);
+      EXPECT_TRUE(output.has_value()) << output.error().message();
+    }
+    return std::chrono::duration<double, std::milli>(longest).count();
+  };
+  for (const Case& one : {Case{{"crash", 0, {8}, kPeek}, "killed by signal 11"},
+                          Case{{"abort", 0, {}, kAbort}, "killed by signal 6"}}) {
+    SCOPED_TRACE(one.how);
+    expect_exit("exit_3", 3, {.consumer = consumer("good")});
+    const double before = longest_run([] { return true; });
+    const Background waits(*this, "sleep_for_ever",
+                           {.timeout = std::nullopt, .consumer = consumer("evil")});
+    const Background crashes(*this, "probe", command({one.call}, "evil"));
 
-  const auto outputs = run_all(std::move(tasks));
+    const double meanwhile = longest_run([&] { return waits.has_ended() && crashes.has_ended(); });
 
-  for (const std::size_t lost : {0U, 2U}) {
-    ASSERT_FALSE(outputs.at(lost).has_value());
-    EXPECT_EQ(outputs.at(lost).error().kind(), ErrorKind::GuestFault);
-    EXPECT_THAT(outputs.at(lost).error().message(),
-                HasSubstr("the guest process of namespace evil: killed by signal 11"));
+    std::cout << "the longest of the short runs of another domain: " << before << " ms, "
+              << meanwhile << " ms during the crash\n";
+    for (const Background* const lost : {&waits, &crashes}) {
+      ASSERT_FALSE(lost->output().has_value());
+      EXPECT_EQ(lost->output().error().kind(), ErrorKind::GuestFault);
+      EXPECT_THAT(lost->output().error().message(),
+                  HasSubstr("the guest process of namespace evil: " + one.how));
+    }
+    expect_exit("exit_3", 3, {.consumer = consumer("evil")});
   }
-  EXPECT_TRUE(outputs.at(1).has_value());
-  expect_exit("exit_3", 3, {.consumer = consumer("evil")});
-}
-
-TEST_F(ProbeTest, ThatAbortsIsSaidToHaveDoneSo) {
-  const auto output = run("probe", command({{"abort", 0, {}, kAbort}}, "evil"));
-
-  ASSERT_FALSE(output.has_value());
-  EXPECT_EQ(output.error().kind(), ErrorKind::GuestFault);
-  EXPECT_THAT(output.error().message(),
-              HasSubstr("the guest process of namespace evil: killed by signal 6"));
-  expect_exit("exit_3", 3, {.consumer = consumer("evil")});
 }
 
 TEST_F(ProbeTest, ThatSpeaksOfAnotherRunIsEnded) {
