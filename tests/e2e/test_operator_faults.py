@@ -415,6 +415,42 @@ class TestGoneCache:
             flights.goes(name)
 
 
+class TestLastingPressure:
+    @pytest.fixture
+    def host(self, cluster, tmp_path):
+        """A host that reads of its cgroup, of either version, that 95 % of its memory are in use, whatever it gives back."""
+        groups = tmp_path / "cgroup"
+        for directory, figures in ((groups, ("memory.current", "memory.max")), (groups / "memory", ("memory.usage_in_bytes", "memory.limit_in_bytes"))):
+            directory.mkdir()
+            for name, share in zip(figures, (0.95, 1), strict=True):
+                (directory / name).write_text(f"{round(share * (1 << 30))}\n")
+        mount = f'mount --bind "{groups}" /sys/fs/cgroup && exec "$@"'
+        yield from to_its_end(Host(cluster.kubeconfig, tmp_path / "host", inside=("unshare", "--map-root-user", "--mount", "sh", "-c", mount, "sh")))
+
+    def test_operators_answer_all_the_same_and_leave_as_soon_as_they_may(self, cluster, host, namespace, operator, get):
+        allow(cluster, namespace, *EVERYTHING)
+        names = ["one", "two", "three"]
+        # Without pressure they would stay.
+        for name in names:
+            operator(name, f"watch={namespace}", sleep={"after": "1h"})
+        for name in names:
+            eventually(lambda: "listed 0" in lines(host, name, namespace), f"{name} has listed", 60)
+
+        def counted(name):
+            return host.metrics()[f"hangar_{name}_total"]
+        for number in range(3):
+            asleep(get, *names)
+            pressed = counted("operator_pressure_suspends")
+            create_config_map(cluster, f"made-{number}", namespace)
+            for name in names:
+                eventually(lambda: f"changed made-{number}" in lines(host, name, namespace), f"{name} hears of it", 60)
+            eventually(lambda: counted("operator_pressure_suspends") >= pressed + len(names), "they are sent to sleep again", 60)
+        dropped = counted("page_cache_drops")
+        assert dropped > 0
+        eventually(lambda: counted("page_cache_drops") > dropped, "what is not used leaves the page cache again and again", 90)
+        assert all(get(name)["status"].get("restarts", 0) == 0 for name in names)
+
+
 class TestFullDisk:
     @pytest.fixture
     def host(self, cluster, tmp_path):
