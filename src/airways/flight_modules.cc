@@ -116,8 +116,9 @@ io::Task<void> FlightModules::remember(FlightModule module, budget::Beneficiarie
   // start.
   if (text.size() > kIndexBytesMax) co_return;
   std::ignore = co_await parts_.sources.workers.run_for_any(
-      beneficiaries.all(),
-      [path = parts_.index_file, text = std::move(text)] { return io::write_file(path, text); });
+      beneficiaries.all(), [path = parts_.index_file, text = std::move(text)] {
+        return io::write_file(path, text, io::Durability::None);
+      });
 }
 
 FlightModule FlightModules::module_of(const modules::Supplied& supplied) {

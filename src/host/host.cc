@@ -474,6 +474,9 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                   .fence = fence,
                   .dead_after = kLeasesUntilDead * config.lease_duration}) {
   ops::add_process_metrics(metrics);
+  metrics.counter_read("hangar_disk_syncs_total",
+                       "How often the host has waited until a file was on its disk.",
+                       [] { return static_cast<double>(io::sync_count()); });
   add_worker_metrics(metrics, workers, "guests");
   add_worker_metrics(metrics, supply.engine.long_run_workers(), "long_runs");
   add_worker_metrics(metrics, readers, "readers");

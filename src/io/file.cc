@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -19,6 +20,8 @@
 namespace hangar::io {
 
 namespace {
+
+std::atomic<std::uint64_t> syncs = 0;
 
 std::unexpected<Error> fail_errno(int code, std::string_view doing,
                                   const std::filesystem::path& path) {
@@ -54,12 +57,16 @@ Result<std::string> read_file(const std::filesystem::path& path, std::uint64_t b
   }
 }
 
-Result<> write_file(const std::filesystem::path& path, std::string_view bytes) {
+Result<> write_file(const std::filesystem::path& path, std::string_view bytes,
+                    Durability durability) {
   std::string temporary = path.string() + ".XXXXXX";
   Descriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
   if (file.value() < 0) return fail_errno(errno, "create", path);
   int code = write_all(file.value(), bytes);
-  if (code == 0 && ::fdatasync(file.value()) != 0) code = errno;
+  if (code == 0 && durability == Durability::Synced) {
+    syncs.fetch_add(1, std::memory_order_relaxed);
+    if (::fdatasync(file.value()) != 0) code = errno;
+  }
   if (const int closing = file.close(); code == 0) code = closing;
   if (code == 0 && ::rename(temporary.c_str(), path.c_str()) != 0) code = errno;
   if (code != 0) {
@@ -67,6 +74,10 @@ Result<> write_file(const std::filesystem::path& path, std::string_view bytes) {
     return fail_errno(code, "write", path);
   }
   return {};
+}
+
+std::uint64_t sync_count() {
+  return syncs.load(std::memory_order_relaxed);
 }
 
 Result<> make_private_directory(const std::filesystem::path& path) {

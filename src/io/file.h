@@ -14,9 +14,19 @@ namespace hangar::io {
 [[nodiscard]] Result<std::string> read_file(const std::filesystem::path& path,
                                             std::uint64_t bytes_max);
 
-// Replaces the file at once: readers see the old file or the whole new one, also after a crash.
-// Mode 0600.
-[[nodiscard]] Result<> write_file(const std::filesystem::path& path, std::string_view bytes);
+// What of a file is there after the machine has lost its power.
+enum class Durability : std::uint8_t {
+  Synced,  // The old file or the whole new one: the call waits for the disk.
+  None,    // Also a file that is cut or has zeros in it: for caches that check what they read.
+};
+
+// Replaces the file at once: readers see the old file or the whole new one, also after a crash of
+// this process. Mode 0600.
+[[nodiscard]] Result<> write_file(const std::filesystem::path& path, std::string_view bytes,
+                                  Durability durability = Durability::Synced);
+
+// How often this process has waited for the disk in write_file(). Any thread.
+[[nodiscard]] std::uint64_t sync_count();
 
 // Creates the directory with mode 0700, parents included. If it exists, checks owner and mode:
 // Denied when others may write to it.

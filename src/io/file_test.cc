@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -47,6 +48,17 @@ TEST_F(FileTest, ReadsWhatItWrote) {
   EXPECT_EQ(read_file(path("a"), bytes.size()).value(), bytes);
   EXPECT_EQ(mode(path("a")), 0600U);
   EXPECT_EQ(entry_count(), 1);  // No temporary file remains.
+}
+
+TEST_F(FileTest, WaitsForTheDiskUnlessItIsACache) {
+  const std::uint64_t before = sync_count();
+
+  ASSERT_TRUE(write_file(path("a"), "cached", Durability::None).has_value());
+  EXPECT_EQ(sync_count(), before);
+  EXPECT_EQ(read_file(path("a"), 10).value(), "cached");
+
+  ASSERT_TRUE(write_file(path("a"), "kept").has_value());
+  EXPECT_EQ(sync_count(), before + 1);
 }
 
 TEST_F(FileTest, ReadsEmptyFiles) {

@@ -324,7 +324,8 @@ Result<> ModuleStore::write_index() {
 Result<> ModuleStore::write_file(const std::filesystem::path& path, std::string_view bytes) const {
   // Somebody may have removed it, because a cache may be removed.
   HANGAR_TRY(io::make_private_directory(directory_));
-  return io::write_file(path, bytes);
+  // Files are checked when they are read, and made anew.
+  return io::write_file(path, bytes, io::Durability::None);
 }
 
 Result<bool> ModuleStore::forget(const IsVoid& is_void) {

@@ -56,7 +56,8 @@ Result<> write_proof(const std::filesystem::path& path, const std::string& text)
     for (const auto& [time, old] : present)
       std::filesystem::remove(old, ignored);
   }
-  return io::write_file(path, text);
+  // A proof is verified again when it is read.
+  return io::write_file(path, text, io::Durability::None);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 
 import pytest
 import yaml
@@ -10,11 +11,14 @@ import yaml
 import confined
 from charts import REPOSITORY, ROOT, render
 from cluster import eventually
-from edge import NAMESPACE, grows, kubeconfig_outside, landlock_version, plant
+from edge import GARDEN, NAMESPACE, grows, kubeconfig_outside, landlock_version, plant
 from host import BINARY, Host, to_its_end
+from processes import process_tree
 
 EDGE = ROOT / "deploy/edge"
 UNIT = EDGE / "hangar.service"
+# Longer than the times after which a host does something by itself: renewing its Lease, trimming its heap.
+QUIET_SECONDS = 15
 HELMS = ("helm.sh/chart", "app.kubernetes.io/managed-by")
 
 
@@ -129,6 +133,29 @@ def test_a_host_outside_of_the_cluster_runs_an_operator_and_a_flight(edge, outsi
     plant(edge)
 
     grows(edge)
+
+
+def written_bytes(host):
+    """What the host and its processes have given to the disk, their logs included."""
+    fields = [line.split(": ") for pid in process_tree(host.process.pid) for line in pathlib.Path(f"/proc/{pid}/io").read_text().splitlines()]
+    return sum(int(value) for key, value in fields if key == "write_bytes")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root reads what a process that hides its memory has written")
+def test_a_host_whose_operators_sleep_writes_nothing(edge, outside):
+    """After test_a_host_outside_of_the_cluster_runs_an_operator_and_a_flight."""
+    assert outside.metrics()["hangar_disk_syncs_total"] == 0, "it made the cache without waiting for the disk"
+    before = written_bytes(outside)
+    edge.patch("v1", "ConfigMap", "source", {"data": {"a": "c"}}, GARDEN)
+    eventually(lambda: edge.get("v1", "ConfigMap", "copy", GARDEN)["data"]["a"] == "c", "the operator wakes", 60)
+    eventually(lambda: written_bytes(outside) > before, "its sleep is a write: this test can see one", 60)
+
+    # Writes of its last turn come to their end.
+    def is_quiet():
+        begun = written_bytes(outside)
+        time.sleep(QUIET_SECONDS)
+        return written_bytes(outside) == begun
+    eventually(is_quiet, f"{QUIET_SECONDS} s without a byte", 60)
 
 
 def test_the_units_restrictions_leave_guest_processes_their_own(outside):
