@@ -8,26 +8,15 @@ import zipfile
 import pytest
 
 from airways import GUESTS
-from cluster import ROOT, condition, eventually
-from host import BINARY, Host
-from operators import EVERYTHING, OPERATOR, events_of, lines, manifest, phase
+from cluster import condition, eventually
+from host import Host
+from memos import COMPILED, CONFIG_MAP, MEMO, SOURCE, SPEC, asleep, build, built, give_rights, make, resumes, text_of
+from operators import OPERATOR, events_of, lines, manifest
 from registry import Registry
 from test_recorder import turns
 
-MEMO = ("examples.hangar.dev/v1", "Memo")
-CONFIG_MAP = ("v1", "ConfigMap")
-SOURCE = ROOT / "examples/memo"
-# Some 70 MiB of Wasm are compiled once.
-COMPILED = 600
-
 # Tests of one file that share a build run in one process.
 pytestmark = pytest.mark.xdist_group("go_build")
-
-
-def build(*arguments, directory=ROOT, env=None):
-    """Runs `hangar build go`."""
-    return subprocess.run([str(BINARY), "build", "go", *map(str, arguments)], cwd=directory, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})})
 
 
 def refusal(*arguments, **options):
@@ -36,10 +25,6 @@ def refusal(*arguments, **options):
     assert done.returncode == 1, done.stderr
     assert done.stdout == ""
     return done.stderr
-
-
-def tree(directory):
-    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
 
 
 def file_name(keyword):
@@ -63,18 +48,6 @@ def publish(proxy, module, version, **files):
 
 
 @pytest.fixture(scope="module")
-def built():
-    """The build's output; the module is then among the other guests, and keeps its code there."""
-    module = GUESTS / "memo.wasm"
-    before = tree(SOURCE)
-    done = build(SOURCE / "cmd", "-o", module)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == f"file://{module}\n"
-    assert tree(SOURCE) == before, "the build wrote into the project"
-    return done.stderr
-
-
-@pytest.fixture(scope="module")
 def native(tmp_path_factory):
     """The same source as a program for a container."""
     program = tmp_path_factory.mktemp("native") / "memo"
@@ -85,29 +58,6 @@ def native(tmp_path_factory):
 @pytest.fixture
 def rights(cluster, namespace):
     give_rights(cluster, namespace)
-
-
-def give_rights(cluster, namespace):
-    cluster.apply_crds(SOURCE / "config/crd/memos.yaml")
-    cluster.learn(*MEMO, "memos")
-    prefix = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}"
-    cluster.request("POST", f"{prefix}/roles", {"metadata": {"name": "memo"}, "rules": [
-        {"apiGroups": ["examples.hangar.dev"], "resources": ["memos", "memos/status", "memos/finalizers"], "verbs": list(EVERYTHING)},
-        {"apiGroups": [""], "resources": ["configmaps"], "verbs": list(EVERYTHING)},
-        {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]}]})
-    cluster.request("POST", f"{prefix}/rolebindings", {
-        "metadata": {"name": "memo"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "memo"},
-        "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": namespace}]})
-
-
-def make(cluster, namespace, name, text, **spec):
-    return cluster.create({"apiVersion": MEMO[0], "kind": MEMO[1], "metadata": {"name": name, "namespace": namespace},
-                           "spec": {"text": text, **spec}})
-
-
-def text_of(cluster, namespace, name):
-    kept = cluster.get(*CONFIG_MAP, name, namespace)
-    return kept and kept["data"]["text"]
 
 
 def scenario(cluster, namespace):
@@ -129,15 +79,6 @@ def scenario(cluster, namespace):
     eventually(lambda: cluster.get(*MEMO, "note", namespace) is None, "the finalizer lets go", 60)
     return {"memo": {"spec": memo["spec"], "status": memo["status"], "finalizers": memo["metadata"]["finalizers"]},
             "configMap": {"data": kept["data"], "owner": {key: owner[key] for key in ("kind", "name", "controller", "blockOwnerDeletion")}}}
-
-
-def asleep(cluster, namespace, seconds=60):
-    return eventually(lambda: (lambda o: o if phase(o) == "Asleep" else None)(cluster.get(*OPERATOR, "memo", namespace)),
-                      "the operator sleeps", seconds)
-
-
-SPEC = {"wasm": "memo", "env": [{"name": "WATCH_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}],
-        "limits": {"memory": "256Mi"}}
 
 
 @pytest.fixture
@@ -168,15 +109,13 @@ def test_an_unchanged_main_does_the_same_as_a_module_and_as_a_program(cluster, h
 
 
 def test_sleep_after_every_turn_makes_no_difference(cluster, host, namespace, operator, rights, built):
-    resumes = lambda: sum(value for name, value in host.metrics().items()
-                          if name.startswith("hangar_controller_resumes_total") and f'controller="{namespace}/memo"' in name)
     results, slept = [], []
     for sleep in ({"after": "0s"}, {"policy": "Never"}):
         operator("memo", sleep=sleep, **SPEC)
         eventually(lambda: condition(cluster.get(*OPERATOR, "memo", namespace)).get("status") == "True", "it runs", COMPILED)
         results.append(scenario(cluster, namespace))
         assert cluster.get(*OPERATOR, "memo", namespace)["status"].get("restarts", 0) == 0
-        slept.append(resumes())
+        slept.append(resumes(host, namespace))
         cluster.delete(*OPERATOR, "memo", namespace)
         eventually(lambda: cluster.get(*OPERATOR, "memo", namespace) is None, "it is gone")
 
