@@ -22,12 +22,13 @@ test-node: build guests ## pods on a real kubelet and containerd on this machine
 test-tenants: build guests ## attacks of one tenant beside another that must be served; needs root
 	@tests/tenants/run.sh
 
-test-long: build static guests ## what takes longer than `make test` may, 280 minutes: all attacks together (15), 50,000 own writes (15), other versions of Kubernetes (30), the Debian package on a bare Debian (3), an older version of hangar (10; OLDER=REVISION), clang-tidy over all files (30), the end-to-end tests with static programs (35), an hour in 128 MiB (75), the soak (65); needs root
+test-long: build static guests ## what takes longer than `make test` may, 300 minutes: all attacks together (15), 50,000 own writes (15), other versions of Kubernetes (30), the Debian package on a bare Debian (3), an older version of hangar (10; OLDER=REVISION), a quiet Go operator (15), clang-tidy over all files (30), the end-to-end tests with static programs (35), an hour in 128 MiB (75), the soak (65); needs root
 	@tests/tenants/run.sh --long
 	@tests/conformance/own_writes.sh
 	@tests/versions/run.sh
 	@tests/package/run.sh
 	@tests/downgrade/run.sh $(OLDER)
+	@tests/quiet/run.sh
 	@tools/tidy.sh --again
 	@tests/static/run.sh
 	@tests/edge/run.sh

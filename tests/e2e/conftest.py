@@ -23,8 +23,9 @@ _names = itertools.count(1)
 COMPILED = 120
 
 
-# Needs the programs of an older version: tests/downgrade/run.sh.
-collect_ignore = [] if "HANGAR_OLDER_BIN_DIR" in os.environ else ["test_downgrade.py"]
+# Those that need the programs of an older version (tests/downgrade/run.sh), or eleven minutes (tests/quiet/run.sh).
+collect_ignore = [test for variable, test in (("HANGAR_OLDER_BIN_DIR", "test_downgrade.py"), ("HANGAR_QUIET_MINUTES", "test_go_quiet.py"))
+                  if variable not in os.environ]
 
 # The slowest ones begin first.
 LONGEST = ("test_operator_faults", "test_faults", "killed", "test_airway_answers", "test_workflow_faults", "test_examples")

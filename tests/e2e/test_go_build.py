@@ -194,7 +194,7 @@ def test_its_own_metrics_are_scraped_without_waking_it(cluster, host, namespace,
 def test_the_log_says_what_was_turned_off(host, namespace, memo):
     told = [line for line in lines(host, "memo", namespace) if "options are changed" in line]
     assert len(told) == 1
-    for name in ("leader election", "metrics endpoint", "health endpoint", "priority queue"):
+    for name in ("leader election", "metrics endpoint", "health endpoint", "priority queue", "resync of caches"):
         assert name in told[0]
 
 

@@ -82,4 +82,4 @@ def test_its_status_follows_the_child(cluster, namespace, website):
 def test_what_the_operator_had_turned_off_is_said_once(host, namespace, website):
     told = [line for line in lines(host, "website", namespace) if "options are changed" in line]
     assert len(told) == 1
-    assert "leader election, metrics endpoint, priority queue" in told[0]
+    assert "leader election, metrics endpoint, priority queue, resync of caches" in told[0]

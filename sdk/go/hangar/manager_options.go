@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -44,11 +45,15 @@ func hangarTurnOff(options *manager.Options) (changed []string) {
 	off("health endpoint", isEndpoint(options.HealthProbeBindAddress))
 	off("pprof endpoint", isEndpoint(options.PprofBindAddress))
 	off("priority queue", usePriorityQueue == nil || *usePriorityQueue)
+	off("resync of caches", options.Cache.SyncPeriod == nil)
 	options.LeaderElection = false
 	options.Metrics.BindAddress = "0"
 	options.HealthProbeBindAddress = "0"
 	options.PprofBindAddress = "0"
 	options.Controller.UsePriorityQueue = new(bool)
+	if options.Cache.SyncPeriod == nil {
+		options.Cache.SyncPeriod = new(time.Duration)
+	}
 	if _, isOff := options.WebhookServer.(hangarWebhooks); !isOff {
 		if options.WebhookServer == nil {
 			options.WebhookServer = webhook.NewServer(webhook.Options{})

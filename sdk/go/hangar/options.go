@@ -14,6 +14,8 @@ import (
 //   - Leader election: the host has it, for all of its operators. A Lease of one's own is a write every two seconds.
 //   - The endpoints of metrics, health and pprof: nobody could reach them. The host serves the metrics instead.
 //   - The priority queue: it wakes the program every half second. The plain queue takes its place.
+//   - The resync of caches, every ten hours: it gives each object to the controllers again. A period of the program's
+//     own (Cache.SyncPeriod) stays.
 //   - The listener of webhooks and its certificate: the host has both, and hands the reviews over.
 func Options(options ctrl.Options) ctrl.Options {
 	if !IsGuest {

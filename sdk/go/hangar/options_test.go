@@ -6,10 +6,12 @@ import (
 	"net/url"
 	"slices"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -21,12 +23,12 @@ func TestOptionsTellWhatTheyTurnOff(t *testing.T) {
 
 	changed := hangarTurnOff(&options)
 
-	want := []string{"leader election", "metrics endpoint", "health endpoint", "priority queue"}
+	want := []string{"leader election", "metrics endpoint", "health endpoint", "priority queue", "resync of caches"}
 	if !slices.Equal(changed, want) {
 		t.Errorf("changed %v, want %v", changed, want)
 	}
 	if options.LeaderElection || options.Metrics.BindAddress != "0" || options.HealthProbeBindAddress != "0" ||
-		ptr.Deref(options.Controller.UsePriorityQueue, true) {
+		ptr.Deref(options.Controller.UsePriorityQueue, true) || ptr.Deref(options.Cache.SyncPeriod, time.Hour) != 0 {
 		t.Errorf("something is on: %+v", options)
 	}
 	if options.LeaderElectionID != "x" {
@@ -35,10 +37,11 @@ func TestOptionsTellWhatTheyTurnOff(t *testing.T) {
 }
 
 func TestOptionsThatAreQuietAreLeftAlone(t *testing.T) {
-	options := ctrl.Options{Metrics: server.Options{BindAddress: "0"}, Controller: config.Controller{UsePriorityQueue: ptr.To(false)}}
+	options := ctrl.Options{Metrics: server.Options{BindAddress: "0"}, Controller: config.Controller{UsePriorityQueue: ptr.To(false)},
+		Cache: cache.Options{SyncPeriod: ptr.To(time.Hour)}}
 
-	if changed := hangarTurnOff(&options); len(changed) > 0 {
-		t.Errorf("changed %v", changed)
+	if changed := hangarTurnOff(&options); len(changed) > 0 || *options.Cache.SyncPeriod != time.Hour {
+		t.Errorf("changed %v; the caches' period is %v", changed, *options.Cache.SyncPeriod)
 	}
 }
 

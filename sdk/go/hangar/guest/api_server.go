@@ -3,7 +3,9 @@ package guest
 import (
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -59,4 +61,28 @@ func withJSON(header http.Header) http.Header {
 	header = header.Clone()
 	header.Set("Accept", strings.Join(rest, ","))
 	return header
+}
+
+// Client-go's reflectors ask for watches of five to ten minutes, so that a client finds another API server some day.
+const reflectorTimeoutMin = 300
+
+// apiServerURI returns the URI of a request to the API server. A watch for five minutes or more becomes one without end:
+// the host keeps it open, and beginning it again would wake the program. A shorter time is meant as an end.
+func apiServerURI(target *url.URL) string {
+	query := target.Query()
+	seconds, err := strconv.ParseInt(query.Get("timeoutSeconds"), 10, 64)
+	if err != nil || seconds < reflectorTimeoutMin || !isTrue(query, "watch") {
+		return target.RequestURI()
+	}
+	lasting := *target
+	lasting.RawQuery = strings.Join(slices.DeleteFunc(strings.Split(target.RawQuery, "&"), func(one string) bool {
+		name, _, _ := strings.Cut(one, "=")
+		return name == "timeoutSeconds" || name == "timeout"
+	}), "&")
+	return lasting.RequestURI()
+}
+
+func isTrue(query url.Values, name string) bool {
+	value := query.Get(name)
+	return value == "true" || value == "1"
 }

@@ -2,6 +2,7 @@ package guest
 
 import (
 	"net/http"
+	"net/url"
 	"testing"
 )
 
@@ -56,5 +57,33 @@ func TestAnAnswerIsAskedForAsJSON(t *testing.T) {
 	}
 	if got := withJSON(http.Header{}); got.Get("Accept") != "" {
 		t.Errorf("got %q of nothing", got.Get("Accept"))
+	}
+}
+
+func TestAWatchOfAReflectorDoesNotEndByTime(t *testing.T) {
+	for uri, want := range map[string]string{
+		"/api/v1/pods?allowWatchBookmarks=true&resourceVersion=7&timeout=6m58s&timeoutSeconds=418&watch=true": "/api/v1/pods?allowWatchBookmarks=true&resourceVersion=7&watch=true",
+		"/api/v1/pods?timeoutSeconds=300&watch=1":                                                             "/api/v1/pods?watch=1",
+		"/api/v1/pods?labelSelector=a%3Db%26timeout&watch=true&timeoutSeconds=599":                            "/api/v1/pods?labelSelector=a%3Db%26timeout&watch=true",
+		// Meant as an end.
+		"/api/v1/pods?timeoutSeconds=299&watch=true":      "/api/v1/pods?timeoutSeconds=299&watch=true",
+		"/api/v1/pods?timeout=5m&watch=true":              "/api/v1/pods?timeout=5m&watch=true",
+		"/api/v1/pods?timeoutSeconds=nonsense&watch=true": "/api/v1/pods?timeoutSeconds=nonsense&watch=true",
+		// No watch.
+		"/api/v1/pods?timeoutSeconds=418":             "/api/v1/pods?timeoutSeconds=418",
+		"/api/v1/pods?timeoutSeconds=418&watch=false": "/api/v1/pods?timeoutSeconds=418&watch=false",
+		"/api/v1/pods": "/api/v1/pods",
+	} {
+		target, err := url.Parse("https://10.0.0.1:443" + uri)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if got := apiServerURI(target); got != want {
+			t.Errorf("%q: got %q", uri, got)
+		}
+		if target.RequestURI() != uri {
+			t.Errorf("%q: the caller's URL was changed", uri)
+		}
 	}
 }

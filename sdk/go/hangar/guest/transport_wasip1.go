@@ -37,7 +37,7 @@ func roundTrip(request *http.Request, config *tls.Config) (*http.Response, error
 		}
 		encoded = encodeRequest(methodOf(request), uri, request.Header, body)
 	} else {
-		encoded = encodeRequest(methodOf(request), request.URL.RequestURI(), withJSON(request.Header), body)
+		encoded = encodeRequest(methodOf(request), apiServerURI(request.URL), withJSON(request.Header), body)
 	}
 	if err := request.Context().Err(); err != nil {
 		return nil, err
@@ -94,12 +94,7 @@ func methodOf(request *http.Request) string {
 // Whether the answer should arrive piece by piece.
 func isStream(request *http.Request) bool {
 	query := request.URL.Query()
-	for _, name := range []string{"watch", "follow"} {
-		if value := query.Get(name); value == "true" || value == "1" {
-			return true
-		}
-	}
-	return false
+	return isTrue(query, "watch") || isTrue(query, "follow")
 }
 
 // call is a request that the host is working on.
