@@ -272,6 +272,22 @@ def test_what_cannot_be_a_guest_is_refused_with_the_reason(tmp_path):
     assert "not a registry" in refusal(broken, "--push", "https://127.0.0.1:1/x")
 
 
+def test_another_version_of_go_than_was_tested_is_named_in_a_warning(tmp_path):
+    project = write(tmp_path / "tiny", go_mod="module example.com/tiny\n\ngo 1.24\n", main_go="package main\n\nfunc main() { select {} }\n")
+    go = write(tmp_path / "bin", go=f"""#!/bin/sh
+if [ "$1" = env ]; then "{shutil.which("go")}" "$@" | sed "s/\\"GOVERSION\\": .*/\\"GOVERSION\\": \\"$VERSION\\",/"; else exec "{shutil.which("go")}" "$@"; fi
+""")
+    (go / "go").chmod(0o755)
+    path = f"{go}:{os.environ['PATH']}"
+
+    done = build(project, directory=tmp_path, env={"PATH": path, "VERSION": "go1.25.3"})
+
+    assert done.returncode == 0, done.stderr
+    assert "warning: guests were not tested with go1.25.3; the tested version is Go 1.26" in done.stderr.splitlines()
+    assert "warning" not in build(project, directory=tmp_path, env={"PATH": path, "VERSION": "go1.26.99"}).stderr
+    assert "go1.23.9 cannot build guests" in refusal(project, directory=tmp_path, env={"PATH": path, "VERSION": "go1.23.9"})
+
+
 def test_a_version_that_is_not_known_is_refused_with_those_that_are(tmp_path):
     project = tmp_path / "memo"
     shutil.copytree(SOURCE, project)
