@@ -3,10 +3,13 @@
 #include "base/limits.h"
 #include "base/metrics.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "budget/consumer.h"
 #include "gateway/gateway.h"
 #include "gateway/request_target.h"
+#include "http/address_policy.h"
 #include "http/client.h"
+#include "io/descriptor.h"
 #include "io/loop.h"
 #include "json/value.h"
 #include "operators/limits.h"
@@ -16,9 +19,13 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -89,6 +96,11 @@ TEST(EndToEnd, LeavesOutWhatBelongsToAConnectionOrToTheHost) {
       kept, ElementsAre(Pair("authorization", "Bearer mine"), Pair("content-type", "text/plain")));
 }
 
+budget::Consumer consumer_in(std::string namespace_name, std::string name = "operator/o") {
+  return {.tenant = budget::Tenant::of_namespace(std::move(namespace_name)),
+          .name = std::move(name)};
+}
+
 // Has to be looked up, so a request waits at least for the next round of the loop.
 constexpr const char* kUnresolved = "https://server.invalid/";
 
@@ -122,7 +134,7 @@ struct Received final : gateway::Answer {
 
 class OutboundTest : public ::testing::Test {
  protected:
-  OutboundTest() {
+  explicit OutboundTest(http::AddressPolicy addresses = http::AddressPolicy::public_only()) {
     // The environment of a test machine may name a proxy, which would decide about addresses.
     ::setenv("NO_PROXY", "*", 1);  // NOLINT(concurrency-mt-unsafe): before any thread starts.
     ::setenv("no_proxy", "*", 1);  // NOLINT(concurrency-mt-unsafe)
@@ -131,7 +143,8 @@ class OutboundTest : public ::testing::Test {
         Outbound::Parts{.loop = loop_,
                         .client = *client_,
                         .metrics = metrics_,
-                        .rules_of = [this](const std::string& /*name*/) { return rules_; }});
+                        .rules_of = [this](const std::string& /*name*/) { return rules_; },
+                        .addresses = std::move(addresses)});
   }
 
   void set_policy(std::string_view outbound) {
@@ -146,8 +159,13 @@ class OutboundTest : public ::testing::Test {
 
   [[nodiscard]] std::unique_ptr<gateway::Exchange> begin(std::string url, Received& received,
                                                          std::string body = {}) {
+    return begin_as(consumer_in("n"), std::move(url), received, std::move(body));
+  }
+  [[nodiscard]] std::unique_ptr<gateway::Exchange> begin_as(budget::Consumer consumer,
+                                                            std::string url, Received& received,
+                                                            std::string body = {}) {
     return outbound_->begin(
-        {.tenant = budget::Tenant::of_namespace("n"), .name = "operator/o"},
+        std::move(consumer),
         {.method = "POST", .target = std::move(url), .headers = {}, .body = std::move(body)},
         received);
   }
@@ -245,6 +263,98 @@ TEST_F(OutboundTest, BodiesThatWaitAreBounded) {
   EXPECT_FALSE(first.status == 429 || second.status == 429);
   one.reset();
   two.reset();
+  loop_.run_until([&] { return loop_.spawned_count() == 0; });
+}
+
+TEST_F(OutboundTest, ANamespaceThatSendsManyRequestsWaitsAndAnotherDoesNot) {
+  set_policy(R"({"hosts":["10.9.8.7"]})");
+  constexpr std::size_t kBeyondBurst = 20;
+  constexpr std::size_t kCount = static_cast<std::size_t>(limits::kOutboundBurst) + kBeyondBurst;
+  std::vector<std::unique_ptr<Received>> all;
+  std::vector<std::unique_ptr<gateway::Exchange>> exchanges;
+  const Instant began = io::Loop::now();
+  for (std::size_t count = 0; count < kCount; ++count) {
+    exchanges.push_back(begin_as(consumer_in("n", count % 2 == 0 ? "operator/o" : "operator/p"),
+                                 "https://10.9.8.7/",
+                                 *all.emplace_back(std::make_unique<Received>())));
+  }
+  const auto has_ended = [](const auto& one) { return one->has_ended; };
+
+  Received other;
+  const auto others = begin_as(consumer_in("m"), "https://10.9.8.7/", other);
+  loop_.run_until([&other] { return other.has_ended; });
+  EXPECT_FALSE(std::ranges::all_of(all, has_ended));
+
+  loop_.run_until([&] { return std::ranges::all_of(all, has_ended); });
+  // Each wait is rounded down to a nanosecond.
+  const auto due = std::chrono::duration<double>(kBeyondBurst / limits::kOutboundPerSecond);
+  EXPECT_GE(io::Loop::now() - began + std::chrono::milliseconds(1), due);
+  for (const auto& received : all)
+    EXPECT_EQ(received->status, 403) << received->error();
+}
+
+class ReachableServerTest : public OutboundTest {
+ protected:
+  ReachableServerTest() : OutboundTest(http::AddressPolicy()) {
+    sockaddr_in address{
+        .sin_family = AF_INET, .sin_port = 0, .sin_addr = {INADDR_ANY}, .sin_zero = {}};
+    socklen_t length = sizeof(address);
+    listener_ = io::Descriptor(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    auto* const generic = reinterpret_cast<sockaddr*>(&address);
+    EXPECT_EQ(::bind(listener_.value(), generic, length), 0);
+    EXPECT_EQ(::listen(listener_.value(), SOMAXCONN), 0);
+    EXPECT_EQ(::getsockname(listener_.value(), generic, &length), 0);
+    port_ = ntohs(address.sin_port);
+  }
+
+  // Each number is a server of its own, to which there is a connection of its own.
+  [[nodiscard]] std::string authority(std::size_t number) const {
+    return fmt::format("127.0.1.{}:{}", number + 1, port_);
+  }
+
+  // Connections so far. Nobody answers on them.
+  std::size_t connection_count() {
+    while (true) {
+      io::Descriptor accepted(::accept4(listener_.value(), nullptr, nullptr, SOCK_CLOEXEC));
+      if (!accepted.is_open()) return accepted_.size();
+      accepted_.push_back(std::move(accepted));
+    }
+  }
+
+ private:
+  io::Descriptor listener_;
+  std::uint16_t port_ = 0;
+  std::vector<io::Descriptor> accepted_;
+};
+
+TEST_F(ReachableServerTest, ANamespaceHasItsShareOfTheRequestsUnderWay) {
+  constexpr std::size_t kMax = limits::kOutboundRequestsPerTenantMax;
+  constexpr std::size_t kCount = kMax + 4;
+  std::string hosts;
+  for (std::size_t number = 0; number <= kCount; ++number) {
+    hosts += fmt::format("{}\"{}\"", number == 0 ? "" : ",", authority(number));
+  }
+  set_policy(fmt::format(R"({{"hosts":[{}],"privateAddresses":true}})", hosts));
+  std::vector<std::unique_ptr<Received>> all;
+  std::vector<std::unique_ptr<gateway::Exchange>> exchanges;
+  const auto ask_as = [&](budget::Consumer consumer, std::size_t number) {
+    exchanges.push_back(begin_as(std::move(consumer), fmt::format("https://{}/", authority(number)),
+                                 *all.emplace_back(std::make_unique<Received>())));
+  };
+  for (std::size_t number = 0; number < kCount; ++number) {
+    ask_as(consumer_in("n", number % 2 == 0 ? "operator/o" : "operator/p"), number);
+  }
+  loop_.run_until([&] { return connection_count() >= kMax; });
+
+  // By the time that a later one is under way, those before it have had their chance.
+  ask_as(consumer_in("m"), kCount);
+  loop_.run_until([&] { return connection_count() >= kMax + 1; });
+  EXPECT_EQ(connection_count(), kMax + 1);
+
+  exchanges.front().reset();
+  loop_.run_until([&] { return connection_count() >= kMax + 2; });
+  EXPECT_EQ(connection_count(), kMax + 2) << "the next one has the place";
+  exchanges.clear();
   loop_.run_until([&] { return loop_.spawned_count() == 0; });
 }
 
