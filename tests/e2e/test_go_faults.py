@@ -127,7 +127,7 @@ def test_nothing_outside_is_reached_or_written_and_the_program_goes_on(cluster, 
 
     eventually(lambda: "listens" in lines(host, "sockets", namespace), "it has tried all", 60)
     said = lines(host, "sockets", namespace)
-    assert "dialled: true" in said
+    assert "dialled: true" in said and "sent by UDP: false" in said
     assert any("only https reaches other servers than the API server" in line for line in said)
     eventually(lambda: "removed: false" in lines(host, "write", namespace), "it has tried all", 60)
     assert [line for line in lines(host, "write", namespace) if line.endswith("true")] == []

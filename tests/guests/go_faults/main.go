@@ -10,7 +10,7 @@
 //	panic               panics, in a goroutine
 //	exit                exits with 7
 //	deadlock            waits for something that never happens
-//	sockets             dials, listens for others, and asks a server without TLS; then waits
+//	sockets             dials, sends by UDP, asks a server without TLS, and listens for others; then waits
 //	write               writes files, and says what came of it; then waits
 //	timers              has 100,000 timers of an hour and more; then waits
 //	watches             begins a watch of ConfigMaps a thousand times and cancels it, then reads one; then waits
@@ -97,6 +97,12 @@ func panics() {
 func sockets() {
 	_, err := net.DialTimeout("tcp", "192.0.2.1:80", time.Second)
 	fmt.Println("dialled:", err != nil)
+	// As in Go's own network for guests: only the program itself could receive it.
+	connection, err := net.Dial("udp", "192.0.2.1:53")
+	if err == nil {
+		_, err = connection.Write([]byte("x"))
+	}
+	fmt.Println("sent by UDP:", err == nil)
 	_, err = http.Get("http://192.0.2.1/")
 	fmt.Println("asked without TLS:", err)
 	// Only the program itself can connect.
