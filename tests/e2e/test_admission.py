@@ -15,7 +15,7 @@ from conftest import COMPILED, control_plane
 from module_server import Modules
 from test_flight_changes import variant
 from webhooks import (BINDING, CONFIGURATION, GROUP, POLICY, as_user, ask, authorities_of, bundle_of, configurations, create, host_with_webhooks, kept_by,
-                      looking_up, refused, refused_airway, review, standby, wait_registered, warnings_of)
+                      looking_up, make_policy, refused, refused_airway, review, standby, wait_registered, warnings_of)
 
 AIRWAY = ("yoke.cd/v1alpha1", "Airway")
 
@@ -413,15 +413,6 @@ def test_configurations_of_airways_that_went_meanwhile_go_at_the_start(cluster, 
 
     eventually(lambda: f"orphan.{GROUP}" not in configurations(cluster, webhook_host.namespace), "the orphan is gone")
     assert name in configurations(cluster, webhook_host.namespace)
-
-
-def make_policy(cluster, name, keeper):
-    """A policy and its binding, for no object, as the host of that namespace keeps them."""
-    metadata = {"name": name, "labels": {"hangar.dev/kept-by": keeper}}
-    rule = {"apiGroups": ["nowhere.hangar.dev"], "apiVersions": ["*"], "resources": ["*"], "operations": ["CREATE"]}
-    cluster.create({"apiVersion": POLICY[0], "kind": POLICY[1], "metadata": metadata, "spec": {
-        "failurePolicy": "Ignore", "matchConstraints": {"resourceRules": [rule]}, "validations": [{"expression": "true"}]}})
-    cluster.create({"apiVersion": BINDING[0], "kind": BINDING[1], "metadata": metadata, "spec": {"policyName": name, "validationActions": ["Deny"]}})
 
 
 def test_policies_that_are_not_wanted_any_more_go_at_the_start(cluster, webhook_host):

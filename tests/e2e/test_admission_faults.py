@@ -243,7 +243,7 @@ def test_what_the_injector_of_cert_manager_writes_stays(rig, hosts, home, unique
     inject(CRD, backends.name, "/spec/conversion/webhook")
     wait_registered(rig, home, backends.name)
     inject(CONFIGURATION, backends.name, "/webhooks/0")
-    eventually(lambda: try_to(backends.create, "v2", "one", "default", {"img": "x", "replicas": 1}), "instances are reviewed", 60)
+    eventually(lambda: try_to(backends.create, "v2", "one", "default", {"img": "x", "replicas": 1}), "instances are reviewed", COMPILED)
     eventually(lambda: is_converted(backends, "one", "default"), "instances are converted", 60)
 
     # What the host applies again leaves the bundle alone.

@@ -30,7 +30,8 @@ KILL_SECONDS = int(os.environ.get("HANGAR_KILL_SECONDS", "60"))
 @pytest.fixture(scope="module")
 def cluster():
     """A control plane of its own that keeps only the last few seconds of history."""
-    made = control_plane("--with-proxy", "--apiserver-arg=--etcd-compaction-interval=5s")
+    # A Flight is gone when the garbage collector has removed what it made.
+    made = control_plane("--with-proxy", "--with-kcm=garbage-collector-controller", "--apiserver-arg=--etcd-compaction-interval=5s")
     yield made
     made.close()
 
@@ -259,9 +260,14 @@ def slab_of(host):
     """The file with the sleeping guests' memory, while the host has it open. Images are mapped; the slab is not."""
     process = pathlib.Path(f"/proc/{host.process.pid}")
     mapped = (process / "maps").read_text()
-    found = [descriptor for descriptor in (process / "fd").iterdir()
-             if str(host.directory / "cache/snapshots") in os.readlink(descriptor)
-             and f" {descriptor.stat().st_ino} " not in mapped and descriptor.stat().st_size > 0]
+
+    def is_slab(descriptor):
+        try:
+            return (str(host.directory / "cache/snapshots") in os.readlink(descriptor)
+                    and f" {descriptor.stat().st_ino} " not in mapped and descriptor.stat().st_size > 0)
+        except FileNotFoundError:  # Closed meanwhile.
+            return False
+    found = list(filter(is_slab, (process / "fd").iterdir()))
     assert len(found) == 1, f"one slab, not {found}"
     return found[0]
 

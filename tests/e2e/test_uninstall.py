@@ -6,7 +6,7 @@ import pytest
 import flights
 from airways import OPEN_SCHEMA, airway, flight, instance
 from cluster import ROOT, eventually, is_ready, try_to, when_compiled
-from conftest import control_plane
+from conftest import COMPILED, control_plane
 from host import Host, free_port
 from operators import OPERATOR, lines, manifest
 from workflows import WORKFLOW, allow, bundle, module, reaches, signal, workflow
@@ -59,7 +59,7 @@ def plane(rig, namespace):
 def at_work(rig, namespace, tmp_path):
     """A host with webhooks, and one of each: an Airway with an instance, a Flight, an Operator, and a workflow that waits."""
     host = host_with_webhooks(rig, tmp_path / "host")
-    eventually(lambda: try_to(rig.create, planes()), "the Airway is accepted", 60)
+    eventually(lambda: try_to(rig.create, planes()), "the Airway is accepted", COMPILED)
     rig.learn(f"{GROUP}/v1", "Plane", "planes")
     eventually(lambda: is_ready(rig.get(*AIRWAY)), "the Airway is ready", 120)
     plane(rig, namespace)
@@ -80,8 +80,9 @@ def at_work(rig, namespace, tmp_path):
 
 
 def reads(rig, namespace):
+    """The instance in the version that is not stored. A list may come from the API server's cache, where it is converted already."""
     try:
-        return rig.kubectl("get", f"planes.{GROUP}", "-n", namespace)
+        return rig.kubectl("get", f"planes.v2.{GROUP}", "one", "-n", namespace)
     except subprocess.CalledProcessError:
         return None
 
@@ -176,7 +177,7 @@ def test_what_is_applied_again_on_another_cluster_works_there(rig, namespace, at
         other.request("PUT", other.path_of(flow, subresource="status"), {**other.create(flow), "status": status})
         host = host_with_webhooks(other, tmp_path / "other")
         other.learn(f"{GROUP}/v1", "Plane", "planes")
-        eventually(lambda: try_to(other.create, kept[0]), "the Airway is accepted there", 60)
+        eventually(lambda: try_to(other.create, kept[0]), "the Airway is accepted there", COMPILED)
         eventually(lambda: is_ready(other.get(*AIRWAY)), "the Airway is ready there", 120)
         eventually(lambda: try_to(other.create, kept[1]), "the instance is accepted there", 120)
         other.create(kept[2])

@@ -37,6 +37,15 @@ def kept_by(cluster, namespace, kind):
     return {one["metadata"]["name"] for one in cluster.list(*kind, selector=f"hangar.dev/kept-by={namespace}")}
 
 
+def make_policy(cluster, name, keeper):
+    """A policy and its binding, for no object, as the host of that namespace keeps them."""
+    metadata = {"name": name, "labels": {"hangar.dev/kept-by": keeper}}
+    rule = {"apiGroups": ["nowhere.hangar.dev"], "apiVersions": ["*"], "resources": ["*"], "operations": ["CREATE"]}
+    cluster.create({"apiVersion": POLICY[0], "kind": POLICY[1], "metadata": metadata, "spec": {
+        "failurePolicy": "Ignore", "matchConstraints": {"resourceRules": [rule]}, "validations": [{"expression": "true"}]}})
+    cluster.create({"apiVersion": BINDING[0], "kind": BINDING[1], "metadata": metadata, "spec": {"policyName": name, "validationActions": ["Deny"]}})
+
+
 def wait_registered(cluster, namespace, name="hangar-airways"):
     return eventually(lambda: configurations(cluster, namespace).get(name), f"the configuration {name} is there", 60)
 
