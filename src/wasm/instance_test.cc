@@ -23,12 +23,15 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <span>
@@ -772,6 +775,79 @@ TEST_F(InstanceTest, AModuleIsCheckedAgainstItsDigest) {
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().kind(), ErrorKind::InvalidInput);
 }
+
+// The sanitizers' own memory needs mappings.
+#if !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer)
+
+// Takes all mappings that the kernel gives to a process (vm.max_map_count).
+class AllMappings {
+ public:
+  AllMappings() {
+    // A page with other rights than its neighbours is a mapping of its own.
+    void* const address =
+        ::mmap(nullptr, kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    EXPECT_NE(address, MAP_FAILED);
+    memory_ = static_cast<std::byte*>(address);
+    std::size_t at = 0;
+    while (at < kBytes && ::mprotect(memory_ + at, kPageBytes, PROT_READ) == 0)
+      at += 2 * kPageBytes;
+    EXPECT_LT(at, kBytes) << "there are mappings left";
+  }
+  AllMappings(const AllMappings&) = delete;
+  AllMappings& operator=(const AllMappings&) = delete;
+  ~AllMappings() { ::munmap(memory_, kBytes); }
+
+  // Two for every second page.
+  static constexpr std::size_t kBytes = 16384 * limits::kMiB;
+  static constexpr std::size_t kMappingsMax = kBytes / kPageBytes;
+
+ private:
+  std::byte* memory_ = nullptr;
+};
+
+class WithoutMappings : public InstanceTest {
+ public:
+  void TestBody() override {
+    const auto module = load("sleeper");
+    const auto store = make_store();
+    const auto resumed = make(module);
+    const auto spared = make(module);
+    const auto refused = make(module);
+    for (Instance* const one : {resumed.get(), spared.get()}) {
+      call(*one, "store", {4096, 9});
+      sleep(*one, *store);
+    }
+    {
+      const AllMappings all;
+      for (Instance* const one : {resumed.get(), refused.get()}) {
+        const Error error = fail_to_call(*one, "work");
+        EXPECT_EQ(error.kind(), ErrorKind::Unavailable);
+        EXPECT_THAT(error.message(), ::testing::HasSubstr("Cannot allocate memory"));
+      }
+    }
+    EXPECT_EQ(call(*spared, "load", {4096}), 9U);
+    EXPECT_EQ(fail_to_call(*resumed, "work").message(),
+              "the instance failed or exited in an earlier turn");
+    call(*make(module), "work", {20});
+    EXPECT_EQ(store->live_bytes(), 0U);
+  }
+};
+
+int run_without_mappings() {
+  WithoutMappings().TestBody();
+  return ::testing::Test::HasFailure() ? 1 : 0;
+}
+
+// In a process of its own, in which no other thread needs a mapping meanwhile.
+TEST(InstancesWithoutMappings, FailWithTheReasonAndOthersGoOn) {
+  std::size_t allowed = 0;
+  std::ifstream("/proc/sys/vm/max_map_count") >> allowed;
+  if (allowed > AllMappings::kMappingsMax) GTEST_SKIP() << "vm.max_map_count is too large to reach";
+  (void)shared_code_directory();  // Made here, so that it is removed.
+  EXPECT_EXIT(std::_Exit(run_without_mappings()), ::testing::ExitedWithCode(0), "");
+}
+
+#endif
 
 }  // namespace
 }  // namespace hangar::wasm
