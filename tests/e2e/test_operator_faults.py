@@ -13,12 +13,14 @@ import time
 
 import pytest
 
+import memos
 import read_only
 from cluster import Proxy, condition, eventually, never
 from conftest import control_plane
 from flights import Flights, greeting
 from front import Front
 from host import Host, to_its_end
+from memos import built
 from operators import (
     EVERYTHING, OPERATOR, Run, allow, create_config_map, events_of, lines, logs, phase, send_nonce)
 
@@ -97,6 +99,23 @@ class TestAway:
         Proxy(cluster).mend()
         assert host.stop() == 0, f"the host did not end cleanly:\n{host.tail()}"
 
+    def go_away_and_forget(self, cluster, host, namespace, meanwhile):
+        """The host does not reach the API server for a minute, in which `meanwhile` happens and history is compacted."""
+        path = cluster.path(*CONFIG_MAP, namespace)
+        version = cluster.request("GET", path)["metadata"]["resourceVersion"]
+        proxy = Proxy(cluster)
+        proxy.enable(False)
+        began = time.monotonic()
+        meanwhile()
+        # Earlier history is compacted, and the API server's own cache of it ends with the process.
+        cluster.component("kill", "kube-apiserver")
+        time.sleep(max(0, began + 60 - time.monotonic()))
+        assert host.process.poll() is None
+        cluster.component("start", "kube-apiserver")
+        answers = [event["object"].get("code") for event in cluster.watch(path, version)]
+        assert answers == [410], "the API server has not forgotten: this test tests nothing"
+        proxy.enable(True)
+
     def test_nothing_is_lost_while_the_api_server_is_away_and_forgets(self, cluster, host, namespace, operator, get):
         allow(cluster, namespace, *EVERYTHING)
         for name in ("stays", "changes", "goes"):
@@ -115,24 +134,13 @@ class TestAway:
         eventually(lambda: (cluster.get(*CONFIG_MAP, "counter", namespace) or {}).get("data"), "the writer writes")
         asleep(get, *sleepers)
         before = {name: len(lines(host, name, namespace)) for name in everybody}
-        version = cluster.request("GET", cluster.path(*CONFIG_MAP, namespace))["metadata"]["resourceVersion"]
-        path = cluster.path(*CONFIG_MAP, namespace)
-        proxy = Proxy(cluster)
 
-        proxy.enable(False)
-        began = time.monotonic()
-        for index in range(20):
-            create_config_map(cluster, f"comes-{index}", namespace)
-        cluster.patch(*CONFIG_MAP, "changes", {"data": {"a": "b"}}, namespace)
-        cluster.delete(*CONFIG_MAP, "goes", namespace)
-        # Earlier history is compacted, and the API server's own cache of it ends with the process.
-        cluster.component("kill", "kube-apiserver")
-        time.sleep(max(0, began + 60 - time.monotonic()))
-        assert host.process.poll() is None
-        cluster.component("start", "kube-apiserver")
-        answers = [event["object"].get("code") for event in cluster.watch(path, version)]
-        assert answers == [410], "the API server has not forgotten: this test tests nothing"
-        proxy.enable(True)
+        def meanwhile():
+            for index in range(20):
+                create_config_map(cluster, f"comes-{index}", namespace)
+            cluster.patch(*CONFIG_MAP, "changes", {"data": {"a": "b"}}, namespace)
+            cluster.delete(*CONFIG_MAP, "goes", namespace)
+        self.go_away_and_forget(cluster, host, namespace, meanwhile)
 
         expected = {one["metadata"]["name"] for one in cluster.list(*CONFIG_MAP, namespace)} | {"counter"}
         assert "goes" not in expected and "comes-19" in expected
@@ -151,6 +159,33 @@ class TestAway:
         counted = cluster.get(*CONFIG_MAP, "counter", namespace)["data"]["events"]
         assert int(counted) >= 3 + 20, "the writer counted all that came, and could write it in the end"
         assert sum(value for name, value in host.metrics().items() if name.startswith("hangar_cache_relists_total")) > 0
+
+    def test_an_operator_in_go_misses_nothing_meanwhile(self, cluster, host, namespace, built):
+        memos.run(cluster, namespace, after="200ms")
+        memos.asleep(cluster, namespace, memos.COMPILED)
+        for name in ("changes", "goes", "stays"):
+            memos.make(cluster, namespace, name, "before")
+        kept = lambda name: memos.text_of(cluster, namespace, name)
+        for name in ("changes", "goes", "stays"):
+            eventually(lambda: kept(name) == "before", f"{name} is kept", 60)
+        memos.asleep(cluster, namespace)
+
+        def meanwhile():
+            for index in range(5):
+                memos.make(cluster, namespace, f"comes-{index}", "after")
+            cluster.patch(*memos.MEMO, "changes", {"spec": {"text": "after"}}, namespace)
+            cluster.delete(*memos.MEMO, "goes", namespace)  # Its finalizer keeps it.
+            cluster.delete(*CONFIG_MAP, "stays", namespace)
+        self.go_away_and_forget(cluster, host, namespace, meanwhile)
+
+        for name in ("changes", *(f"comes-{index}" for index in range(5))):
+            eventually(lambda: kept(name) == "after", f"{name} is seen", 60)
+        eventually(lambda: cluster.get(*memos.MEMO, "goes", namespace) is None, "the finalizer lets go", 60)
+        eventually(lambda: kept("stays") == "before", "the child is there again", 60)
+        memos.make(cluster, namespace, "later", "later")
+        eventually(lambda: kept("later") == "later", "it hears of what comes after", 60)
+        assert memos.asleep(cluster, namespace)["status"]["restarts"] == 0
+        cluster.delete(*OPERATOR, "memo", namespace)
 
 
 class TestSilentServer:
