@@ -40,6 +40,9 @@ class GuestProcessTest : public testing::Test {
     make({}, [this](protocol::FromGuest message) { heard_.push_back(std::move(message)); });
   }
   ~GuestProcessTest() override {
+    process_.reset();
+    // What waited for its turn ends before the slices do.
+    loop_.run_until([this] { return loop_.spawned_count() == 0; });
     if (peer_ >= 0) ::close(peer_);
   }
   // Answers each lookup at once with `body`.
