@@ -1,17 +1,21 @@
 """`hangar build go`: an operator as kubebuilder lays one out (examples/memo), its main unchanged, as a module and as a program."""
+import datetime
 import json
 import os
 import shutil
+import struct
 import subprocess
+import time
 import zipfile
 
 import pytest
 
+import memos
 from airways import GUESTS
 from cluster import condition, eventually
 from host import Host
 from memos import COMPILED, CONFIG_MAP, MEMO, SOURCE, SPEC, asleep, build, built, give_rights, make, resumes, text_of
-from operators import OPERATOR, events_of, lines, manifest
+from operators import OPERATOR, events_of, lines, logs, manifest
 from registry import Registry
 
 # Tests of one file that share a build run in one process.
@@ -159,6 +163,93 @@ def test_its_own_timers_and_events_wake_it(cluster, host, namespace, memo):
     make(cluster, namespace, "last", "one more")
     eventually(lambda: text_of(cluster, namespace, "last") == "one more", "it wakes for an event", 60)
     assert asleep(cluster, namespace)["status"]["restarts"] == 0
+
+
+CLOCK = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static const volatile int64_t *ahead_seconds;
+
+__attribute__((constructor)) static void map_file(void) {
+  const int file = open(getenv("HANGAR_TEST_CLOCK"), O_RDONLY | O_CLOEXEC);
+  void *const at = mmap(NULL, sizeof *ahead_seconds, PROT_READ, MAP_SHARED, file, 0);
+  if (at != MAP_FAILED) ahead_seconds = at;
+  close(file);
+}
+
+int clock_gettime(clockid_t clock, struct timespec *time) {
+  const int failed = (int)syscall(SYS_clock_gettime, clock, time);
+  if (!failed && clock == CLOCK_REALTIME && ahead_seconds) time->tv_sec += *ahead_seconds;
+  return failed;
+}
+"""
+
+
+class Clock:
+    """Sets the clock of the programs that have `env`."""
+
+    def __init__(self, directory):
+        source, library, self._file = directory / "clock.c", directory / "clock.so", directory / "clock"
+        source.write_text(CLOCK)
+        subprocess.run(["clang-19", "-O1", "-Wall", "-Werror", "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
+        self.set_ahead(datetime.timedelta())
+        self.env = {"LD_PRELOAD": str(library), "HANGAR_TEST_CLOCK": str(self._file)}
+
+    def set_ahead(self, by):
+        """The time is that of this machine and `by`."""
+        with open(self._file, "r+b" if self._file.exists() else "wb") as file:
+            file.write(struct.pack("=q", int(by.total_seconds())))
+        self.ahead = by
+
+    def shows(self, text):
+        """Whether that time is now, by this clock."""
+        now = datetime.datetime.now(datetime.timezone.utc).replace(tzinfo=None) + self.ahead
+        return abs(now - datetime.datetime.fromisoformat(text[:19])) < datetime.timedelta(hours=1)
+
+
+def test_a_clock_that_jumps_by_a_day_wakes_nobody_and_holds_up_nothing(own_cluster, own_namespace, built, tmp_path):
+    clock = Clock(tmp_path)
+    host = Host(own_cluster.kubeconfig, tmp_path / "host", "--features=operators", "--guest-isolation=none", env=clock.env)
+    memos.run(own_cluster, own_namespace, after="200ms")
+    asleep(own_cluster, own_namespace, COMPILED)
+    make(own_cluster, own_namespace, "note", "text 0", revisitSeconds=3600)
+    eventually(lambda: text_of(own_cluster, own_namespace, "note") == "text 0", "the text is kept", 60)
+
+    def settled():
+        before = resumes(host, own_namespace)
+        time.sleep(2)
+        return before if resumes(host, own_namespace) == before else None
+    visits = lambda: own_cluster.get(*MEMO, "note", own_namespace)["status"].get("visits", 0)
+    for number, days in enumerate((1, -1), 1):
+        before = eventually(settled, "late events have been handled", 60), visits()
+        asleep(own_cluster, own_namespace)
+
+        clock.set_ahead(datetime.timedelta(days=days))
+
+        now = eventually(settled, "nothing wakes it again and again", 60), visits()
+        assert now == before, "the new time has woken it, or its timer of an hour has rung"
+        own_cluster.patch(*MEMO, "note", {"spec": {"text": f"text {number}"}}, own_namespace)
+        eventually(lambda: text_of(own_cluster, own_namespace, "note") == f"text {number}", "it wakes for an event", 60)
+        # The change, the answers to its requests, and its own writes.
+        assert before[0] < eventually(settled, "it sleeps again", 60) < before[0] + 20
+        # Of the host, and of the guest.
+        assert clock.shows(logs(host, "memo", own_namespace).splitlines()[-1])
+        assert clock.shows(lines(host, "memo", own_namespace)[-1])
+
+    own_cluster.patch(*MEMO, "note", {"spec": {"revisitSeconds": 1}}, own_namespace)
+    began = visits()
+    eventually(lambda: visits() >= began + 3, "its timers ring", 60)
+    assert own_cluster.get(*OPERATOR, "memo", own_namespace)["status"]["restarts"] == 0
+    own_cluster.delete(*OPERATOR, "memo", own_namespace)
+    eventually(lambda: own_cluster.get(*OPERATOR, "memo", own_namespace) is None, "it is gone")
+    assert host.stop() == 0
 
 
 def own_metrics(host, namespace, name="memo"):

@@ -12,10 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	examplesv1 "hangar.dev/examples/memo/api/v1"
 )
@@ -81,7 +83,8 @@ func (r *MemoReconciler) Reconcile(ctx context.Context, request ctrl.Request) (c
 // SetupWithManager makes the manager run it.
 func (r *MemoReconciler) SetupWithManager(manager ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(manager).
-		For(&examplesv1.Memo{}).
+		// Its own changes of the status are no reason to look again.
+		For(&examplesv1.Memo{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Owns(&corev1.ConfigMap{}).
 		Named("memo").
 		Complete(r)
