@@ -1,9 +1,11 @@
 """Long-running operators under measurement: `hangar run` on a directory made for it, and any set of processes."""
+import collections
 import contextlib
 import http.client
 import json
 import os
 import pathlib
+import re
 import statistics
 import subprocess
 import time
@@ -11,6 +13,37 @@ import time
 import harness
 from cluster import eventually
 from host import BINARY, free_port
+
+
+def apiserver_watches(metrics):
+    """How many watches the API server has open, by resource, from the text of its /metrics."""
+    found = collections.Counter()
+    for line in metrics.splitlines():
+        if line.startswith("apiserver_longrunning_requests{") and 'verb="WATCH"' in line:
+            found[re.search('resource="([^"]*)"', line)[1]] += round(float(line.rsplit(" ", 1)[1]))
+    return found
+
+
+def total(metrics, name):
+    """The sum of a metric of the host over all of its labels."""
+    return sum(value for key, value in metrics.items() if key.split("{")[0] == name)
+
+
+def _snapshots(pid):
+    """The files of snapshots and images that a host has open. They have no names."""
+    for descriptor in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            if "/snapshots/" in os.readlink(descriptor):
+                yield descriptor
+
+
+def disk_bytes(pid):
+    """Snapshots and images: the disk space of an operator beyond its compiled code."""
+    taken = 0
+    for descriptor in _snapshots(pid):
+        with contextlib.suppress(OSError):
+            taken += os.stat(descriptor).st_blocks * 512
+    return taken
 
 
 class Processes:
@@ -114,21 +147,11 @@ class Hangar(Processes):
         eventually(all_sleep, "all operators have listed, watch, and sleep", 1200)
 
     def disk_bytes(self):
-        """Snapshots and images: the disk space of an operator beyond its compiled code. The files have no names."""
-        total = 0
-        for descriptor in pathlib.Path(f"/proc/{self.processes[0].pid}/fd").iterdir():
-            with contextlib.suppress(OSError):
-                if "/snapshots/" in os.readlink(descriptor):
-                    total += os.stat(descriptor).st_blocks * 512
-        return total
+        return disk_bytes(self.processes[0].pid)
 
     def page_cache_bytes(self):
         """Compiled code, snapshots and images as far as the kernel caches them; it can evict them."""
-        files = [str(path) for path in self._code()]
-        for descriptor in pathlib.Path(f"/proc/{self.processes[0].pid}/fd").iterdir():
-            with contextlib.suppress(OSError):
-                if "/snapshots/" in os.readlink(descriptor):
-                    files.append(str(descriptor))
+        files = [str(path) for path in (*self._code(), *_snapshots(self.processes[0].pid))]
         seen = subprocess.run(["fincore", "-b", "-n", "-o", "RES", *files], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                               text=True).stdout.split()
         return sum(map(int, seen))

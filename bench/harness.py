@@ -298,6 +298,15 @@ def cpu_seconds_with_ended(pid):
     return _ticks(pid, 11, 15)
 
 
+def cpu_seconds_of_tree(pid):
+    """The same of the process and all of its descendants, of which some may end meanwhile."""
+    while True:
+        try:
+            return sum(map(cpu_seconds_with_ended, process_tree(pid)))
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # It counts for its parent now, which was read before.
+
+
 def private_dirty(pid):
     """MiB that only this process has and that the kernel cannot drop, and its page tables."""
     kib = 0
@@ -308,19 +317,32 @@ def private_dirty(pid):
     return kib / 1024
 
 
+def file_pages(smaps, directory):
+    """What a process maps of the files in a directory, from the text of its /proc/PID/smaps: MiB mapped, and resident."""
+    found, is_counted = {"mapped": 0.0, "resident": 0.0}, False
+    for line in smaps.splitlines():
+        words = line.split(maxsplit=5)
+        if not words[0].endswith(":"):  # The head of a mapping: addresses, rights, offset, device, inode, path.
+            is_counted = len(words) == 6 and words[5].startswith(f"{directory}/")
+        elif is_counted and words[0] in ("Size:", "Rss:"):
+            found["mapped" if words[0] == "Size:" else "resident"] += int(words[1]) / 1024
+    return found
+
+
 @contextlib.contextmanager
-def peak_memory(pid):
-    """Yields a dict that afterwards has the peaks within the block: rss as the kernel counted it, pss as sampled every
-    500 ms (reading it walks all page tables, which costs time)."""
-    peaks = {"rss": 0.0, "pss": 0.0}
+def peak_memory(pid, interval_seconds=0.5):
+    """Yields a dict that afterwards has the peaks within the block: rss as the kernel counted it, pss and anonymous as sampled
+    (reading them walks all page tables, which costs time)."""
+    peaks = {"rss": 0.0, "pss": 0.0, "anonymous": 0.0}
     pathlib.Path(f"/proc/{pid}/clear_refs").write_text("5")
     done = threading.Event()
 
     def sample():
         while not done.is_set():
             with contextlib.suppress(OSError):
-                peaks["pss"] = max(peaks["pss"], memory(pid)["pss"])
-            done.wait(0.5)
+                seen = memory(pid)
+                peaks.update({key: max(peaks[key], seen[key]) for key in ("pss", "anonymous")})
+            done.wait(interval_seconds)
 
     sampler = threading.Thread(target=sample, daemon=True)
     sampler.start()

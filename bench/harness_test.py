@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 
+import hangar_run
 import harness
 from harness import MIB, Report, SmallMachine, at_least, at_most, at_most_of_peer, percentile
 from processes import children
@@ -54,6 +55,46 @@ def test_a_percentile_is_a_value_that_was_measured():
     assert percentile([3, 1, 2], 50) == 2
     assert percentile(range(1, 101), 99) == 99
     assert percentile([7], 99) == 7
+
+
+SMAPS = """\
+7f0000000000-7f0000200000 r-xp 00000000 fe:00 11 /srv/cache/code/a b.cwasm
+Size:               2048 kB
+Rss:                1024 kB
+Pss:                 512 kB
+VmFlags: rd ex mr mw me
+7f0000200000-7f0000300000 rw-p 00000000 00:00 0
+Size:               1024 kB
+Rss:                1024 kB
+7f0000300000-7f0000400000 r--p 00000000 fe:00 12 /srv/cache/code.old/c.cwasm
+Size:               1024 kB
+Rss:                1024 kB
+7f0000400000-7f0000500000 r--p 00000000 fe:00 13 /srv/cache/code/d.cwasm (deleted)
+Size:               1024 kB
+Rss:                   0 kB
+"""
+
+
+def test_pages_of_files_are_those_of_one_directory():
+    assert harness.file_pages(SMAPS, "/srv/cache/code") == {"mapped": 3, "resident": 1}
+    assert harness.file_pages(SMAPS, "/srv/cache") == {"mapped": 4, "resident": 2}
+    assert harness.file_pages("", "/srv/cache") == {"mapped": 0, "resident": 0}
+
+
+def test_watches_are_counted_by_resource():
+    metrics = """\
+# TYPE apiserver_longrunning_requests gauge
+apiserver_longrunning_requests{group="",resource="pods",scope="cluster",verb="WATCH",version="v1"} 2
+apiserver_longrunning_requests{group="",resource="pods",scope="namespace",verb="WATCH",version="v1"} 1
+apiserver_longrunning_requests{group="",resource="pods",scope="namespace",verb="CONNECT",version="v1"} 8
+apiserver_longrunning_requests{group="apps",resource="deployments",scope="cluster",verb="WATCH",version="v1"} 0
+"""
+    assert hangar_run.apiserver_watches(metrics) == {"pods": 3, "deployments": 0}
+
+
+def test_a_metric_is_summed_over_its_labels_and_not_over_others():
+    assert hangar_run.total({"a": 1, 'a{b="c"}': 2, 'a{b="d"}': 3, "ab": 4, 'ab{b="c"}': 5}, "a") == 6
+    assert hangar_run.total({}, "a") == 0
 
 
 # Cgroups, as files. Version 2 is tested by these only where the machine's memory controller is one of version 1.
@@ -118,5 +159,6 @@ def test_processes_are_counted_with_their_descendants_and_those_that_ended():
         [child] = children(parent.pid)
         assert harness.process_tree(parent.pid) == [parent.pid, child]
         assert harness.cpu_seconds_with_ended(parent.pid) > harness.cpu_seconds(parent.pid)
+        assert harness.cpu_seconds_of_tree(parent.pid) >= harness.cpu_seconds_with_ended(parent.pid)
         assert 0 < harness.private_dirty(child) < harness.private_dirty(parent.pid)
         os.kill(child, signal.SIGKILL)

@@ -25,6 +25,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 import harness  # noqa: E402
 from harness import at_least_of_peer, at_most, at_most_of_peer, progress  # noqa: E402
+from hangar_run import total  # noqa: E402
 import airways  # noqa: E402
 import operators  # noqa: E402
 import workflows  # noqa: E402
@@ -106,17 +107,14 @@ class Started:
     def __init__(self, world, scratch, isolation, *flags):
         self.host = harness.hangar_host_class()(world.cluster.kubeconfig, scratch / "host", FLAGS[isolation], *flags)
 
-    def processes(self):
-        return harness.process_tree(self.host.process.pid)
-
     def guest_processes(self):
         return guest_processes(self.host)
 
     def cpu_seconds(self):
-        return sum(harness.cpu_seconds_with_ended(pid) for pid in self.processes())
+        return harness.cpu_seconds_of_tree(self.host.process.pid)
 
     def total(self, name):
-        return sum(value for key, value in self.host.metrics().items() if key.split("{")[0] == name)
+        return total(self.host.metrics(), name)
 
     def stop(self):
         self.host.stop()

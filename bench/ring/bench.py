@@ -22,17 +22,11 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import harness  # noqa: E402
 from harness import ROOT, at_most, at_most_of_peer, progress  # noqa: E402
 from cluster import Cluster, eventually  # noqa: E402
-from hangar_run import Hangar, Processes, directory_of_operators  # noqa: E402
+from hangar_run import Hangar, Processes, apiserver_watches, directory_of_operators  # noqa: E402
 from rings import GUEST, WARM_ROUNDS, Ring, ring_directory  # noqa: E402
 
 PEERS = ROOT / "build/bench/bin"
 SLEEP_FLAGS = {"asleep": "--sleep-after=0s", "resident": "--never-sleep"}
-
-
-def apiserver_watches(cluster):
-    return sum(float(line.rsplit(" ", 1)[1]) for line in cluster.request("GET", "/metrics").splitlines()
-               if line.startswith("apiserver_longrunning_requests{") and 'resource="testresources"' in line
-               and 'verb="WATCH"' in line)
 
 
 def apiserver_memory(cluster):
@@ -58,7 +52,7 @@ def measure(ring, processes, rounds, settle_seconds):
     times = [ring.round() for _ in range(rounds)]
     cpu = processes.cpu_seconds() - before
     active = processes.memory()
-    watches = apiserver_watches(ring.cluster) - 1  # Ours.
+    watches = apiserver_watches(ring.cluster.request("GET", "/metrics"))["testresources"] - 1  # Ours.
     active_group = processes.group_memory()
     idle = processes.settled_memory(settle_seconds)
     return {"hop_ms": 1000 * statistics.median(times) / ring.count, "cpu_ms": 1000 * cpu / rounds / ring.count,

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"os"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -19,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"hangar.dev/examples/website/v1"
@@ -34,6 +36,9 @@ func main() {
 }
 
 func run() error {
+	metricsAddress := flag.String("metrics-bind-address", ":8080", "The address the metrics endpoint binds to.")
+	leaderElection := flag.Bool("leader-elect", true, "Enable leader election for controller manager.")
+	flag.Parse()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -43,7 +48,8 @@ func run() error {
 	namespace := os.Getenv("NAMESPACE")
 	manager, err := ctrl.NewManager(hangar.GetConfigOrDie(), hangar.Options(ctrl.Options{
 		Scheme:           scheme,
-		LeaderElection:   true,
+		Metrics:          metricsserver.Options{BindAddress: *metricsAddress},
+		LeaderElection:   *leaderElection,
 		LeaderElectionID: "website.examples.hangar.dev",
 		Cache:            cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}},
 	}))
