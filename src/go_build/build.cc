@@ -276,8 +276,9 @@ Result<> Build::compile() {
   std::vector<std::string> arguments = {
       "build", modfile_flag(), "-overlay=" + overlay.string(), "-buildmode=c-shared", "-trimpath",
       "-buildvcs=false",
-      // The SDK turns off signals through internals of os/signal.
-      fmt::format("-ldflags=-s -w -checklinkname=0 {}", options_.ldflags), "-o",
+      // Without -s, which would remove the names of functions: messages about traps show them. The
+      // SDK turns off signals through internals of os/signal.
+      fmt::format("-ldflags=-w -checklinkname=0 {}", options_.ldflags), "-o",
       fs::absolute(options_.output).string()};
   if (!options_.tags.empty()) arguments.push_back("-tags=" + options_.tags);
   arguments.emplace_back(".");

@@ -117,8 +117,9 @@ inline constexpr std::chrono::seconds kWarmInstanceKept{5};
 // Functions that a module can call indirectly: a Go program of 80 MB has 110,000.
 inline constexpr std::uint32_t kGuestTableElementsMax = 500'000;
 
-// A trap's backtrace in an error message.
-inline constexpr std::uint32_t kBacktraceFramesMax = 20;
+// A trap's backtrace in an error message. Go ends a program four functions below the one that
+// panicked.
+inline constexpr std::uint32_t kBacktraceFramesMax = 10;
 
 // Snapshots of all sleeping guests on disk: a million of the usual ones.
 inline constexpr std::uint64_t kSnapshotBytesMax = 16384 * kMiB;

@@ -28,6 +28,10 @@ inline constexpr std::uint64_t kOperatorOutputBytesMax = 256 * kKiB;
 // One line of that output; a longer one is cut into several, as container runtimes do.
 inline constexpr std::uint64_t kOperatorLineBytesMax = 16 * kKiB;
 
+// What an error quotes of a panic that a guest has printed: its reason, and its place.
+inline constexpr std::uint64_t kPanicReasonBytesMax = 256;
+inline constexpr std::uint64_t kPanicPlaceBytesMax = 256;
+
 // Unfinished delays of one guest. A controller that reconciles one object per second, and each
 // again after an hour, has 3600: its timers cannot be cancelled.
 inline constexpr std::uint32_t kGuestDelaysMax = 16'384;

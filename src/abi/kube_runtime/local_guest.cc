@@ -1,6 +1,7 @@
 #include "abi/kube_runtime/local_guest.h"
 
 #include "abi/kube_runtime/guest.h"
+#include "abi/kube_runtime/last_words.h"
 #include "abi/kube_runtime/limits.h"
 #include "abi/kube_runtime/messages.h"
 #include "abi/kube_runtime/output_lines.h"
@@ -69,7 +70,8 @@ constexpr std::string_view kMemory = "memory";
 // The shortest timer of a guest: a shorter one would take up all turns.
 constexpr std::chrono::milliseconds kTimerResolution{1};
 
-// Such a program is stopped in its scheduler or in any of its tasks, so the backtrace says little.
+// Such a program is stopped in its scheduler or in any of its tasks: the backtrace need not show
+// the one that spins.
 constexpr std::string_view kLikelyToSpin =
     " (likely a task that never waits, such as a goroutine in a loop without a pause)";
 
@@ -650,6 +652,12 @@ io::Task<TurnOutcome> LocalGuest::run(wasm::Turn& turn, std::stop_token stop,
     if (report.has_timed_out && runs_until_idle_) {
       outcome.ended = fail(outcome.ended.error().kind(),
                            outcome.ended.error().message() + std::string(kLikelyToSpin));
+    }
+    if (outcome.ended.error().kind() == ErrorKind::GuestFault) {
+      if (const std::string said = last_words(outcome.output); !said.empty()) {
+        outcome.ended = fail(ErrorKind::GuestFault,
+                             outcome.ended.error().message() + "; the guest printed: " + said);
+      }
     }
     end();
     co_return outcome;

@@ -1,5 +1,7 @@
 #include "wasm/internal/fault.h"
 
+#include "base/text.h"
+#include "wasm/internal/function_names.h"
 #include "wasm/limits.h"
 
 #include <fmt/format.h>
@@ -7,7 +9,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -20,18 +21,14 @@ constexpr std::size_t kNameBytesMax = 120;
 // The bound of a message from wasmtime itself.
 constexpr std::size_t kMessageBytesMax = 1024;
 
-bool is_printable(char c) {
-  const auto byte = static_cast<unsigned char>(c);
-  return byte >= 0x20 && byte != 0x7f;
-}
-
+// One line for people. The guest chooses the text: everything but printable ASCII is escaped, and
+// what separates the words of a message is a space.
 std::string clean(std::string_view text, std::size_t bytes_max) {
-  std::string result(text.substr(0, bytes_max));
-  for (char& c : result) {
-    if (!is_printable(c)) c = ' ';
-  }
-  if (text.size() > bytes_max) result += "...";
-  return result;
+  std::string line(text.substr(0, bytes_max));
+  std::ranges::replace_if(line, [](char c) { return has_control_character({&c, 1}); }, ' ');
+  line = printable(line);
+  const bool is_cut = text.size() > bytes_max || line.size() > bytes_max;
+  return is_cut ? line.substr(0, bytes_max) + "..." : line;
 }
 
 std::string_view name_of_trap(wasmtime_trap_code_t code) {
@@ -70,7 +67,7 @@ std::string backtrace(const wasm_frame_vec_t& frames) {
     const wasm_frame_t* const frame = frames.data[index];
     text += index == 0 ? "at " : " < ";
     if (const wasm_name_t* const name = wasmtime_frame_func_name(frame); name != nullptr) {
-      text += clean(demangle_path({name->data, name->size}), kNameBytesMax);
+      text += clean(readable_name({name->data, name->size}), kNameBytesMax);
     } else {
       fmt::format_to(std::back_inserter(text), "function {}", wasm_frame_func_index(frame));
     }
@@ -86,26 +83,6 @@ std::string backtrace_of(const T& object) {
   std::string text = backtrace(frames);
   wasm_frame_vec_delete(&frames);
   return text;
-}
-
-// Reads "3foo": a length and that many characters. Moves `text` past it.
-std::optional<std::string_view> take_identifier(std::string_view& text) {
-  std::size_t length = 0;
-  std::size_t digits = 0;
-  while (digits < text.size() && digits < 5 && text[digits] >= '0' && text[digits] <= '9') {
-    length = 10 * length + static_cast<std::size_t>(text[digits] - '0');
-    ++digits;
-  }
-  if (digits == 0 || length == 0 || length > text.size() - digits) return std::nullopt;
-  const std::string_view identifier = text.substr(digits, length);
-  text.remove_prefix(digits + length);
-  return identifier;
-}
-
-// The hash at the end of Rust's names: h and 16 hexadecimal digits.
-bool is_rust_hash(std::string_view identifier) {
-  return identifier.size() == 17 && identifier[0] == 'h' &&
-         identifier.find_first_not_of("0123456789abcdef", 1) == std::string_view::npos;
 }
 
 }  // namespace
@@ -127,24 +104,6 @@ std::string describe(const wasmtime_error_t& error) {
   std::string text = clean({message.data, message.size}, kMessageBytesMax);
   wasm_byte_vec_delete(&message);
   return text;
-}
-
-std::string demangle_path(std::string_view name) {
-  std::string_view rest = name;
-  if (!rest.starts_with("_Z")) return std::string(name);
-  rest.remove_prefix(2);
-  const bool is_nested = rest.starts_with('N');
-  if (is_nested) rest.remove_prefix(1);
-  while (is_nested && rest.starts_with('K'))
-    rest.remove_prefix(1);  // Marks a const member function.
-  std::string path;
-  while (const auto identifier = take_identifier(rest)) {
-    if (is_rust_hash(*identifier)) break;
-    if (!path.empty()) path += "::";
-    path += *identifier;
-    if (!is_nested) break;
-  }
-  return path.empty() ? std::string(name) : path;
 }
 
 }  // namespace hangar::wasm::internal

@@ -8,6 +8,7 @@
 //	allocate            memory without end
 //	print               lines without end, with pauses
 //	panic               panics, in a goroutine
+//	method              panics, in a method of a generic type
 //	exit                exits with 7
 //	deadlock            waits for something that never happens
 //	sockets             dials, sends by UDP, asks a server without TLS, and listens for others; then waits
@@ -32,7 +33,8 @@ const server = "https://kubernetes.default.svc"
 func main() {
 	faults := map[string]func(){
 		"spin": spin, "tick": tick, "idle-ticker": idleTicker, "goroutines": goroutines, "allocate": allocate, "print": printLines, "panic": panics,
-		"exit": func() { os.Exit(7) }, "deadlock": func() { select {} },
+		"method": func() { (&job[string]{"\x1b[2J"}).run() },
+		"exit":   func() { os.Exit(7) }, "deadlock": func() { select {} },
 		"sockets": sockets, "write": write, "timers": timers, "watches": watches,
 	}
 	if len(os.Args) != 2 || faults[os.Args[1]] == nil {
@@ -93,6 +95,11 @@ func printLines() {
 func panics() {
 	go func() { panic("on purpose") }()
 }
+
+type job[Reason any] struct{ reason Reason }
+
+//go:noinline
+func (j *job[Reason]) run() { panic(j.reason) }
 
 func sockets() {
 	_, err := net.DialTimeout("tcp", "192.0.2.1:80", time.Second)
