@@ -35,14 +35,15 @@ std::uint64_t memory_in(std::string_view status) {
   return kibibytes * limits::kKiB;
 }
 
-std::uint64_t memory_of(pid_t pid) {
+int open_status(pid_t pid) {
   // Not by fmt: under UBSan it opens descriptors, and the process may have none left.
   const std::string path = "/proc/" + std::to_string(pid) + "/status";
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return 0;
+  return ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+}
+
+std::uint64_t memory_of(int status_file) {
   std::array<char, 4096> text{};
-  const ssize_t size = ::read(file, text.data(), text.size());
-  ::close(file);
+  const ssize_t size = ::pread(status_file, text.data(), text.size(), 0);
   return memory_in({text.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))});
 }
 

@@ -12,7 +12,11 @@ namespace hangar::guest {
 // /proc/PID/status. Zero if the text has none of these.
 [[nodiscard]] std::uint64_t memory_in(std::string_view status);
 
-// Works also for a process that hides its memory. Zero when there is no process with that id.
-[[nodiscard]] std::uint64_t memory_of(pid_t pid);
+// Opens /proc/PID/status to be read again and again. Negative, with errno, if that fails. Works
+// also for a process that hides its memory.
+[[nodiscard]] int open_status(pid_t pid);
+
+// From such a file; zero once the process has exited.
+[[nodiscard]] std::uint64_t memory_of(int status_file);
 
 }  // namespace hangar::guest

@@ -23,17 +23,21 @@ TEST(ProcessMemory, IsNothingWhereNothingIsSaid) {
   EXPECT_EQ(memory_in("RssAnon:"), 0U);
   EXPECT_EQ(memory_in("RssAnon:\tmuch kB\nVmPTE"), 0U);
   EXPECT_EQ(memory_of(-1), 0U);
+  EXPECT_LT(open_status(-1), 0);
 }
 
 TEST(ProcessMemory, GrowsWithWhatAProcessWrites) {
   constexpr std::size_t kBytes = 64 * limits::kMiB;
-  const std::uint64_t before = memory_of(::getpid());
+  const int status = open_status(::getpid());
+  ASSERT_GE(status, 0);
+  const std::uint64_t before = memory_of(status);
   void* const memory = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   ASSERT_NE(memory, MAP_FAILED);
 
-  const std::uint64_t after = memory_of(::getpid());
+  const std::uint64_t after = memory_of(status);
   ::munmap(memory, kBytes);
+  ::close(status);
 
   EXPECT_GT(before, 0U);
   EXPECT_GE(after, before + kBytes - limits::kMiB);

@@ -39,7 +39,7 @@ using guest_protocol::ForkProcess;
 // How often the zygote measures the memory of its processes. No limit of the kernel fits: the
 // engine reserves a hundred times the address space that guests use. In this time a process under
 // an attacker's control can allocate some 100 MiB.
-constexpr int kLookMilliseconds = 50;
+constexpr std::chrono::milliseconds kLookEvery{50};
 
 // The zygote tells the host of changes of this size at once, and of all others after this time.
 constexpr std::uint64_t kToldStepBytes = limits::kMiB;
@@ -53,6 +53,7 @@ struct Child {
   std::uint64_t process = 0;
   pid_t pid = -1;
   int handle = -1;  // A pidfd: readable when the process has exited.
+  int status = -1;  // Its file in /proc, by open_status().
   std::uint64_t memory_bytes_max = 0;
   std::uint64_t told_bytes = 0;      // Its memory, as the host was told last.
   Instant told;                      // When.
@@ -83,21 +84,29 @@ class Zygote {
     std::vector<pollfd> watched = {{.fd = socket_, .events = POLLIN, .revents = 0}};
     for (const Child& child : children_)
       watched.push_back({.fd = child.handle, .events = POLLIN, .revents = 0});
-    const int wait = children_.empty() ? -1 : kLookMilliseconds;
-    if (::poll(watched.data(), watched.size(), wait) < 0) return errno == EINTR;
+    if (::poll(watched.data(), watched.size(), until_look()) < 0) return errno == EINTR;
     bury();
-    look_at_memory();
+    // An order to fork does not wait for a look at all processes.
+    if (const Instant now = io::Loop::now(); now >= look_at_) look_at_memory(now);
     if (watched.front().revents == 0) return true;
     Packet packet = receive();
     if (packet.bytes.empty()) return false;
     return obey(packet);
   }
 
+  // In milliseconds, for poll().
+  [[nodiscard]] int until_look() const {
+    if (children_.empty()) return -1;
+    const Duration rest = look_at_ - io::Loop::now();
+    return static_cast<int>(
+        std::chrono::ceil<std::chrono::milliseconds>(std::max(rest, Duration::zero())).count());
+  }
+
   void bury() {
     std::erase_if(children_, [this](const Child& child) {
       int status = 0;
       if (::waitpid(child.pid, &status, WNOHANG) != child.pid) return false;
-      ::close(child.handle);
+      close_files(child);
       tell(guest_protocol::ProcessEnded{
           .process = child.process, .status = status, .memory_bytes = child.ended_at_bytes});
       return true;
@@ -105,10 +114,10 @@ class Zygote {
   }
 
   // Ends processes that are too large, and tells the host of the others.
-  void look_at_memory() {
-    const Instant now = io::Loop::now();
+  void look_at_memory(Instant now) {
+    look_at_ = now + kLookEvery;
     for (Child& child : children_) {
-      const std::uint64_t bytes = memory_of(child.pid);
+      const std::uint64_t bytes = memory_of(child.status);
       if (child.ended_at_bytes > 0) continue;
       if (bytes <= child.memory_bytes_max) {
         tell_of_memory(child, bytes, now);
@@ -156,7 +165,7 @@ class Zygote {
     if (pid == 0) {
       // The child keeps neither the zygote's descriptors nor those of its siblings.
       for (const Child& other : children_)
-        ::close(other.handle);
+        close_files(other);
       ::dup2(descriptor, socket_);
       ::close(descriptor);
       // Closes any that were overlooked; Linux 5.9.
@@ -164,20 +173,27 @@ class Zygote {
       ::_exit(run_process_(order, socket_, zygote));
     }
     const int fork_error = errno;
-    const int handle = pid < 0 ? -1 : static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
-    if (handle >= 0) {
-      children_.push_back({.process = order.process,
-                           .pid = pid,
-                           .handle = handle,
-                           .memory_bytes_max = order.memory_bytes_max + kOwnBytesMax});
+    Child child{.process = order.process,
+                .pid = pid,
+                .memory_bytes_max = order.memory_bytes_max + kOwnBytesMax};
+    if (pid > 0) child.handle = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+    if (child.handle >= 0) child.status = open_status(pid);
+    if (child.status >= 0) {
+      children_.push_back(child);
       return;
     }
     const int error_number = pid < 0 ? fork_error : errno;
+    if (child.handle >= 0) ::close(child.handle);
     if (pid > 0) {
       ::kill(pid, SIGKILL);
       ::waitpid(pid, nullptr, 0);
     }
     tell(guest_protocol::ForkFailed{.process = order.process, .error_number = error_number});
+  }
+
+  static void close_files(const Child& child) {
+    ::close(child.handle);
+    ::close(child.status);
   }
 
   void tell_of_memory(Child& child, std::uint64_t bytes, Instant now) const {
@@ -201,6 +217,7 @@ class Zygote {
   const int socket_;
   const RunProcess& run_process_;
   std::vector<Child> children_;
+  Instant look_at_;  // When the next look at their memory is due.
 };
 
 }  // namespace

@@ -49,6 +49,11 @@ Execution& run_of(wasmtime_caller_t* caller) {
   return *static_cast<Execution*>(wasmtime_context_get_data(wasmtime_caller_context(caller)));
 }
 
+// "host.k8s_lookup", for messages.
+std::string full_name(const HostFunctions::Entry& entry) {
+  return fmt::format("{}.{}", entry.module, entry.name);
+}
+
 std::string text_of(const Signature& signature) {
   const auto name = [](ValueType type) { return type == ValueType::I32 ? "i32" : "i64"; };
   std::string text = "(";
@@ -149,7 +154,7 @@ wasm_trap_t* call_plain(void* env, wasmtime_caller_t* caller, wasmtime_val_raw_t
   }
   Result<std::uint64_t> result =
       guarded([&] { return entry.function(HostCall(run, caller, nullptr), arguments); });
-  if (!result) return run.trap(entry.name, std::move(result).error());
+  if (!result) return run.trap(full_name(entry), std::move(result).error());
   // For both types: wasmtime expects an i32 extended with zeros.
   if (entry.signature.result) values[0].i64 = static_cast<std::int64_t>(*result);
   return nullptr;
@@ -160,9 +165,9 @@ wasm_trap_t* call_plain(void* env, wasmtime_caller_t* caller, wasmtime_val_raw_t
 namespace internal {
 
 Result<InstancePreHandle> prepare(const HostFunctions& functions, const Module& module) {
-  const wasmtime_linker_t* const linker = functions.native().linker(module.allocation());
+  const wasmtime_linker_t& linker = functions.native().linker(module.allocation());
   wasmtime_instance_pre_t* prepared = nullptr;
-  if (const ErrorHandle error(wasmtime_linker_instantiate_pre(linker, module.native(), &prepared));
+  if (const ErrorHandle error(wasmtime_linker_instantiate_pre(&linker, module.native(), &prepared));
       error != nullptr) {
     return fail(ErrorKind::InvalidInput, describe(*error));
   }
@@ -208,7 +213,7 @@ class WaitingCall {
     }
     Result<std::uint64_t> result = task_.take();
     if (!result) {
-      *trap_ = run_.trap(entry_.name, std::move(result).error());
+      *trap_ = run_.trap(full_name(entry_), std::move(result).error());
     } else if (entry_.signature.result == ValueType::I32) {
       results_[0].kind = WASMTIME_I32;
       results_[0].of.i32 = static_cast<std::int32_t>(*result);
@@ -326,12 +331,49 @@ void HostCall::spawn_ask(std::move_only_function<io::Task<void>(std::stop_token)
   run_->spawn_ask(std::move(task));
 }
 
-HostFunctions::HostFunctions(const Engine& engine) : native_(std::make_unique<Native>()) {
-  const Engine::Native& engines = engine.native();
-  if (engines.pooled != nullptr) native_->pooled.reset(wasmtime_linker_new(engines.pooled.get()));
-  native_->on_demand.reset(wasmtime_linker_new(engines.on_demand.get()));
-  native_->sleepable.reset(wasmtime_linker_new(engines.sleepable.get()));
+namespace {
+
+void link(wasmtime_linker_t& linker, const HostFunctions::Entry& entry) {
+  // One type for each linker: a type belongs to the first engine that sees it.
+  const internal::FunctionTypeHandle type = function_type_of(entry.signature);
+  // wasmtime passes the entry on, and does not change it.
+  void* const environment = const_cast<HostFunctions::Entry*>(&entry);
+  const internal::ErrorHandle error(
+      entry.waiting != nullptr
+          ? wasmtime_linker_define_async_func(&linker, entry.module.data(), entry.module.size(),
+                                              entry.name.data(), entry.name.size(), type.get(),
+                                              &call_waiting, environment, nullptr)
+          : wasmtime_linker_define_func_unchecked(&linker, entry.module.data(), entry.module.size(),
+                                                  entry.name.data(), entry.name.size(), type.get(),
+                                                  &call_plain, environment, nullptr));
+  HANGAR_ASSERT(error == nullptr, "names are ours and unique");
 }
+
+}  // namespace
+
+const wasmtime_linker_t& HostFunctions::Native::linker(Module::Allocation allocation) const {
+  switch (allocation) {
+    case Module::Allocation::Pooled:
+      return filled(pooled_, *engines.pooled);
+    case Module::Allocation::OnDemand:
+      return filled(on_demand_, *engines.on_demand);
+    case Module::Allocation::Sleepable:
+      break;
+  }
+  return filled(sleepable_, *engines.sleepable);
+}
+
+const wasmtime_linker_t& HostFunctions::Native::filled(Linker& linker,
+                                                       wasm_engine_t& engine) const {
+  std::call_once(linker.filled, [&] {
+    linker.handle.reset(wasmtime_linker_new(&engine));
+    for (const Entry& entry : entries)
+      link(*linker.handle, entry);
+  });
+  return *linker.handle;
+}
+
+HostFunctions::HostFunctions(const Engine& engine) : native_(std::make_unique<Native>(engine)) {}
 
 HostFunctions::~HostFunctions() = default;
 
@@ -357,27 +399,12 @@ void HostFunctions::add_waiting(std::string_view module, std::string_view name, 
 }
 
 void HostFunctions::define(std::string_view module, std::string_view name, Entry entry) {
-  entry.name = fmt::format("{}.{}", module, name);
+  entry.module = module;
+  entry.name = name;
   entry.signature_text = text_of(entry.signature);
-  Entry& kept = native_->entries.emplace_back(std::move(entry));
-  const bool is_new =
-      native_->by_name.emplace(std::pair(std::string(module), std::string(name)), &kept).second;
+  const Entry& kept = native_->entries.emplace_back(std::move(entry));
+  const bool is_new = native_->by_name.emplace(std::pair(kept.module, kept.name), &kept).second;
   HANGAR_ASSERT(is_new, "a host function is registered once");
-
-  for (wasmtime_linker_t* const linker :
-       {native_->pooled.get(), native_->on_demand.get(), native_->sleepable.get()}) {
-    if (linker == nullptr) continue;
-    // One type for each linker: a type belongs to the first engine that sees it.
-    const internal::FunctionTypeHandle type = function_type_of(kept.signature);
-    const internal::ErrorHandle error(
-        kept.waiting != nullptr ? wasmtime_linker_define_async_func(
-                                      linker, module.data(), module.size(), name.data(),
-                                      name.size(), type.get(), &call_waiting, &kept, nullptr)
-                                : wasmtime_linker_define_func_unchecked(
-                                      linker, module.data(), module.size(), name.data(),
-                                      name.size(), type.get(), &call_plain, &kept, nullptr));
-    HANGAR_ASSERT(error == nullptr, "names are ours and unique");
-  }
 }
 
 }  // namespace hangar::wasm

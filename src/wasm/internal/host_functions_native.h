@@ -2,43 +2,52 @@
 #pragma once
 
 #include "base/result.h"
+#include "wasm/engine.h"
 #include "wasm/host_call.h"
+#include "wasm/internal/engine_native.h"
 #include "wasm/internal/handles.h"
 #include "wasm/module.h"
 
 #include <deque>
 #include <map>
+#include <mutex>
 #include <string>
 #include <utility>
 
 namespace hangar::wasm {
 
 struct HostFunctions::Entry {
-  std::string name;  // "host.k8s_lookup", for messages.
+  std::string module = {};
+  std::string name = {};
   Signature signature;
-  std::string signature_text;
+  std::string signature_text = {};
   Function function = nullptr;  // One of the two functions is set.
   WaitingFunction waiting = nullptr;
 };
 
+// Filling a linker takes longer than starting a guest, and most processes need one of several, so
+// each is filled when the first module needs it.
 struct HostFunctions::Native {
-  [[nodiscard]] wasmtime_linker_t* linker(Module::Allocation allocation) const {
-    switch (allocation) {
-      case Module::Allocation::Pooled:
-        return pooled.get();
-      case Module::Allocation::OnDemand:
-        return on_demand.get();
-      case Module::Allocation::Sleepable:
-        break;
-    }
-    return sleepable.get();
-  }
+  explicit Native(const Engine& engine) : engines(engine.native()) {}
 
-  internal::LinkerHandle pooled;  // Null when the engine has no pool.
-  internal::LinkerHandle on_demand;
-  internal::LinkerHandle sleepable;
+  // The engine has a pool if a module was loaded for it. Any thread, once all functions are
+  // registered.
+  [[nodiscard]] const wasmtime_linker_t& linker(Module::Allocation allocation) const;
+
+  const Engine::Native& engines;
   std::deque<Entry> entries;  // wasmtime holds pointers to these.
   std::map<std::pair<std::string, std::string>, const Entry*> by_name;
+
+ private:
+  struct Linker {
+    std::once_flag filled;
+    internal::LinkerHandle handle;
+  };
+  [[nodiscard]] const wasmtime_linker_t& filled(Linker& linker, wasm_engine_t& engine) const;
+
+  mutable Linker pooled_;
+  mutable Linker on_demand_;
+  mutable Linker sleepable_;
 };
 
 namespace internal {
