@@ -6,9 +6,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace hangar::admission {
 
@@ -17,10 +20,29 @@ namespace {
 constexpr std::string_view kConversionApiVersion = "apiextensions.k8s.io/v1";
 constexpr std::string_view kConversionKind = "ConversionReview";
 
+// Divides the objects of the document, which it takes out, evenly by number.
+std::vector<ConversionReview::Part> split(json::Value document, std::size_t part_count) {
+  json::Value* const place = json::find(document, {"request", "objects"});
+  json::Array objects = std::move(place->get_array());
+  std::vector<ConversionReview::Part> parts;
+  parts.reserve(part_count);
+  for (std::size_t part = 0; part < part_count; ++part) {
+    const std::size_t begin = objects.size() * part / part_count;
+    const std::size_t end = objects.size() * (part + 1) / part_count;
+    json::Array some;
+    some.reserve(end - begin);
+    for (std::size_t i = begin; i < end; ++i)
+      some.push_back(std::move(objects[i]));
+    *place = std::move(some);
+    parts.push_back({.body = json::dump(document), .object_count = end - begin});
+  }
+  return parts;
+}
+
 }  // namespace
 
-Result<ConversionReview> parse_conversion_review(std::string_view body) {
-  const json::Value document = HANGAR_TRY(json::parse(body));
+Result<ConversionReview> parse_conversion_review(std::string_view body, std::size_t parts_max) {
+  json::Value document = HANGAR_TRY(json::parse(body));
   if (json::string_at(document, {"apiVersion"}) != kConversionApiVersion ||
       json::string_at(document, {"kind"}) != kConversionKind) {
     return invalid(fmt::format("expected {} {}, not {} {}", kConversionApiVersion, kConversionKind,
@@ -41,6 +63,9 @@ Result<ConversionReview> parse_conversion_review(std::string_view body) {
     const json::Value* const status = json::find(object, {"status"});
     review.statuses.push_back(status != nullptr ? json::dump(*status) : std::string());
   }
+  const std::size_t part_count =
+      std::min({parts_max, objects->size(), body.size() / kConversionPartBytesMin});
+  if (part_count > 1) review.parts = split(std::move(document), part_count);
   return review;
 }
 

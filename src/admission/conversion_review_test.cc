@@ -7,8 +7,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace hangar::admission {
@@ -32,6 +34,63 @@ TEST(ConversionReview, IsReadWithTheStatusOfEachObject) {
   EXPECT_EQ(review->uid, "u");
   EXPECT_EQ(review->desired_api_version, "g/v2");
   EXPECT_EQ(review->statuses, (std::vector<std::string>{R"({"ready":true})", "", ""}));
+}
+
+std::string object_of(std::size_t number, std::size_t bytes) {
+  return fmt::format(R"({{"number": {}, "big": 9007199254740993, "float": 1.5, "text": "{}"}})",
+                     number, std::string(bytes, 'x'));
+}
+
+std::string body_of(std::size_t object_count, std::size_t object_bytes) {
+  std::string objects;
+  for (std::size_t number = 0; number < object_count; ++number)
+    objects += (number > 0 ? "," : "") + object_of(number, object_bytes);
+  return fmt::format(
+      R"({{"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": {{
+          "uid": "u", "desiredAPIVersion": "g/v2", "objects": [{}]}}}})",
+      objects);
+}
+
+TEST(ConversionReview, IsSplitIntoReviewsOfItsObjectsInOrder) {
+  const std::string body = body_of(7, kConversionPartBytesMin);
+
+  const Result<ConversionReview> review = parse_conversion_review(body, 3);
+
+  ASSERT_TRUE(review) << review.error().message();
+  EXPECT_EQ(review->statuses.size(), 7);
+  ASSERT_EQ(review->parts.size(), 3);
+  std::size_t number = 0;
+  for (const ConversionReview::Part& part : review->parts) {
+    json::Value expected = json::parse(body).value();
+    json::Array some;
+    for (std::size_t i = 0; i < part.object_count; ++i)
+      some.push_back(json::parse(object_of(number++, kConversionPartBytesMin)).value());
+    json::set_at(expected, {"request", "objects"}, std::move(some));
+    EXPECT_TRUE(json::parse(part.body).value() == expected) << "before object " << number;
+  }
+  EXPECT_EQ(number, 7);
+}
+
+TEST(ConversionReview, IsWholeWhereAPartWouldBeSmallOrEmpty) {
+  struct Row {
+    const char* name;
+    std::size_t object_count;
+    std::size_t object_bytes;
+    std::size_t parts_max;
+    std::size_t part_count;
+  };
+  for (const Row& row :
+       {Row{"one part", 4, kConversionPartBytesMin, 1, 0},
+        Row{"one object", 1, 4 * kConversionPartBytesMin, 4, 0}, Row{"no objects", 0, 0, 4, 0},
+        Row{"small", 10, 1024, 4, 0}, Row{"just below", 2, kConversionPartBytesMin - 256, 4, 0},
+        Row{"at the limit", 2, kConversionPartBytesMin, 4, 2},
+        Row{"fewer objects than parts", 3, 4 * kConversionPartBytesMin, 8, 3}}) {
+    SCOPED_TRACE(row.name);
+    const Result<ConversionReview> review =
+        parse_conversion_review(body_of(row.object_count, row.object_bytes), row.parts_max);
+    ASSERT_TRUE(review) << review.error().message();
+    EXPECT_EQ(review->parts.size(), row.part_count);
+  }
 }
 
 TEST(ConversionReview, SaysWhatIsWrongWithIt) {

@@ -24,8 +24,10 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "base/token_bucket.h"
+#include "budget/consumer.h"
 #include "budget/reservation_queue.h"
 #include "gateway/read_scope.h"
+#include "io/all.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "io/workers.h"
@@ -45,6 +47,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <expected>
 #include <memory>
@@ -53,6 +56,7 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -74,11 +78,37 @@ constexpr std::chrono::seconds kInstanceTimeout{10};
 
 // The API server waits for half a minute; the converter may not use all of that.
 constexpr std::chrono::seconds kConversionTimeMax{20};
+// Each part has an instance of the converter, with its memory.
+constexpr std::size_t kPartsMax = 4;
+// Documents of conversions that the loop reads and writes itself, within a fraction of a
+// millisecond: to wake a worker costs as much.
+constexpr std::size_t kReadAtOnceBytesMax = 16 * limits::kKiB;
 
 constexpr std::chrono::seconds kSelfAgain{10};
 
 // For approvals by unauthenticated senders: each leaves an object in the host's namespace.
 constexpr TokenBucket::Options kUnprovenApprovals{.per_second = 1.0 / 60, .burst = 32};
+
+// Counts its objects in `count`, which outlives it.
+class Counted {
+ public:
+  explicit Counted(std::size_t& count) : count_(count) { ++count_; }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+  ~Counted() { --count_; }
+
+ private:
+  std::size_t& count_;
+};
+
+// Calls `work`, which reads or writes `size` bytes: on a worker if they are many. `workers` outlive
+// the task.
+template <class F>
+io::Task<std::invoke_result_t<F&>> read_on(io::Workers& workers, budget::Consumer whose,
+                                           std::size_t size, F work) {
+  if (size <= kReadAtOnceBytesMax) co_return work();
+  co_return co_await workers.run(std::move(whose), std::move(work));
+}
 
 bool is_being_deleted(const json::Value& object) {
   return json::find(object, {"metadata", "deletionTimestamp"}) != nullptr;
@@ -458,46 +488,65 @@ io::Task<Result<std::string>> Admission::convert(std::string body, std::string a
   // reserved for that. While the converter runs only text is held, so that no conversion holds a
   // document while it waits for memory.
   const ReviewSlots::Slot slot = HANGAR_CO_TRY(co_await slots_.take_conversion(airway_name, stop));
+  const Counted counted(conversion_count_);
   io::Workers& workers = platform_.shared.workers;
   const budget::Consumer whose = conversion_consumer(airway_name);
   budget::ReservationQueue* const memory = platform_.runtime.engine().memory();
   const auto text = std::make_shared<std::string>(std::move(body));
-  const std::uint64_t read_bytes =
-      co_await workers.run(whose, [text] { return json::parsed_bytes_max(*text); });
+  const std::size_t size = text->size();
+  const std::size_t parts_max = conversion_parts_max();
+  const std::uint64_t read_bytes = co_await read_on(
+      workers, whose, size, [text] { return json::parsed_bytes_max(*text) + text->size(); });
   auto held = HANGAR_CO_TRY(co_await reserve_for_conversion(memory, airway_name, read_bytes, stop));
-  auto parsed = HANGAR_CO_TRY(
-      co_await workers.run(whose, [text] { return admission::parse_conversion_review(*text); }));
+  auto parsed = HANGAR_CO_TRY(co_await read_on(workers, whose, size, [text, parts_max] {
+    return admission::parse_conversion_review(*text, parts_max);
+  }));
+  std::vector<std::string> bodies;
+  if (parsed.parts.empty()) bodies.push_back(std::move(*text));
+  for (admission::ConversionReview::Part& part : parsed.parts)
+    bodies.push_back(std::move(part.body));
+  *text = std::string();
   held.reset();
   const auto review = std::make_shared<const admission::ConversionReview>(std::move(parsed));
-  Result<std::string> answer =
-      co_await answer_conversion(review, std::move(*text), std::move(airway_name), std::move(stop));
+  Result<std::string> answer = co_await answer_conversion(review, std::move(bodies),
+                                                          std::move(airway_name), std::move(stop));
   if (answer) co_return *std::move(answer);
   failed_conversions_.add();
   co_return admission::conversion_failure(review->uid, answer.error().message());
 }
 
-io::Task<Result<std::string>> Admission::answer_conversion(
-    std::shared_ptr<const admission::ConversionReview> review, std::string body,
-    std::string airway_name, std::stop_token stop) {
-  abi::flight::Output printed =
-      HANGAR_CO_TRY(co_await run_converter(std::move(body), airway_name, stop));
-  if (printed.exit_code != 0) {
-    co_return fail(ErrorKind::GuestFault, fmt::format("the converter exited with code {}: {}",
-                                                      printed.exit_code, printed.stderr_bytes));
-  }
-  const auto output = std::make_shared<const std::string>(std::move(printed.stdout_bytes));
-  io::Workers& workers = platform_.shared.workers;
-  const budget::Consumer whose = conversion_consumer(airway_name);
-  const std::uint64_t bytes = co_await workers.run(
-      whose, [review, output] { return converted_bytes_max(*review, *output); });
-  const auto held = HANGAR_CO_TRY(co_await reserve_for_conversion(
-      platform_.runtime.engine().memory(), std::move(airway_name), bytes, std::move(stop)));
-  co_return co_await workers.run(whose, [review, output] { return converted(*review, *output); });
+// Parts take more processor time and memory than the whole, so they are of use only while nobody
+// else waits for either.
+std::size_t Admission::conversion_parts_max() const {
+  const io::Workers& workers = platform_.shared.workers;
+  const budget::ReservationQueue* const memory = platform_.runtime.engine().memory();
+  if (memory != nullptr && !memory->waits().empty()) return 1;
+  if (workers.has_waiting_beside(conversion_consumer(""))) return 1;
+  return std::clamp<std::size_t>(workers.thread_count() / conversion_count_, 1, kPartsMax);
 }
 
-io::Task<Result<abi::flight::Output>> Admission::run_converter(std::string review,
-                                                               std::string airway_name,
-                                                               std::stop_token stop) {
+io::Task<Result<std::string>> Admission::answer_conversion(
+    std::shared_ptr<const admission::ConversionReview> review, std::vector<std::string> bodies,
+    std::string airway_name, std::stop_token stop) {
+  auto printed = HANGAR_CO_TRY(co_await run_converter(std::move(bodies), airway_name, stop));
+  std::size_t size = 0;
+  for (const std::string& text : printed)
+    size += text.size();
+  for (const std::string& status : review->statuses)
+    size += status.size();
+  const auto output = std::make_shared<const std::vector<std::string>>(std::move(printed));
+  io::Workers& workers = platform_.shared.workers;
+  const budget::Consumer whose = conversion_consumer(airway_name);
+  const std::uint64_t bytes = co_await read_on(
+      workers, whose, size, [review, output] { return converted_bytes_max(*review, *output); });
+  const auto held = HANGAR_CO_TRY(co_await reserve_for_conversion(
+      platform_.runtime.engine().memory(), std::move(airway_name), bytes, std::move(stop)));
+  co_return co_await read_on(workers, whose, size,
+                             [review, output] { return converted(*review, *output); });
+}
+
+io::Task<Result<std::vector<std::string>>> Admission::run_converter(
+    std::vector<std::string> reviews, std::string airway_name, std::stop_token stop) {
   const kube::ObjectPtr object = HANGAR_CO_TRY(co_await find_airway(airway_name, stop));
   if (!object) {
     co_return fail(ErrorKind::NotFound, fmt::format("there is no Airway {}", airway_name));
@@ -510,18 +559,34 @@ io::Task<Result<abi::flight::Output>> Admission::run_converter(std::string revie
   }
   FlightModule module =
       HANGAR_CO_TRY(co_await module_for(kConverter, converter_of(airway), std::move(value), stop));
-  std::shared_ptr<const wasm::Module> code = HANGAR_CO_TRY(
+  const std::shared_ptr<const wasm::Module> code = HANGAR_CO_TRY(
       co_await platform_.modules.load(std::move(module), conversion_consumer(airway_name), stop));
-  abi::flight::Conversion conversion{
-      .stdin_bytes = std::move(review),
-      .timeout =
-          std::min<Duration>(airway.terms.timeout.value_or(kConversionTimeMax), kConversionTimeMax),
-      .consumer = conversion_consumer(airway_name)};
-  if (airway.terms.memory_mib_max > 0) {
-    conversion.memory_bytes_max = airway.terms.memory_mib_max * limits::kMiB;
+  std::vector<io::Task<Result<abi::flight::Output>>> runs;
+  runs.reserve(reviews.size());
+  for (std::string& review : reviews) {
+    abi::flight::Conversion conversion{
+        .stdin_bytes = std::move(review),
+        .timeout = std::min<Duration>(airway.terms.timeout.value_or(kConversionTimeMax),
+                                      kConversionTimeMax),
+        .consumer = conversion_consumer(airway_name)};
+    if (airway.terms.memory_mib_max > 0) {
+      conversion.memory_bytes_max = airway.terms.memory_mib_max * limits::kMiB;
+    }
+    runs.push_back(abi::flight::convert(platform_.runtime, code, std::move(conversion), stop));
   }
-  co_return co_await abi::flight::convert(platform_.runtime, std::move(code), std::move(conversion),
-                                          stop);
+  std::vector<Result<abi::flight::Output>> outputs =
+      co_await io::all(platform_.shared.loop, std::move(runs));
+  std::vector<std::string> printed;
+  printed.reserve(outputs.size());
+  for (Result<abi::flight::Output>& output : outputs) {
+    if (!output) co_return std::unexpected(std::move(output).error());
+    if (output->exit_code != 0) {
+      co_return fail(ErrorKind::GuestFault, fmt::format("the converter exited with code {}: {}",
+                                                        output->exit_code, output->stderr_bytes));
+    }
+    printed.push_back(std::move(output->stdout_bytes));
+  }
+  co_return printed;
 }
 
 }  // namespace hangar::airways

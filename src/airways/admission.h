@@ -41,10 +41,13 @@
 #include "reconcile/platform.h"
 #include "tenants/policies.h"
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace hangar::airways {
 
@@ -97,12 +100,14 @@ class Admission {
   // A failed conversion is an answer, too. InvalidInput if the body is not a ConversionReview.
   [[nodiscard]] io::Task<Result<std::string>> convert(std::string body, std::string airway_name,
                                                       std::stop_token stop);
+  // Into how many parts a conversion that is counted already may be split.
+  [[nodiscard]] std::size_t conversion_parts_max() const;
   [[nodiscard]] io::Task<Result<std::string>> answer_conversion(
-      std::shared_ptr<const admission::ConversionReview> review, std::string body,
+      std::shared_ptr<const admission::ConversionReview> review, std::vector<std::string> bodies,
       std::string airway_name, std::stop_token stop);
-  [[nodiscard]] io::Task<Result<abi::flight::Output>> run_converter(std::string review,
-                                                                    std::string airway_name,
-                                                                    std::stop_token stop);
+  // Runs the converter once for each of the reviews, at the same time, and returns what it printed.
+  [[nodiscard]] io::Task<Result<std::vector<std::string>>> run_converter(
+      std::vector<std::string> reviews, std::string airway_name, std::stop_token stop);
   [[nodiscard]] io::Task<Result<>> rehearse_crd(const Airway& airway, std::stop_token stop);
   [[nodiscard]] io::Task<void> protect_children();
   void start_airways();
@@ -113,6 +118,7 @@ class Admission {
   admission::Webhooks& webhooks_;
   const bool has_airways_;
   Counter& failed_conversions_;
+  std::size_t conversion_count_ = 0;  // Under way.
   std::unique_ptr<kube::Cache::Subscription> airways_;
   ReviewSlots slots_;
   ReviewModules modules_;

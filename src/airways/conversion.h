@@ -10,6 +10,7 @@
 #include "base/result.h"
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -23,12 +24,14 @@ inline constexpr std::string_view kConversionPath = "/crdconvert/";
 // and no read of it depends on a host.
 [[nodiscard]] bool has_conversion(const Airway& airway);
 
-// The body of the answer: the ConversionReview that the converter printed, with a response. A
-// failure in it is passed on unchanged. GuestFault if the converter printed something else.
+// The body of the answer: the ConversionReview that the converter printed, with a response.
+// `printed`: one text, or one for each part of the review. A failure in it is passed on unchanged.
+// GuestFault if the converter printed something else, or if the answer to a part does not have as
+// many objects as the part: the objects of other parts would be taken for one another.
 [[nodiscard]] Result<std::string> converted(const admission::ConversionReview& asked,
-                                            std::string_view printed);
+                                            std::span<const std::string> printed);
 // An upper bound of the memory that converted() needs for these arguments.
 [[nodiscard]] std::uint64_t converted_bytes_max(const admission::ConversionReview& asked,
-                                                std::string_view printed);
+                                                std::span<const std::string> printed);
 
 }  // namespace hangar::airways

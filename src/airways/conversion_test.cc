@@ -5,11 +5,14 @@
 #include "base/result.h"
 #include "json/value.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace hangar::airways {
 namespace {
@@ -27,6 +30,69 @@ admission::ConversionReview asked() {
                  {"metadata": {"name": "a"}, "spec": {"x": 1}, "status": {"conditions": [1]}},
                  {"metadata": {"name": "b"}, "spec": {"x": 2}}]}})")
       .value();
+}
+
+Result<std::string> converted(const admission::ConversionReview& review, std::string_view printed) {
+  const std::vector<std::string> texts = {std::string(printed)};
+  return airways::converted(review, texts);
+}
+
+// Of two objects and one.
+admission::ConversionReview asked_in_parts() {
+  return {.uid = "u",
+          .desired_api_version = "g/v2",
+          .statuses = {"", R"({"ready": 1})", R"({"ready": 2})"},
+          .parts = {{.body = "", .object_count = 2}, {.body = "", .object_count = 1}}};
+}
+
+std::string printed_success(std::string_view objects) {
+  return fmt::format(
+      R"({{"response": {{"uid": "u", "result": {{"status": "Success"}}, "convertedObjects": {}}}}})",
+      objects);
+}
+
+TEST(Converted, JoinsTheAnswersToTheParts) {
+  const std::vector<std::string> printed = {
+      printed_success(R"([{"metadata": {"name": "a"}}, {"metadata": {"name": "b"}}])"),
+      printed_success(R"([{"status": {"ready": 7}}])")};
+
+  const Result<std::string> answer = airways::converted(asked_in_parts(), printed);
+
+  ASSERT_TRUE(answer) << answer.error().message();
+  EXPECT_EQ(parsed(*answer), parsed(R"({
+      "apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "response": {
+        "uid": "u", "result": {"status": "Success"}, "convertedObjects": [
+          {"metadata": {"name": "a"}}, {"metadata": {"name": "b"}, "status": {"ready": 1}},
+          {"metadata": {}, "status": {"ready": 2}}]}})"));
+}
+
+TEST(Converted, NeverMovesAnObjectOfOnePartToThePlaceOfAnother) {
+  for (const auto& [first, second] : std::vector<std::pair<std::string, std::string>>{
+           {"[{}]", "[{}, {}]"}, {"[{}, {}, {}]", "[]"}, {"[{}, {}]", "[]"}, {"null", "[{}]"}}) {
+    SCOPED_TRACE(first + second);
+    const std::vector<std::string> printed = {printed_success(first), printed_success(second)};
+
+    const Result<std::string> answer = airways::converted(asked_in_parts(), printed);
+
+    ASSERT_FALSE(answer);
+    EXPECT_EQ(answer.error().kind(), ErrorKind::GuestFault);
+    EXPECT_THAT(answer.error().message(), HasSubstr("the converter printed"));
+  }
+}
+
+TEST(Converted, IsTheFailureOfAnyPart) {
+  const std::string good = printed_success("[{}, {}]");
+  for (const std::string_view response :
+       {R"({"uid": "another", "result": {"status": "Success"}, "convertedObjects": [{}]})",
+        R"({"uid": "u", "result": {"status": "Failure", "message": "no"}})", R"({"uid": "u"})"}) {
+    SCOPED_TRACE(response);
+    const std::vector<std::string> printed = {good, fmt::format(R"({{"response": {}}})", response)};
+
+    const Result<std::string> answer = airways::converted(asked_in_parts(), printed);
+
+    ASSERT_TRUE(answer) << answer.error().message();
+    EXPECT_EQ(*json::find(parsed(*answer), {"response"}), parsed(response));
+  }
 }
 
 TEST(Converted, KeepsTheStatusWhateverTheConverterMadeOfIt) {

@@ -255,6 +255,32 @@ def test_a_converter_that_fails_costs_that_read_alone(rig, backends, namespace, 
     eventually(lambda: is_ready(backends.get("v2", "bad", namespace)), "the instance is carried out", 60)
 
 
+def test_a_long_list_is_converted_in_order_and_as_a_whole(rig, webhook_host, backends):
+    """The converter may get it in parts."""
+    backends.apply("v1", "v2", stored="v2")
+    count = 300
+    objects = [{"apiVersion": f"{GROUP}/v2", "kind": backends.kind, "metadata": {"name": f"b-{index:03}", "namespace": "default", "uid": f"u-{index}"},
+                "spec": {"img": "x" * 2000, "replicas": index}, "status": {"index": index}} for index in range(count)]
+
+    def response():
+        body = json.dumps({"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": {
+            "uid": "asked", "desiredAPIVersion": f"{GROUP}/v1", "objects": objects}})
+        status, text = ask(webhook_host, f"{CONVERSIONS}{backends.name}", body)
+        assert status == 200, text
+        return json.loads(text)["response"]
+
+    assert response() == {"uid": "asked", "result": {"status": "Success"}, "convertedObjects": [
+        {**one, "apiVersion": f"{GROUP}/v1", "spec": {"image": "x" * 2000, "replicas": one["spec"]["replicas"]}} for one in objects]}
+    for how, words in (("refuse", "backends of this kind cannot be converted"), ("exit", "the converter is out of order")):
+        objects[-1]["metadata"]["labels"] = {"converter": how}
+        refused = response()
+        assert refused["result"]["status"] == "Failure" and words in refused["result"]["message"]
+    objects[-1]["metadata"]["labels"] = {"converter": "fewer"}
+    # The API server refuses either of them.
+    short = response()
+    assert short["result"]["status"] == "Failure" or not short["convertedObjects"]
+
+
 def test_what_has_one_version_depends_on_no_host(rig, backends):
     airway = backends.apply("v2", stored="v2")
 
