@@ -37,11 +37,14 @@ test-long: build static guests ## what takes longer than `make test` may, 300 mi
 soak: build guests ## a busy hour of 1,000 operators, nothing lost or leaked; shorter: make soak SOAK="--minutes=10 --operators=100 --cycle=60"; needs root
 	@tests/soak/run.sh $(SOAK)
 
-# hangar finds hangar-compile and hangar-guest beside itself.
+# hangar finds hangar-compile and hangar-guest beside itself, and the demonstration in share/hangar of the same prefix.
 PREFIX ?= /usr/local
-install: build ## the programs into $(DESTDIR)$(PREFIX)/bin
-	@install -D -t "$(DESTDIR)$(PREFIX)/bin" build/release/bin/hangar build/release/bin/hangar-compile build/release/bin/hangar-guest \
-	  build/release/bin/hangar-node build/release/bin/hangar-node-fetch
+BIN ?= build/release/bin
+GUESTS ?= build/guests
+install: build ## the programs into $(DESTDIR)$(PREFIX)/bin; hangar's kinds, and what `hangar demo` shows, into $(DESTDIR)$(PREFIX)/share/hangar
+	@install -D -t "$(DESTDIR)$(PREFIX)/bin" $(addprefix "$(BIN)"/,hangar hangar-compile hangar-guest hangar-node hangar-node-fetch)
+	@. dev/env.sh && examples/build.sh "$(GUESTS)" pipeline ring
+	@deploy/demo/install.sh "$(DESTDIR)$(PREFIX)/share/hangar" --bin "$(BIN)" --guests "$(GUESTS)"
 
 IMAGE ?= hangar:latest
 image: build ## the host's container image as build/hangar.tar: make image IMAGE=registry.example.com/hangar:1.0
@@ -52,7 +55,8 @@ static: ## hangar, hangar-guest and hangar-compile without shared libraries, in 
 	@tools/static.sh
 
 deb: build ## the Debian package with a systemd unit, man pages and completion, in build/deb
-	@deploy/deb/build.py build/deb --bin build/bin
+	@. dev/env.sh && examples/build.sh "$(GUESTS)" pipeline ring
+	@deploy/deb/build.py build/deb --bin build/bin --guests "$(GUESTS)"
 
 guests: ## the Wasm modules of examples and tests, in build/guests
 	@dev/setup.sh && . dev/env.sh && examples/build.sh build/guests

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Makes the Debian package of the built programs, with debhelper.
 
-    build.py OUT --bin DIR   OUT: a directory, which gets hangar_VERSION_ARCHITECTURE.deb; the path is printed
+    build.py OUT --bin DIR --guests DIR   OUT: a directory, which gets hangar_VERSION_ARCHITECTURE.deb; the path is
+                                          printed. The guests are those of `hangar demo`.
 
 This script lays out what is in the package, debian/ says how it becomes one. The libraries that it depends on are those
 that the programs were linked with, in the versions of this machine's Debian (dpkg-shlibdeps). hangar-node and
@@ -37,7 +38,7 @@ def install(source, target, mode=0o644):
     target.chmod(mode)
 
 
-def root_tree(root, binaries):
+def root_tree(root, binaries, guests):
     """The files of the package, but for what debhelper installs itself."""
     for name in PROGRAMS:
         install(binaries / name, root / LIBEXEC / name, 0o755)
@@ -48,11 +49,12 @@ def root_tree(root, binaries):
     install(ROOT / "deploy/edge/host.yaml", root / "etc/hangar/hangar.yaml")
     for name in ("hangar.yaml", "k0s.yaml", "outside.yaml"):
         install(ROOT / "deploy/edge" / name, root / "usr/share/hangar" / name)
-    for source in sorted((ROOT / "deploy/crds").iterdir()):
-        install(source, root / "usr/share/hangar/crds" / source.name)
+    run(ROOT / "deploy/demo/install.sh", root / "usr/share/hangar", "--bin", binaries, "--guests", guests)
     for library in ("wasmtime", "quickjs"):
         install(ROOT / "third_party" / library / "Cargo.lock", root / f"usr/share/doc/hangar/{library}.Cargo.lock")
     install(ROOT / "third_party/lua/go.sum", root / "usr/share/doc/hangar/lua.go.sum")
+    install(ROOT / "examples/go.sum", root / "usr/share/doc/hangar/pipeline.go.sum")
+    install(ROOT / "examples/ring/Cargo.lock", root / "usr/share/doc/hangar/ring.Cargo.lock")
 
 
 def changelog(version, epoch):
@@ -62,7 +64,7 @@ def changelog(version, epoch):
     return f"hangar ({version}) bookworm; urgency=medium\n\n  * See CHANGELOG.md of the sources.\n\n -- {maintainer.removeprefix('Maintainer: ')}  {when}\n"
 
 
-def build(out, binaries):
+def build(out, binaries, guests):
     version = run(binaries / "hangar", "version").split()[-1]
     epoch = os.environ.get("SOURCE_DATE_EPOCH") or run("git", "-C", ROOT, "log", "-1", "--format=%ct").strip()
     # No package of debugging symbols, unless the caller says something else.
@@ -73,7 +75,7 @@ def build(out, binaries):
         shutil.copytree(HERE / "debian", source / "debian")
         (source / "debian/changelog").write_text(changelog(version, epoch))
         install(ROOT / "deploy/edge/hangar.service", source / "debian/hangar.service")
-        root_tree(source / "root", binaries)
+        root_tree(source / "root", binaries, guests)
         run(sys.executable, ROOT / "tools/man_pages.py", binaries / "hangar", source / "man", env=environment)
         try:
             run("dpkg-buildpackage", "--build=binary", "--no-sign", "--no-check-builddeps", cwd=source, stderr=subprocess.STDOUT, env=environment)
@@ -88,8 +90,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--bin", type=pathlib.Path, required=True, help="where the built programs are")
+    parser.add_argument("--guests", type=pathlib.Path, required=True, help="where pipeline.wasm and ring.wasm are")
     arguments = parser.parse_args()
-    print(build(arguments.out, arguments.bin))
+    print(build(arguments.out, arguments.bin, arguments.guests))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@
 #include "cli/build_commands.h"
 #include "cli/completion.h"
 #include "cli/console_command.h"
+#include "cli/demo_command.h"
 #include "cli/last_line.h"
 #include "cli/module_commands.h"
 #include "cli/release_commands.h"
@@ -546,6 +547,11 @@ int run(int argc, char** argv) {
       "open a page in the browser of this machine that shows operators, Airways, workflows, nodes "
       "and tenants, with the rights of the kubeconfig");
   const ConsoleCommand console(*console_command);
+  CLI::App* const demo_command = app.add_subcommand(
+      "demo",
+      "show operators, an Airway and a workflow on a cluster, and remove them again; needs kubectl "
+      "and rights to make namespaces, kinds and roles");
+  const DemoCommand demo(*demo_command);
 
   CLI::App* const nodes_command =
       app.add_subcommand("nodes", "show the provisioning phase of each node, and the rollout");
@@ -674,6 +680,7 @@ int run(int argc, char** argv) {
   if (rights_command->parsed()) return rights.run();
   if (top_command->parsed()) return top.run();
   if (console_command->parsed()) return console.run();
+  if (demo_command->parsed()) return demo.run();
   if (nodes_command->parsed()) return print_nodes(nodes_settings, nodes_flags);
   if (from_chart_command->parsed()) return make_flight_from_chart(from_chart_options);
   if (build_command->parsed()) return build_commands.run();

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import flights
-from airways import flight
+from airways import GUESTS, flight
 from host import BINARY, ROOT
 
 LIBEXEC = "/usr/libexec/hangar"
@@ -23,7 +23,7 @@ def package(tmp_path_factory):
     """Built like that of `make deb`, but in seconds: neither stripped nor compressed."""
     environment = {**os.environ, "DEB_BUILD_OPTIONS": "nostrip noautodbgsym", "DPKG_DEB_COMPRESSOR_TYPE": "none", "SOURCE_DATE_EPOCH": "1700000000"}
     out = tmp_path_factory.mktemp("deb")
-    return run(sys.executable, ROOT / "deploy/deb/build.py", out, "--bin", BINARY.parent, env=environment).strip()
+    return run(sys.executable, ROOT / "deploy/deb/build.py", out, "--bin", BINARY.parent, "--guests", GUESTS, env=environment).strip()
 
 
 @pytest.fixture(scope="module")
@@ -51,12 +51,17 @@ def test_it_has_the_programs_the_unit_pages_completions_and_manifests(package, r
     pages = {f"/usr/share/man/man1/{name}.1.gz" for name in ("hangar", *(f"hangar-{one}" for one in commands()))}
     manifests = {f"/usr/share/hangar/{name}" for name in ("hangar.yaml", "k0s.yaml", "outside.yaml")} | {
         f"/usr/share/hangar/crds/{path.name}" for path in (ROOT / "deploy/crds").iterdir()}
+    demo = {f"/usr/share/hangar/demo/{path}" for path in (
+        "show.sh", "words.sh", "rights.yaml", "machine.yaml", "modules/pipeline.wasm", "modules/ring.wasm",
+        *(f"examples/pipeline/{name}.yaml" for name in ("airway", "pipeline", "failing")),
+        *(f"examples/ring/{name}.yaml" for name in ("testresources", "roles", "number")),
+        *(f"examples/database-provisioner/{name}.yaml" for name in ("rights", "workflow")))}
 
     assert set(files) == {
         "/usr/bin/hangar", *(f"{LIBEXEC}/{name}" for name in ("hangar", "hangar-compile", "hangar-guest")),
-        "/lib/systemd/system/hangar.service", "/etc/hangar/hangar.yaml", *pages, *manifests,
+        "/lib/systemd/system/hangar.service", "/etc/hangar/hangar.yaml", *pages, *manifests, *demo,
         "/usr/share/bash-completion/completions/hangar", "/usr/share/zsh/vendor-completions/_hangar", "/usr/share/fish/vendor_completions.d/hangar.fish",
-        *(f"/usr/share/doc/hangar/{name}" for name in ("changelog.gz", "copyright", "lua.go.sum", "quickjs.Cargo.lock", "wasmtime.Cargo.lock.gz"))}
+        *(f"/usr/share/doc/hangar/{name}" for name in ("changelog.gz", "copyright", "lua.go.sum", "pipeline.go.sum.gz", "ring.Cargo.lock", "quickjs.Cargo.lock", "wasmtime.Cargo.lock.gz"))}
     assert files["/lib/systemd/system/hangar.service"].read_text() == (ROOT / "deploy/edge/hangar.service").read_text()
     control = run("dpkg-deb", "--info", package, "conffiles").split()
     assert control == ["/etc/hangar/hangar.yaml"]

@@ -9,6 +9,7 @@ import pytest
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "e2e")]
 
+from airways import GUESTS  # noqa: E402
 from cluster import ROOT, Cluster  # noqa: E402
 from host import BINARY  # noqa: E402
 from machine import Machine, run  # noqa: E402
@@ -17,8 +18,8 @@ from machine import Machine, run  # noqa: E402
 @pytest.fixture(scope="session")
 def package(tmp_path_factory):
     """As `make deb` builds it."""
-    return pathlib.Path(subprocess.run([sys.executable, str(ROOT / "deploy/deb/build.py"), str(tmp_path_factory.mktemp("deb")), "--bin", str(BINARY.parent)],
-                                       check=True, stdout=subprocess.PIPE, text=True).stdout.strip())
+    command = [ROOT / "deploy/deb/build.py", tmp_path_factory.mktemp("deb"), "--bin", BINARY.parent, "--guests", GUESTS]
+    return pathlib.Path(subprocess.run([sys.executable, *map(str, command)], check=True, stdout=subprocess.PIPE, text=True).stdout.strip())
 
 
 @pytest.fixture(scope="session")
@@ -34,6 +35,6 @@ def machine(package, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def cluster():
-    made = Cluster("--with-kcm")
+    made = Cluster("--with-kcm", "--with-scheduler", "--with-kwok=1")
     yield made
     made.close()

@@ -1,4 +1,6 @@
 """The life of the package on a bare Debian 12. The tests are its steps, one after the other."""
+import pathlib
+import shutil
 import subprocess
 
 from cluster import eventually
@@ -34,6 +36,20 @@ def test_the_service_waits_for_a_kubeconfig(machine):
     assert machine.status_of("systemctl", "is-enabled", "--quiet", "hangar") != 0
     machine.call("systemctl", "enable", "--now", "hangar")
     assert (property_of(machine, "ActiveState"), property_of(machine, "ConditionResult")) == ("inactive", "no")
+
+
+def test_the_demonstration_runs_on_a_given_cluster_and_leaves_nothing(machine, cluster):
+    missing = machine.status_of("hangar", "demo", "--kubeconfig=/root/kubeconfig")
+    assert missing == 1, "it needs kubectl, which Debian's packages do not install with it"
+    shutil.copy(cluster.env["HANGAR_CP_KUBECTL"], machine.root / "usr/local/bin/kubectl")
+    (machine.root / "root/kubeconfig").write_text(pathlib.Path(cluster.kubeconfig).read_text())
+    before = cluster.kubectl("get", "namespaces,customresourcedefinitions,clusterroles", "-o", "name")
+
+    said = machine.call("hangar", "demo", "--kubeconfig=/root/kubeconfig")
+    assert "100 operators, an Airway and a workflow run in one host" in said
+    assert cluster.kubectl("get", "namespaces,customresourcedefinitions,clusterroles", "-o", "name") == before
+    for name in ("root/kubeconfig", "usr/local/bin/kubectl"):
+        (machine.root / name).unlink()
 
 
 def test_it_runs_an_operator_with_its_own_walls_inside_of_systemds(machine, cluster):
