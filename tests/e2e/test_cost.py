@@ -19,7 +19,7 @@ from shown import SYSTEM, published, showing_host
 from processes import children
 from test_seeing import find_host, run
 
-COMPILED = 120
+COMPILED = 600
 HEAP_BYTES = 64 << 20
 
 

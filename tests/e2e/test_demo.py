@@ -40,6 +40,11 @@ def bare():
     made.close()
 
 
+def with_ctrl_c():
+    """A shell in the background has the signal ignored for all that it starts, and bash then cannot trap it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.fixture
 def demo(installed, bare, tmp_path):
     """Starts the command, with a terminal as its standard input if there are keys for it."""
@@ -51,7 +56,7 @@ def demo(installed, bare, tmp_path):
         environment = {"PATH": path, "HOME": str(tmp_path), "TMPDIR": str(temporary), "KUBECONFIG": str(kubeconfig)}
         output = open(tmp_path / "output", "w+")
         process = subprocess.Popen([installed / "bin/hangar", "demo", *arguments], stdin=stdin, stdout=output, stderr=output, env=environment,
-                                   start_new_session=True)
+                                   start_new_session=True, preexec_fn=with_ctrl_c)
         process.said = lambda: (tmp_path / "output").read_text()
         started.append((process, output))
         return process

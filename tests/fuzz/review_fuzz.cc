@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace {
 
@@ -29,7 +30,31 @@ bool is_sendable(std::string_view text) {
 
 }  // namespace
 
-// The review, a zero byte, and the converter's output.
+// What converters printed, one for each part of a review: pieces between zero bytes.
+std::vector<std::string> pieces_of(std::string_view printed) {
+  constexpr std::size_t kPiecesMax = 4;
+  std::vector<std::string> pieces;
+  while (pieces.size() + 1 < kPiecesMax) {
+    const std::size_t end = printed.find('\0');
+    if (end == std::string_view::npos) break;
+    pieces.emplace_back(printed.substr(0, end));
+    printed.remove_prefix(end + 1);
+  }
+  pieces.emplace_back(printed);
+  return pieces;
+}
+
+// As if the review had been large enough to be split.
+void split(hangar::admission::ConversionReview& review, std::size_t part_count) {
+  const std::size_t count = review.statuses.size();
+  for (std::size_t part = 0; part < part_count; ++part) {
+    const std::size_t begin = count * part / part_count;
+    const std::size_t end = count * (part + 1) / part_count;
+    review.parts.push_back({.body = {}, .object_count = end - begin});
+  }
+}
+
+// The review, a zero byte, and what the converters printed.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view input(reinterpret_cast<const char*>(data), size);
   const std::size_t end = input.find('\0');
@@ -46,9 +71,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       check_answer(hangar::admission::answer_to(uid, decision), uid);
     }
   }
-  if (const auto review = hangar::admission::parse_conversion_review(body)) {
+  if (auto review = hangar::admission::parse_conversion_review(body)) {
     check_answer(hangar::admission::conversion_failure(review->uid, "no"), review->uid);
-    if (const auto answer = hangar::airways::converted(*review, printed)) {
+    const std::vector<std::string> pieces = pieces_of(printed);
+    if (pieces.size() > 1) split(*review, pieces.size());
+    if (const auto answer = hangar::airways::converted(*review, pieces)) {
       const auto document = hangar::json::parse(*answer);
       HANGAR_ASSERT(document && hangar::json::find(*document, {"response"}) != nullptr,
                     "an answer without response");
