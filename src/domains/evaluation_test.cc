@@ -6,6 +6,7 @@
 #include "base/metrics.h"
 #include "base/result.h"
 #include "domains/guest_processes.h"
+#include "domains/test_processes.h"
 #include "io/all.h"
 #include "io/event.h"
 #include "io/task.h"
@@ -83,6 +84,7 @@ class FlightTest : public testing::TestWithParam<Place> {
   static void TearDownTestSuite() {
     elsewhere.reset();
     processes.reset();
+    domains::end_waiting_tasks(shared_rig->loop());
     here.reset();
     shared_rig.reset();
   }

@@ -103,6 +103,10 @@ std::vector<std::shared_ptr<const wasm::Module>> load_many(wasm::GuestRig& rig,
 
 class GuestProcessesTest : public testing::Test {
  public:
+  void TearDown() override {
+    processes_.reset();
+    end_waiting_tasks(rig_.loop());
+  }
   void make(GuestProcesses::Options options = {}) {
     if (options.program.empty()) options.program = HANGAR_GUEST_PROGRAM;
     options.thread_count = 2;

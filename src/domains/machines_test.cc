@@ -80,6 +80,11 @@ class RemoteMachineTest : public testing::Test {
     rig.reset();
   }
 
+  void TearDown() override {
+    elsewhere_.reset();
+    processes_.reset();
+    end_waiting_tasks(rig->loop());
+  }
   void SetUp() override {
     processes_ = std::make_unique<GuestProcesses>(
         GuestProcesses::Parts{.engine = rig->engine(), .metrics = metrics_},

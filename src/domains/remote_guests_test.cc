@@ -56,6 +56,11 @@ budget::Consumer operator_in(const std::string& namespace_name) {
 class RemoteGuestsTest : public testing::Test {
  public:
   RemoteGuestsTest() { make(); }
+  void TearDown() override {
+    guests_.reset();
+    processes_.reset();
+    end_waiting_tasks(rig_.loop());
+  }
 
   void make(GuestProcesses::Options options = {}) {
     options.program = HANGAR_GUEST_PROGRAM;

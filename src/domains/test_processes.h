@@ -4,6 +4,7 @@
 
 #include "budget/accounts.h"
 #include "domains/guest_processes.h"
+#include "io/loop.h"
 
 #include <sys/types.h>
 
@@ -55,6 +56,13 @@ inline std::uint64_t guests_bytes(const budget::Accounts& accounts) {
         holding.bytes - accounts.held_bytes(GuestProcesses::consumer_of_own_memory(holding.tenant));
   }
   return bytes;
+}
+
+// Lets tasks end that waited for their turn at messages of processes that the test has destroyed.
+inline void end_waiting_tasks(io::Loop& loop) {
+  bool is_over = false;
+  loop.post([&is_over] { is_over = true; });
+  loop.run_until([&is_over] { return is_over; });
 }
 
 }  // namespace hangar::domains
