@@ -371,27 +371,29 @@ children_of() {
 
 # ---------------------------------------------------------------- the four stories
 
+# binding ROLE NAMESPACE OF: the operator in the namespace OF has the role in NAMESPACE.
+binding() {
+  cat <<YAML
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: $1, namespace: $2}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: $namespace-ring-$1}
+subjects: [{kind: ServiceAccount, name: default, namespace: $3}]
+---
+YAML
+}
+
 # ring NUMBER: prints the namespace, the operator in it, and its right to write to the next namespace.
 ring() {
   local mine=$namespace-ring-$1 next=$namespace-ring-$((($1 + 1) % operators))
   cat <<YAML
 {apiVersion: v1, kind: Namespace, metadata: {name: $mine, labels: {$label: ring}}}
 ---
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {name: read, namespace: $mine}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: $namespace-ring-read}
-subjects: [{kind: ServiceAccount, name: default, namespace: $mine}]
----
 YAML
+  binding read "$mine" "$mine"
   # To another file: the next namespace may come later in the same list.
+  binding write "$next" "$mine" >&3
   cat >&3 <<YAML
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {name: write, namespace: $next}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: $namespace-ring-write}
-subjects: [{kind: ServiceAccount, name: default, namespace: $mine}]
----
 apiVersion: hangar.dev/v1alpha1
 kind: Operator
 metadata: {name: ring, namespace: $mine}

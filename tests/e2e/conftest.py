@@ -19,7 +19,7 @@ from webhooks import Authority  # noqa: E402
 
 _names = itertools.count(1)
 
-# Seconds within which a module of 16 MB is surely compiled, also while builds have both cores.
+# Seconds within which a module of up to 70 MB is surely compiled, also while builds have both cores.
 COMPILED = 600
 
 

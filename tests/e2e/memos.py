@@ -1,4 +1,5 @@
 """The operator of examples/memo, its main unchanged: a module of `hangar build go` that keeps each Memo's text in a ConfigMap."""
+import contextlib
 import os
 import subprocess
 
@@ -6,14 +7,13 @@ import pytest
 
 from airways import GUESTS
 from cluster import ROOT, eventually
+from conftest import COMPILED
 from host import BINARY
 from operators import EVERYTHING, OPERATOR, manifest, phase
 
 MEMO = ("examples.hangar.dev/v1", "Memo")
 CONFIG_MAP = ("v1", "ConfigMap")
 SOURCE = ROOT / "examples/memo"
-# Some 70 MiB of Wasm are compiled once.
-COMPILED = 600
 
 SPEC = {"wasm": "memo", "env": [{"name": "WATCH_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}],
         "limits": {"memory": "256Mi"}}
@@ -36,6 +36,25 @@ def build_guest(source, name):
     os.replace(module, GUESTS / module.name)
     directory.rmdir()
     return done.stderr
+
+
+def build_native(directory, package, program):
+    """The same source as a program for a container."""
+    subprocess.run(["go", "build", "-o", str(program), package], cwd=directory, check=True)
+    return program
+
+
+@contextlib.contextmanager
+def as_process(program, *arguments, cluster, namespace, log):
+    """The program runs beside the cluster, and watches the namespace."""
+    with open(log, "wb") as output:
+        process = subprocess.Popen([str(program), *arguments], stdout=output, stderr=output,
+                                   env={**os.environ, "KUBECONFIG": str(cluster.kubeconfig), "WATCH_NAMESPACE": namespace})
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
 
 
 def tree(directory):

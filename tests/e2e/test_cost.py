@@ -13,13 +13,13 @@ import operators
 import users
 from airways import flight
 from cluster import eventually
+from conftest import COMPILED
 from host import to_its_end
 from operators import EVERYTHING, OPERATOR, allow, lines
 from shown import SYSTEM, published, showing_host
 from processes import children
 from test_seeing import find_host, run
 
-COMPILED = 600
 HEAP_BYTES = 64 << 20
 
 

@@ -52,10 +52,7 @@ def publish(proxy, module, version, **files):
 
 @pytest.fixture(scope="module")
 def native(tmp_path_factory):
-    """The same source as a program for a container."""
-    program = tmp_path_factory.mktemp("native") / "memo"
-    subprocess.run(["go", "build", "-o", str(program), "./cmd"], cwd=SOURCE, check=True)
-    return program
+    return memos.build_native(SOURCE, "./cmd", tmp_path_factory.mktemp("native") / "memo")
 
 
 @pytest.fixture
@@ -100,14 +97,8 @@ def test_an_unchanged_main_does_the_same_as_a_module_and_as_a_program(cluster, h
     eventually(lambda: cluster.get(*OPERATOR, "memo", namespace) is None, "the module is gone")
 
     log = host.directory / "native.log"
-    with open(log, "wb") as output:
-        program = subprocess.Popen([str(native), "--metrics-bind-address=0", "--health-probe-bind-address=0"], stdout=output, stderr=output,
-                                   env={**os.environ, "KUBECONFIG": str(cluster.kubeconfig), "WATCH_NAMESPACE": namespace})
-    try:
+    with memos.as_process(native, "--metrics-bind-address=0", "--health-probe-bind-address=0", cluster=cluster, namespace=namespace, log=log):
         as_program = scenario(cluster, namespace)
-    finally:
-        program.kill()
-        program.wait()
     assert as_module == as_program, log.read_text()
 
 

@@ -1,12 +1,9 @@
 """Features of controller-runtime that examples/memo does not use (tests/guests/go_features): asleep after every turn, never asleep,
 and as a process of its own, the operator leaves the same objects."""
-import os
-import subprocess
-
 import pytest
 
 from cluster import ROOT, condition, eventually
-from memos import COMPILED, build_guest, resumes
+from memos import COMPILED, as_process, build_guest, build_native, resumes
 from operators import EVERYTHING, OPERATOR, manifest
 
 CONFIG_MAP, SECRET, LEASE = ("v1", "ConfigMap"), ("v1", "Secret"), ("coordination.k8s.io/v1", "Lease")
@@ -25,10 +22,7 @@ def built():
 
 @pytest.fixture(scope="module")
 def native(tmp_path_factory):
-    """The same source as a program for a container."""
-    program = tmp_path_factory.mktemp("native") / "go_features"
-    subprocess.run(["go", "build", "-o", str(program), "."], cwd=SOURCE, check=True)
-    return program
+    return build_native(SOURCE, ".", tmp_path_factory.mktemp("native") / "go_features")
 
 
 @pytest.fixture
@@ -124,13 +118,7 @@ def test_controllers_watches_indexes_and_clients_of_all_sorts_do_the_same_as_in_
         clean(cluster, namespace)
 
     log = host.directory / "features.log"
-    with open(log, "wb") as output:
-        program = subprocess.Popen([str(native)], stdout=output, stderr=output,
-                                   env={**os.environ, "KUBECONFIG": str(cluster.kubeconfig), "WATCH_NAMESPACE": namespace})
-    try:
+    with as_process(native, cluster=cluster, namespace=namespace, log=log):
         results.append(scenario(cluster, namespace))
-    finally:
-        program.kill()
-        program.wait()
     assert results[0] == results[1] == results[2], log.read_text()
     assert results[0]["managers"] == {("librarian", "Apply")}

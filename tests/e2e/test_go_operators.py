@@ -2,12 +2,11 @@
 import pytest
 
 from cluster import ROOT, condition, eventually
+from conftest import COMPILED
 from operators import EVERYTHING, OPERATOR, allow, lines, phase
 
 WEBSITE = ("examples.hangar.dev/v1", "Website")
 DEPLOYMENT = ("apps/v1", "Deployment")
-# 68 MiB of Wasm are compiled once.
-COMPILED = 600
 
 
 @pytest.fixture

@@ -9,13 +9,13 @@ import pytest
 
 from airways import GUESTS
 from cluster import KINDS, ApiError, eventually
+from conftest import COMPILED
 from host import BINARY, Host, to_its_end
 from operators import OPERATOR, events_of, lines
 
 POLICY = ("hangar.dev/v1alpha1", "TenantPolicy")
 KINDS[POLICY] = ("/apis/hangar.dev/v1alpha1", "tenantpolicies", False)
 LABEL = "kubernetes.io/metadata.name"
-COMPILED = 600
 MIB = 1024 * 1024
 AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt"
 

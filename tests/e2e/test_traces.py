@@ -12,13 +12,12 @@ import airways
 import operators
 import workflows
 from cluster import eventually, is_ready
-from conftest import control_plane, namespace_in
+from conftest import COMPILED, control_plane, namespace_in
 from front import Front
 from host import BINARY, Host, to_its_end
 from open_telemetry import OpenTelemetryCollector
 from operators import EVERYTHING, OPERATOR, allow, lines
 
-COMPILED = 600
 # How an object names the trace in which it was written, and the links of the turn that it woke.
 ANNOTATIONS = {"hangar.dev/traceparent": f"00-{'ab' * 16}-{'cd' * 8}-00"}
 LINKS = [{"trace": "ab" * 16, "id": "cd" * 8}]
