@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -37,6 +38,12 @@ std::string printable(std::string_view text) {
     }
   }
   return out;
+}
+
+std::string printable(std::string_view text, std::size_t bytes_max) {
+  std::string out = printable(text.substr(0, bytes_max));
+  if (text.size() <= bytes_max && out.size() <= bytes_max) return out;
+  return out.substr(0, bytes_max) + "...";
 }
 
 }  // namespace hangar

@@ -1,6 +1,7 @@
 // ASCII text, as protocols compare it and terminals display it, independent of the locale.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -19,5 +20,7 @@ namespace hangar {
 // Text chosen by strangers, made safe for a terminal: everything but printable ASCII is escaped, as
 // "\x1b". Applying it twice changes nothing more.
 [[nodiscard]] std::string printable(std::string_view text);
+// The same in at most `bytes_max` bytes; "..." follows if that is not all of it.
+[[nodiscard]] std::string printable(std::string_view text, std::size_t bytes_max);
 
 }  // namespace hangar

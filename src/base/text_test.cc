@@ -28,5 +28,11 @@ TEST(Text, FindsControlCharacters) {
   }
 }
 
+TEST(Text, IsPrintableWithinABound) {
+  EXPECT_EQ(printable("abc", 3), "abc");
+  EXPECT_EQ(printable("abcd", 3), "abc...");
+  EXPECT_EQ(printable("a\x1b", 4), "a\\x1...");
+}
+
 }  // namespace
 }  // namespace hangar

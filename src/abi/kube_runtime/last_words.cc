@@ -5,7 +5,6 @@
 #include "base/text.h"
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,12 +12,6 @@
 namespace hangar::abi::kube_runtime {
 
 namespace {
-
-std::string shown(std::string_view text, std::uint64_t bytes_max) {
-  std::string line = printable(text.substr(0, bytes_max));
-  if (text.size() <= bytes_max && line.size() <= bytes_max) return line;
-  return line.substr(0, bytes_max) + "...";
-}
 
 // Go prints each function of a goroutine's stack on a line, and its place on the next one:
 //
@@ -59,10 +52,10 @@ Frame panicking(std::span<const OutputLine> lines) {
 }
 
 std::string words_of_go(std::span<const OutputLine> from) {
-  std::string words = shown(from.front().text, limits::kPanicReasonBytesMax);
+  std::string words = printable(from.front().text, limits::kPanicReasonBytesMax);
   if (const Frame frame = panicking(from); !frame.function.empty()) {
-    words += " (" + shown(frame.function, limits::kPanicPlaceBytesMax) + " at " +
-             shown(frame.place, limits::kPanicPlaceBytesMax) + ")";
+    words += " (" + printable(frame.function, limits::kPanicPlaceBytesMax) + " at " +
+             printable(frame.place, limits::kPanicPlaceBytesMax) + ")";
   }
   return words;
 }
@@ -70,9 +63,9 @@ std::string words_of_go(std::span<const OutputLine> from) {
 // "thread 'main' panicked at src/main.rs:5:9:", and the reason on the next line.
 std::string words_of_rust(std::span<const OutputLine> from, std::size_t place) {
   std::string words =
-      shown(std::string_view(from.front().text).substr(place), limits::kPanicPlaceBytesMax);
+      printable(std::string_view(from.front().text).substr(place), limits::kPanicPlaceBytesMax);
   if (from.size() > 1 && words.ends_with(':')) {
-    words += " " + shown(from[1].text, limits::kPanicReasonBytesMax);
+    words += " " + printable(from[1].text, limits::kPanicReasonBytesMax);
   }
   return words;
 }

@@ -24,11 +24,9 @@ constexpr std::size_t kMessageBytesMax = 1024;
 // One line for people. The guest chooses the text: everything but printable ASCII is escaped, and
 // what separates the words of a message is a space.
 std::string clean(std::string_view text, std::size_t bytes_max) {
-  std::string line(text.substr(0, bytes_max));
+  std::string line(text.substr(0, bytes_max + 1));  // One byte more shows that it is cut.
   std::ranges::replace_if(line, [](char c) { return has_control_character({&c, 1}); }, ' ');
-  line = printable(line);
-  const bool is_cut = text.size() > bytes_max || line.size() > bytes_max;
-  return is_cut ? line.substr(0, bytes_max) + "..." : line;
+  return printable(line, bytes_max);
 }
 
 std::string_view name_of_trap(wasmtime_trap_code_t code) {
