@@ -452,6 +452,11 @@ io::Task<> Server::Impl::accept_all(std::shared_ptr<Impl> self) {
     }
     const std::optional<asio::ip::address> peer = peer_of(socket);
     if (!peer || !self->make_room(source_of(*peer))) continue;  // Closes it.
+    // A large response is several TLS records, and so several writes. Without this option, the
+    // kernel holds back the last one until the client has acknowledged the others, which clients
+    // put off for up to 40 ms. A socket that refuses the option still works.
+    error_code ignored;
+    socket.set_option(tcp::no_delay(true), ignored);
     self->loop_.spawn(self->tls_ ? serve_tls(self, std::move(socket), *peer)
                                  : serve(self, std::move(socket), *peer));
   }

@@ -13,6 +13,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -76,8 +77,25 @@ class ServerTest : public ::testing::Test {
         answer.append(buffer.data(), static_cast<std::size_t>(count));
       return answer;
     }
+    // The other end, which the server in this process has accepted; -1 if there is none.
+    [[nodiscard]] int accepted() const {
+      constexpr int kDescriptorsMax = 1024;
+      const sockaddr_in own = name_of(&::getsockname, socket_);
+      for (int other = 0; other < kDescriptorsMax; ++other) {
+        const sockaddr_in peer = name_of(&::getpeername, other);
+        if (peer.sin_port == own.sin_port && peer.sin_addr.s_addr == own.sin_addr.s_addr)
+          return other;
+      }
+      return -1;
+    }
 
    private:
+    static sockaddr_in name_of(int (*get)(int, sockaddr*, socklen_t*), int socket) {
+      sockaddr_in name{};
+      socklen_t size = sizeof name;
+      if (get(socket, reinterpret_cast<sockaddr*>(&name), &size) != 0) return {};
+      return name;
+    }
     int socket_;
   };
 
@@ -140,6 +158,17 @@ TEST_F(ServerTest, AnswersOneRequestAfterTheOther) {
       "GET /a b=c "
       "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nX-Extra: 1\r\nContent-Length: 11\r\n"
       "Connection: close\r\n\r\nPOST /d  hi");
+}
+
+TEST_F(ServerTest, DoesNotHoldTheEndOfAResponseBack) {
+  serve(echo);
+  const Peer peer(server_->port());
+  loop_.run_until([&] { return server_->connection_count() == 1; });
+
+  int is_no_delay = 0;
+  socklen_t size = sizeof is_no_delay;
+  ASSERT_EQ(::getsockopt(peer.accepted(), IPPROTO_TCP, TCP_NODELAY, &is_no_delay, &size), 0);
+  EXPECT_NE(is_no_delay, 0);
 }
 
 TEST_F(ServerTest, TellsProgramsOfThisMachineFromForwardedRequests) {
