@@ -212,12 +212,25 @@ def eventually(look, why, seconds=30.0):
         before = now
 
 
+class Refusal:
+    """A false value that shows why the API server refused."""
+
+    def __init__(self, error):
+        self._error = error
+
+    def __bool__(self):
+        return False
+
+    def __repr__(self):
+        return f"refused: {self._error}"
+
+
 def try_to(act, *arguments, **options):
-    """The function's result, or None if the API server refuses."""
+    """The function's result, or a Refusal."""
     try:
         return act(*arguments, **options)
-    except ApiError:
-        return None
+    except ApiError as error:
+        return Refusal(error)
 
 
 def when_compiled(write, seconds=300):

@@ -136,8 +136,9 @@ def pytest_runtest_makereport(item):
     """A failed test shows its hosts' logs."""
     report = (yield).get_result()
     if report.failed:
-        for host in (one for one in item.funcargs.values() if isinstance(one, Host)):
-            report.sections.append((f"log of {host.directory.name}", host.tail()))
+        own = item.funcargs.get("tmp_path")
+        for host in (one for one in host_module.hosts if one in list(item.funcargs.values()) or own in one.directory.parents):
+            report.sections.append((f"log of {host.directory.name}", host.report()))
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import urllib.error
 import urllib.request
+import weakref
 
 from cluster import ROOT, eventually
 
@@ -16,6 +17,9 @@ BINARY = pathlib.Path(os.environ.get("HANGAR_BIN_DIR", ROOT / "build/bin")) / "h
 # Below the ports that the kernel gives to outgoing connections and that control planes use: a free port stays free.
 PORTS = range(10000, 22900)
 _dice = random.SystemRandom()
+
+# Those of this run that still exist, for the report of a failed test.
+hosts = weakref.WeakSet()
 
 # The directory in which the hosts of this run share compiled code, if there is one; conftest sets it. A host that is
 # started for each test would otherwise spend most of its time compiling.
@@ -70,6 +74,7 @@ class Host:
             f"--bind-address=127.0.0.1:{self.port}", "--log-level=debug", "--allow-file-modules", *flags]
         self._env = {**os.environ, **(env or {})}
         self.process = None
+        hosts.add(self)
         self.start(wait)
 
     def share_compiled(self):
@@ -133,6 +138,11 @@ class Host:
 
     def rss_bytes(self):
         return int(pathlib.Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def report(self):
+        """For a person who looks for the cause of a failure."""
+        ended = self.process and self.process.poll()
+        return self.tail() if ended is None else f"{self.tail()}\nit ended with {ended}"
 
     def tail(self, lines=40):
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
