@@ -3,16 +3,23 @@
 #include "base/result.h"
 #include "sandbox/sandboxed.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/types.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
+#include <expected>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -28,11 +35,15 @@ struct Release {
 };
 using Filter = std::unique_ptr<void, Release>;
 
+std::unexpected<Error> failed(std::string_view doing, int code) {
+  return fail(ErrorKind::Unavailable, fmt::format("limit system calls: {}: {}", doing,
+                                                  std::generic_category().message(code)));
+}
+
 // libseccomp returns negative errno values.
 Result<> check(int answer, std::string_view doing) {
   if (answer == 0) return {};
-  return fail(ErrorKind::Unavailable, fmt::format("limit system calls: {}: {}", doing,
-                                                  std::generic_category().message(-answer)));
+  return failed(doing, -answer);
 }
 
 Result<> allow(void* filter, const AllowedCall& call) {
@@ -47,6 +58,28 @@ Result<> allow(void* filter, const AllowedCall& call) {
       ::seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, call.number,
                                static_cast<unsigned>(comparisons.size()), comparisons.data()),
       fmt::format("allow call {}", call.number));
+}
+
+// libseccomp writes a filter to a descriptor only. It fits a pipe, which holds 4 KiB at least.
+Result<std::vector<SystemCallFilter::Instruction>> exported(void* filter) {
+  constexpr std::size_t kBytesMax = 4096;
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
+    return failed("make a pipe", errno);
+  }
+  std::vector<SystemCallFilter::Instruction> instructions(kBytesMax /
+                                                          sizeof(SystemCallFilter::Instruction));
+  const int answer = ::seccomp_export_bpf(filter, ends[1]);
+  const ssize_t size = answer == 0 ? ::read(ends[0], instructions.data(), kBytesMax) : 0;
+  for (const int end : ends)
+    ::close(end);
+  HANGAR_TRY(check(answer, "export"));
+  const auto bytes = static_cast<std::size_t>(std::max<ssize_t>(size, 0));
+  if (bytes == 0 || bytes == kBytesMax || bytes % sizeof(SystemCallFilter::Instruction) != 0) {
+    return failed("export", EMSGSIZE);
+  }
+  instructions.resize(bytes / sizeof(SystemCallFilter::Instruction));
+  return instructions;
 }
 
 }  // namespace
@@ -78,9 +111,7 @@ std::vector<AllowedCall> computing_calls() {
   calls.push_back({.number = SYS_prlimit64,
                    .conditions = {{.argument = 0, .value = 0}, {.argument = 2, .value = 0}}});
   // For abort(). Without the condition it would reach every process of the same user.
-  calls.push_back(
-      {.number = SYS_tgkill,
-       .conditions = {{.argument = 0, .value = static_cast<std::uint64_t>(::getpid())}}});
+  calls.push_back({.number = SYS_tgkill, .conditions = {{.argument = 0, .value = kOwnProcess}}});
   return calls;
 }
 
@@ -89,20 +120,50 @@ bool has_system_call_filters() {
   return kIsSandboxed && ::syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0U, &kErrorAction) == 0;
 }
 
-Result<> limit_system_calls(std::span<const AllowedCall> allowed, Threads threads) {
-  if (!kIsSandboxed) return {};
+Result<SystemCallFilter> SystemCallFilter::compile(std::span<const AllowedCall> allowed) {
+  SystemCallFilter compiled;
+  if (!kIsSandboxed) return compiled;
   const Filter filter(::seccomp_init(SCMP_ACT_ERRNO(EPERM)));
-  if (filter == nullptr) return check(-ENOMEM, "begin");
+  if (filter == nullptr) return failed("begin", ENOMEM);
   HANGAR_TRY(check(::seccomp_attr_set(filter.get(), SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS),
                    "other ABIs"));
-  if (threads == Threads::All) {
-    HANGAR_TRY(check(::seccomp_attr_set(filter.get(), SCMP_FLTATR_CTL_TSYNC, 1), "all threads"));
-  }
   for (const AllowedCall& call : allowed)
     HANGAR_TRY(allow(filter.get(), call));
   HANGAR_TRY(check(::seccomp_rule_add(filter.get(), SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0),
                    "answer clone3"));
-  return check(::seccomp_load(filter.get()), "load");
+  compiled.instructions_ = HANGAR_TRY(exported(filter.get()));
+  // libseccomp may compile the condition to other instructions some day.
+  const bool names_itself = std::ranges::any_of(allowed, [](const AllowedCall& call) {
+    return std::ranges::find(call.conditions, kOwnProcess, &Condition::value) !=
+           call.conditions.end();
+  });
+  const bool has_place = std::ranges::find(compiled.instructions_, kOwnProcess,
+                                           &Instruction::value) != compiled.instructions_.end();
+  if (names_itself != has_place) return failed("find the own process", EINVAL);
+  return compiled;
+}
+
+Result<> SystemCallFilter::apply(Threads threads) const {
+  if (!kIsSandboxed) return {};
+  static_assert(sizeof(Instruction) == sizeof(sock_filter));
+  std::vector<Instruction> instructions = instructions_;
+  for (Instruction& instruction : instructions) {
+    if (instruction.value == kOwnProcess) {
+      instruction.value = static_cast<std::uint32_t>(::getpid());
+    }
+  }
+  const sock_fprog program{.len = static_cast<unsigned short>(instructions.size()),
+                           .filter = reinterpret_cast<sock_filter*>(instructions.data())};
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return failed("no new privileges", errno);
+  const unsigned flags = threads == Threads::All ? SECCOMP_FILTER_FLAG_TSYNC : 0U;
+  const long answer = ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
+  // A positive answer is the id of a thread that has another filter.
+  if (answer != 0) return failed("load", answer > 0 ? EBUSY : errno);
+  return {};
+}
+
+Result<> limit_system_calls(std::span<const AllowedCall> allowed, Threads threads) {
+  return HANGAR_TRY(SystemCallFilter::compile(allowed)).apply(threads);
 }
 
 }  // namespace hangar::sandbox

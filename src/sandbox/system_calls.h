@@ -29,19 +29,43 @@ enum class Threads : std::uint8_t {
   All,      // All threads of the process.
 };
 
+// As the value of a condition: the id of the process that the filter is applied to. No process has
+// this id, because ids have 22 bits at most.
+inline constexpr std::uint64_t kOwnProcess = 0x7ffffff1;
+
 // Memory, threads and signals of this process, time, randomness, and reading and writing open
-// descriptors. No files, no network, no other processes. The list contains the id of the calling
-// process, so it does not fit a child that is forked later.
+// descriptors. No files, no network, no other processes.
 [[nodiscard]] std::vector<AllowedCall> computing_calls();
 
 // True when the kernel, and the container's own filter, allow limit_system_calls(). False in a
 // sanitized build.
 [[nodiscard]] bool has_system_call_filters();
 
-// Also gives up gaining new privileges. The kernel kills the process if it makes a system call of
-// another architecture or ABI. clone3 fails with ENOSYS, because its flags lie in memory, where a
-// filter cannot look: glibc falls back to clone. Unavailable when the kernel has no such filters.
-// Does nothing in a sanitized build.
+// A compiled list. Compiling takes longer than all other walls of a process together, so a process
+// that forks others compiles their list once.
+class SystemCallFilter {
+ public:
+  // One instruction of a filter, as the kernel reads it (sock_filter of linux/filter.h).
+  struct Instruction {
+    std::uint16_t code = 0;
+    std::uint8_t jump_true = 0;
+    std::uint8_t jump_false = 0;
+    std::uint32_t value = 0;
+  };
+
+  [[nodiscard]] static Result<SystemCallFilter> compile(std::span<const AllowedCall> allowed);
+
+  // Also gives up gaining new privileges. The kernel kills the process if it makes a system call of
+  // another architecture or ABI. clone3 fails with ENOSYS, because its flags lie in memory, where a
+  // filter cannot look: glibc falls back to clone. Unavailable when the kernel has no such filters.
+  // Does nothing in a sanitized build.
+  [[nodiscard]] Result<> apply(Threads threads) const;
+
+ private:
+  std::vector<Instruction> instructions_;  // Empty in a sanitized build.
+};
+
+// Compiles the list and applies it.
 [[nodiscard]] Result<> limit_system_calls(std::span<const AllowedCall> allowed, Threads threads);
 
 }  // namespace hangar::sandbox

@@ -85,6 +85,37 @@ TEST(SystemCalls, OfItsOwnThreadsStay) {
             0);
 }
 
+TEST(SystemCalls, OfACompiledListAreThoseOfTheProcessThatAppliesIt) {
+  const Result<SystemCallFilter> compiled = SystemCallFilter::compile(computing_calls());
+  ASSERT_TRUE(compiled.has_value()) << compiled.error().message();
+  const pid_t parent = ::getpid();
+  for (int child = 0; child < 2; ++child) {
+    EXPECT_EQ(in_child([&compiled, parent] {
+                if (!compiled->apply(Threads::ThisOne)) return 255;
+                if (::syscall(SYS_tgkill, ::getpid(), ::gettid(), 0) != 0) return 1;
+                const int own = static_cast<int>(kOwnProcess);
+                for (const int other : {static_cast<int>(parent), own}) {
+                  if (::syscall(SYS_tgkill, other, other, 0) == 0 || errno != EPERM) return 2;
+                }
+                return 0;
+              }),
+              0);
+  }
+}
+
+TEST(SystemCalls, OfAListMayNameTheirProcessMoreThanOnce) {
+  std::vector<AllowedCall> calls = computing_calls();
+  calls.push_back({.number = SYS_kill, .conditions = {{.argument = 0, .value = kOwnProcess}}});
+  const pid_t parent = ::getpid();
+  EXPECT_EQ(in_child([&calls, parent] {
+              if (!limit_system_calls(calls, Threads::ThisOne)) return 255;
+              if (::kill(::getpid(), 0) != 0) return 1;
+              if (::syscall(SYS_tgkill, ::getpid(), ::gettid(), 0) != 0) return 2;
+              return ::kill(parent, 0) < 0 ? errno : 0;
+            }),
+            EPERM);
+}
+
 TEST(SystemCalls, AreAllowedWithTheArgumentsThatTheListNames) {
   const auto with_command = [](int command) {
     return in_child([command] {
