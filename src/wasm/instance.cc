@@ -14,18 +14,21 @@
 #include "wasm/internal/guest_account.h"
 #include "wasm/internal/handles.h"
 #include "wasm/internal/host_functions_native.h"
+#include "wasm/limits.h"
 #include "wasm/module.h"
 #include "wasm/module_header.h"
 #include "wasm/snapshot/base_image.h"
 #include "wasm/snapshot/checkpoint.h"
 #include "wasm/snapshot/checkpoint_native.h"
 #include "wasm/snapshot/memory_slots.h"
+#include "wasm/snapshot/page_layer.h"
 #include "wasm/snapshot/page_range.h"
 #include "wasm/snapshot/rewrite.h"
 #include "wasm/snapshot/sleepable_module.h"
 #include "wasm/snapshot/sleepable_native.h"
 #include "wasm/snapshot/sleeping_instance.h"
 #include "wasm/snapshot/snapshot.h"
+#include "wasm/snapshot/snapshot_store.h"
 #include "wasm/snapshot/snapshots.h"
 #include "wasm/snapshot/written_pages.h"
 
@@ -51,6 +54,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -65,6 +69,9 @@ struct Resident {
       : account(memory_bytes_max, std::move(reservation), std::move(ask_memory)) {}
 
   internal::GuestAccount account;
+  // Over the image; null without one. Its pages may be reused when it ends, so the store, whose
+  // memory shows them, ends first.
+  std::unique_ptr<PageLayer> layer;
   internal::StoreHandle store;
   wasmtime_context_t* context = nullptr;
   wasmtime_instance_t instance{};
@@ -74,11 +81,17 @@ struct Resident {
   // the module cannot sleep.
   std::shared_ptr<const BaseImage> image;
   std::uint64_t image_bytes = 0;
+  // How long it slept before it was resumed, if it was and that is known.
+  std::optional<Duration> slept;
 
   [[nodiscard]] std::span<std::byte> memory_bytes() const {
     if (!memory) return {};
     return {reinterpret_cast<std::byte*>(wasmtime_memory_data(context, &*memory)),
             wasmtime_memory_data_size(context, &*memory)};
+  }
+  // Where the memory may differ from its image.
+  [[nodiscard]] PageRanges changed(const PageRanges& written) const {
+    return layer == nullptr ? written : united(written, layer->pages());
   }
 };
 
@@ -86,17 +99,18 @@ std::uint64_t mapped_bytes(const BaseImage& image, std::uint64_t memory_bytes) {
   return std::min(image.file_bytes(), memory_bytes);
 }
 
-// The pages in which `resident` differs from a fresh mapping of `image`. `written`: the pages
-// written since its memory was mapped. If that was from another image, the data pages of both
-// images may differ as well.
-PageRanges difference(const Resident& resident, const PageRanges& written, const BaseImage& image) {
+// True when all pages that were never written show `image`. Not so when the memory has grown over a
+// part of the image that it was too small for.
+bool shows(const Resident& resident, const BaseImage& image) {
+  return resident.image.get() == &image &&
+         resident.image_bytes == mapped_bytes(image, resident.memory_bytes().size());
+}
+
+// The pages among `candidates` in which `resident` differs from a fresh mapping of `image`.
+PageRanges difference_among(const PageRanges& candidates, const Resident& resident,
+                            const BaseImage& image) {
   const std::span<const std::byte> memory = resident.memory_bytes();
   const auto pages = static_cast<std::uint32_t>(memory.size() / kPageBytes);
-  const bool is_mapped =
-      resident.image.get() == &image && resident.image_bytes == mapped_bytes(image, memory.size());
-  const PageRanges candidates =
-      is_mapped ? written
-                : united(written, united(resident.image->data_pages(), image.data_pages()));
   PageRanges result;
   for (const PageRange& range : candidates) {
     for (std::uint32_t page = range.first; page < std::min(range.end(), pages); ++page) {
@@ -105,6 +119,15 @@ PageRanges difference(const Resident& resident, const PageRanges& written, const
     }
   }
   return result;
+}
+
+// All such pages. `written`: the pages written since its memory was mapped. If that was from
+// another image, the data pages of both images may differ as well.
+PageRanges difference(const Resident& resident, const PageRanges& written, const BaseImage& image) {
+  const PageRanges changed = resident.changed(written);
+  if (shows(resident, image)) return difference_among(changed, resident, image);
+  return difference_among(united(changed, united(resident.image->data_pages(), image.data_pages())),
+                          resident, image);
 }
 
 void exclusive_or(std::span<std::byte> into, const std::byte* left, const std::byte* right) {
@@ -197,14 +220,20 @@ struct Instance::Native {
 
   // Worker.
   [[nodiscard]] Result<> put_to_sleep(Snapshots& store, const budget::Tenant& tenant);
+  [[nodiscard]] Result<bool> rest_on_layer(Snapshots& store, const budget::Tenant& tenant,
+                                           const PageRanges& written);
+  // The guest is not needed any more.
+  void fall_asleep(SleepingInstance::Rest rest);
   [[nodiscard]] Result<std::shared_ptr<const Checkpoint>> make_checkpoint() const;
   void measure() {
-    resident_bytes =
-        resident == nullptr
-            ? 0
-            : resident->account.table_bytes() +
-                  kPageBytes *
-                      page_count(engine.native().written_pages.find(resident->memory_bytes()));
+    if (resident == nullptr) {
+      resident_bytes = 0;
+      return;
+    }
+    const PageRanges written = engine.native().written_pages.find(resident->memory_bytes());
+    // Owners tell by it whether the guest is in memory, which may show only files.
+    resident_bytes = std::max<std::uint64_t>(
+        kPageBytes, resident->account.table_bytes() + kPageBytes * page_count(written));
   }
   // Resets the guest to its checkpoint after a turn. False when that is impossible, or costs too
   // much.
@@ -238,7 +267,7 @@ struct Instance::Native {
     return std::min(module->native().memory_bytes_min, memory_bytes_max);
   }
   void keep_snapshot(SleepingInstance::Rest rest) {
-    disk_bytes = rest.extent.size_bytes;
+    disk_bytes = rest.disk_bytes();
     asleep = std::move(rest);
   }
   // The caller must free the snapshot.
@@ -296,6 +325,19 @@ Result<std::vector<std::byte>> encode(const SleepableModule& module, const Resid
   });
 }
 
+Result<Snapshots::Extent> stored(Snapshots& store, std::span<const std::byte> bytes,
+                                 const budget::Tenant& tenant) {
+  Result<Snapshots::Extent> extent = store.write(bytes, tenant);
+  if (!extent) return fail(ErrorKind::Unavailable, extent.error().message());
+  return extent;
+}
+
+Result<Snapshots::Extent> write(const SleepableModule& module, const Resident& resident,
+                                const Draft& draft, Snapshots& store,
+                                const budget::Tenant& tenant) {
+  return stored(store, HANGAR_TRY(encode(module, resident, draft)), tenant);
+}
+
 }  // namespace
 
 // Writes the pages that differ from an image, each XORed with the image's page: most of the result
@@ -305,11 +347,15 @@ Result<std::vector<std::byte>> encode(const SleepableModule& module, const Resid
 // differences. The settled image is made here, the first time that it would save more disk space
 // than it takes.
 //
+// A guest that wakes often has all these pages in a layer instead, not compressed, and the snapshot
+// has what it has written elsewhere.
+//
 // The guest stays in memory until the store has the snapshot, so a failure at any point leaves it
 // resident and unchanged.
 Result<> Instance::Native::put_to_sleep(Snapshots& store, const budget::Tenant& tenant) {
   SleepableModule::Native& shared = module->native();
   const PageRanges written = engine.native().written_pages.find(resident->memory_bytes());
+  if (const Result<bool> rests = rest_on_layer(store, tenant, written); rests && *rests) return {};
   Draft draft{.image = shared.initial, .pages = difference(*resident, written, *shared.initial)};
   const auto try_settled = [&] {
     auto settled = shared.settled();
@@ -320,20 +366,56 @@ Result<> Instance::Native::put_to_sleep(Snapshots& store, const budget::Tenant& 
     return true;
   };
   const bool is_settled = try_settled();
+  SnapshotStore* const file = store.with_file();
+  if (file != nullptr && PageLayer::pays(resident->slept, page_count(draft.pages))) {
+    auto layer = PageLayer::make(*file, tenant, resident->memory_bytes(), draft.pages);
+    if (layer) {  // Otherwise the snapshot has the pages.
+      draft.pages.clear();
+      const Snapshots::Extent extent = HANGAR_TRY(write(*module, *resident, draft, store, tenant));
+      fall_asleep({.store = &store,
+                   .extent = extent,
+                   .image = std::move(draft.image),
+                   .layer = *std::move(layer)});
+      return {};
+    }
+  }
   std::vector<std::byte> bytes = HANGAR_TRY(encode(*module, *resident, draft));
   if (!is_settled && settling_pays(shared, draft.pages, bytes.size())) {
     shared.settle(resident->memory_bytes(), united(shared.initial->data_pages(), draft.pages));
     if (try_settled()) bytes = HANGAR_TRY(encode(*module, *resident, draft));
   }
-  Result<Snapshots::Extent> extent = store.write(bytes, tenant);
-  if (!extent) return fail(ErrorKind::Unavailable, extent.error().message());
-  keep_snapshot({.store = &store,
-                 .extent = *extent,
-                 .image = std::move(draft.image),
-                 .memory_bytes = resident->memory_bytes().size()});
+  const Snapshots::Extent extent = HANGAR_TRY(stored(store, bytes, tenant));
+  fall_asleep({.store = &store, .extent = extent, .image = std::move(draft.image)});
+  return {};
+}
+
+// Keeps the layer that the guest was resumed from, brought up to date. False when it has none, or
+// should have none any more, or another one. After an error as well, all of its memory is as
+// before, wherever its layer was written to.
+Result<bool> Instance::Native::rest_on_layer(Snapshots& store, const budget::Tenant& tenant,
+                                             const PageRanges& written) {
+  if (resident->layer == nullptr || !shows(*resident, *resident->image) ||
+      !PageLayer::pays(resident->slept, page_count(resident->layer->pages()))) {
+    return false;
+  }
+  const PageRanges beside = HANGAR_TRY(resident->layer->update(resident->memory_bytes(), written));
+  const Draft draft{.image = resident->image,
+                    .pages = difference_among(beside, *resident, *resident->image)};
+  if (page_count(draft.pages) * kPageBytes > limits::kBesideLayerBytesMax) return false;
+  const Snapshots::Extent extent = HANGAR_TRY(write(*module, *resident, draft, store, tenant));
+  fall_asleep({.store = &store,
+               .extent = extent,
+               .image = resident->image,
+               .layer = std::move(resident->layer)});
+  return true;
+}
+
+void Instance::Native::fall_asleep(SleepingInstance::Rest rest) {
+  rest.memory_bytes = resident->memory_bytes().size();
+  rest.since = io::Loop::now();
   resident.reset();
   resident_bytes = 0;
-  return {};
+  keep_snapshot(std::move(rest));
 }
 
 // Restores all that a turn can have changed. A module whose code could change more, its tables or
@@ -361,7 +443,7 @@ Result<std::shared_ptr<const Checkpoint>> Instance::Native::make_checkpoint() co
   made->globals = values_of_globals(*resident);
   if (!module->native().makes_images()) {
     made->image = resident->image;
-    made->ranges = engine.native().written_pages.find(memory);
+    made->ranges = resident->changed(engine.native().written_pages.find(memory));
     made->pages.reserve(kPageBytes * page_count(made->ranges));
     for (const PageRange& range : made->ranges) {
       const auto bytes = memory.subspan(std::size_t{range.first} * kPageBytes,
@@ -371,9 +453,10 @@ Result<std::shared_ptr<const Checkpoint>> Instance::Native::make_checkpoint() co
     return std::make_shared<const Checkpoint>(std::move(made));
   }
   // Beyond the image from which it was mapped, unwritten memory is zero.
-  made->image = HANGAR_TRY(BaseImage::of_memory(
-      module->native().image_directory, memory,
-      united(resident->image->data_pages(), engine.native().written_pages.find(memory))));
+  made->image = HANGAR_TRY(
+      BaseImage::of_memory(module->native().image_directory, memory,
+                           united(resident->image->data_pages(),
+                                  resident->changed(engine.native().written_pages.find(memory)))));
   return std::make_shared<const Checkpoint>(std::move(made));
 }
 
@@ -403,6 +486,8 @@ class InstanceTurn final : public Execution {
       case Phase::New:
         if (native_.resident != nullptr) {
           adopt(native_.resident->context);
+          // The reservation of the run before has gone with that run.
+          if (native_.kept_bytes_max && native_.ask_memory) HANGAR_TRY(ask_for_present_memory());
           if (native_.resident->memory) set_memory(*native_.resident->memory);
           break;
         }
@@ -491,13 +576,7 @@ class InstanceTurn final : public Execution {
                                                std::exchange(native_.provided, std::nullopt),
                                                native_.ask_memory);
     resident->store = HANGAR_TRY(make_store(resident->account));
-    if (!resident->account.begin_with(memory_bytes)) {
-      const std::optional<std::string>& shortage = resident->account.shortage();
-      if (shortage) {
-        return fail(ErrorKind::Unavailable, "cannot allocate memory for the guest: " + *shortage);
-      }
-      return fail(ErrorKind::LimitExceeded, "the guest has more memory than its limit");
-    }
+    if (!resident->account.begin_with(memory_bytes)) return no_memory(resident->account);
     resident->context = context();
     const internal::InstancePreHandle prepared =
         HANGAR_TRY(internal::prepare(native_.functions, module()));
@@ -514,6 +593,18 @@ class InstanceTurn final : public Execution {
     return find_globals();
   }
 
+  Result<> ask_for_present_memory() {
+    internal::GuestAccount& account = native_.resident->account;
+    return account.begin_anew(native_.ask_memory) ? Result<>() : no_memory(account);
+  }
+
+  static std::unexpected<Error> no_memory(const internal::GuestAccount& account) {
+    if (const std::optional<std::string>& shortage = account.shortage()) {
+      return fail(ErrorKind::Unavailable, "cannot allocate memory for the guest: " + *shortage);
+    }
+    return fail(ErrorKind::LimitExceeded, "the guest has more memory than its limit");
+  }
+
   Result<> begin_ordinary_instance() {
     native_.resident = std::make_unique<Resident>(native_.memory_bytes_max,
                                                   std::exchange(native_.provided, std::nullopt),
@@ -525,13 +616,13 @@ class InstanceTurn final : public Execution {
     return {};
   }
 
-  // Maps the image and applies the snapshot's differences to it. SnapshotReader::open() has
-  // verified the checksum, and that the snapshot fits the module and the image, before any byte is
-  // used. The snapshot is freed last; after a failure the instance is lost. The time until then is
-  // not charged to the turn.
+  // Maps the image, and the layer over it, and applies the snapshot's differences.
+  // SnapshotReader::open() has verified the checksum, and that the snapshot fits the module and the
+  // image, before any byte is used. The snapshot is freed last; after a failure the instance is
+  // lost. The time until then is not charged to the turn.
   Result<> resume() {
     const Instant began = io::Loop::now();
-    const SleepingInstance::Rest asleep = *native_.asleep;
+    SleepingInstance::Rest& asleep = *native_.asleep;
     std::vector<std::byte> bytes(asleep.extent.size_bytes);
     HANGAR_TRY(asleep.store->read(asleep.extent, bytes));
     const SnapshotReader reader = HANGAR_TRY(
@@ -547,11 +638,14 @@ class InstanceTurn final : public Execution {
       return fail(ErrorKind::Unavailable, "the restored memory has the wrong size");
     }
     HANGAR_TRY(set_globals(*native_.resident, snapshot.globals));
+    if (asleep.layer != nullptr) HANGAR_TRY(asleep.layer->map_into(memory));
     HANGAR_TRY(
         reader.read_pages([memory](std::uint32_t page, std::span<const std::byte> difference) {
           std::byte* const place = memory.data() + std::size_t{page} * kPageBytes;
           exclusive_or(std::span(place, kPageBytes), place, difference.data());
         }));
+    native_.resident->layer = std::move(asleep.layer);
+    if (asleep.since != Instant()) native_.resident->slept = began - asleep.since;
     native_.forget_snapshot();
     report_.was_asleep = true;
     report_.resume_time = io::Loop::now() - began;
@@ -723,6 +817,9 @@ io::Task<TurnReport> Instance::run_afresh(Turn& turn, HostState& state, TurnLimi
   native_->state = &state;
   TurnReport report = co_await run(turn, std::move(limits), std::move(stop));
   native_->state = nullptr;
+  // The run whose memory it asked for is over.
+  native_->ask_memory = {};
+  if (native_->resident != nullptr) std::ignore = native_->resident->account.begin_anew({});
   co_return report;
 }
 

@@ -125,7 +125,7 @@ class Instance {
 
   [[nodiscard]] bool is_asleep() const;
   // resident_bytes(): the private memory of the guest as far as it is known; exact after a turn
-  // that was measured, zero while it sleeps. disk_bytes(): the size of the snapshot on disk, zero
+  // that was measured, zero while it sleeps. disk_bytes(): snapshot and layer on disk, zero
   // while the guest is in memory.
   [[nodiscard]] std::uint64_t resident_bytes() const;
   [[nodiscard]] std::uint64_t disk_bytes() const;

@@ -159,6 +159,121 @@ TEST_P(ForEveryKernel, ACppProgramThatSleepsAfterEveryCallIsLikeOneThatNeverDoes
   }
 }
 
+// Writes to so many pages from `first` on.
+std::vector<Invocation> stores(std::uint64_t first, std::uint64_t pages, std::uint64_t value) {
+  std::vector<Invocation> calls;
+  for (std::uint64_t page = first; page < first + pages; ++page)
+    calls.push_back({.function = "store", .arguments = {page * kPageBytes + 16, value + page}});
+  return calls;
+}
+
+constexpr std::uint64_t kLayerPagesMin = limits::kLayerBytesMin / kPageBytes;
+constexpr std::uint64_t kBesideLayerPagesMax = limits::kBesideLayerBytesMax / kPageBytes;
+
+TEST_P(ForEveryKernel, AnInstanceWithALayerIsLikeOneThatNeverSleeps) {
+  const auto module = load("sleeper");
+  const auto store = make_store();
+  const auto awake = make(module);
+  auto sleeper = make(module);
+  const std::vector<std::pair<std::string, std::vector<Invocation>>> turns = {
+      {"it starts", {{.function = "grow", .arguments = {50}}}},
+      {"it gets a layer", stores(20, kLayerPagesMin, 1)},
+      {"it writes to the layer", stores(30, 9, 2)},
+      {"it writes to nothing", {{.function = "load", .arguments = {4096}}}},
+      {"it writes beside the layer", stores(600, 3, 3)},
+      {"the same again, and to the layer", stores(602, 1, 4)},
+      {"it works", {{.function = "work", .arguments = {40}}}},
+      {"it grows", {{.function = "grow", .arguments = {2}}}},
+      {"it writes to what has grown", stores(54 * 16, 2, 5)},
+      {"it gets another layer", stores(200, kBesideLayerPagesMax + 1, 6)},
+      {"it writes to that", stores(199, 5, 7)},
+      {"it reads from that", {{.function = "load", .arguments = {201 * kPageBytes + 16}}}},
+  };
+  for (const auto& [what, invocations] : turns) {
+    SCOPED_TRACE(what);
+    Calls expected(invocations);
+    Calls actual(invocations);
+    ASSERT_TRUE(run(*awake, expected).ended.has_value());
+    const TurnReport report = run(*sleeper, actual);
+    ASSERT_TRUE(report.ended.has_value()) << report.ended.error().message();
+    EXPECT_EQ(actual.results(), expected.results());
+    EXPECT_EQ(actual.memory_bytes(), expected.memory_bytes());
+    EXPECT_TRUE(actual.memory_after() == expected.memory_after());
+    sleep(*sleeper, *store);
+    EXPECT_EQ(sleeper->disk_bytes() >= limits::kLayerBytesMin, what != "it starts");
+    EXPECT_GE(store->live_bytes(), sleeper->disk_bytes());
+    if (what == "it gets a layer") {
+      sleeper =
+          std::make_unique<Instance>(rig_.engine(), *sleeper->take_asleep(), functions_, state_);
+    }
+  }
+  sleeper.reset();
+  EXPECT_EQ(store->live_bytes(), 0U);
+}
+
+TEST_F(InstanceTest, ALayerIsNotCopiedIntoMemory) {
+  const auto module = load("sleeper");
+  const auto store = make_store();
+  const auto instance = make(module);
+  call(*instance, "grow", {60});
+  sleep(*instance, *store);
+  Calls many(stores(20, kLayerPagesMin, 1));
+  ASSERT_TRUE(run(*instance, many).ended.has_value());
+  sleep(*instance, *store);
+  for (int turn = 0; turn < 3; ++turn) {
+    call(*instance, "store", {20 * kPageBytes, 1});
+    EXPECT_LE(instance->resident_bytes(), 4 * kPageBytes);
+    sleep(*instance, *store);
+    EXPECT_LE(instance->disk_bytes(), limits::kLayerBytesMin + 24 * kPageBytes);
+  }
+}
+
+TEST_F(InstanceTest, WithoutRoomForALayerItSleepsCompressed) {
+  const auto module = load("sleeper");
+  const auto store = make_store(limits::kLayerBytesMin);
+  const auto instance = make(module);
+  call(*instance, "grow", {60});
+  for (std::uint64_t turn = 0; turn < 3; ++turn) {
+    Calls calls(stores(20, 2 * kLayerPagesMin, turn));
+    ASSERT_TRUE(run(*instance, calls).ended.has_value());
+    sleep(*instance, *store);
+    EXPECT_TRUE(instance->is_asleep());
+    EXPECT_LT(instance->disk_bytes(), limits::kLayerBytesMin / 2);
+  }
+  EXPECT_EQ(call(*instance, "load", {21 * kPageBytes + 16}), 23U);
+}
+
+TEST_F(InstanceTest, WithoutRoomForItsSnapshotItKeepsItsLayer) {
+  const auto module = load("sleeper");
+  const auto store = make_store(4 * limits::kLayerBytesMin);
+  const auto instance = make(module);
+  call(*instance, "grow", {60});
+  sleep(*instance, *store);
+  Calls many(stores(20, kLayerPagesMin, 1));
+  ASSERT_TRUE(run(*instance, many).ended.has_value());
+  sleep(*instance, *store);
+  EXPECT_GE(instance->disk_bytes(), limits::kLayerBytesMin);
+  Calls some(stores(25, 4, 100));
+  ASSERT_TRUE(run(*instance, some).ended.has_value());
+
+  const std::uint64_t free =
+      (4 * limits::kLayerBytesMin - store->live_bytes()) / 256 * 256;  // Its own snapshot is freed.
+  const auto others = store->write(std::vector<std::byte>(free)).value();
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    const Result<> slept = rig_.await(instance->sleep(*store));
+    ASSERT_FALSE(slept.has_value());
+    EXPECT_EQ(slept.error().kind(), ErrorKind::Unavailable);
+    EXPECT_EQ(call(*instance, "load", {25 * kPageBytes + 16}), 125U);
+    EXPECT_EQ(call(*instance, "load", {40 * kPageBytes + 16}), 41U);
+    call(*instance, "store", {41 * kPageBytes + 16, 9});
+  }
+  store->free(others);
+  sleep(*instance, *store);
+  EXPECT_EQ(call(*instance, "load", {25 * kPageBytes + 16}), 125U);
+  EXPECT_EQ(call(*instance, "load", {41 * kPageBytes + 16}), 9U);
+  EXPECT_EQ(call(*instance, "load", {42 * kPageBytes + 16}), 43U);
+}
+
 TEST_F(InstanceTest, TheStartFunctionRunsOnce) {
   const auto module = load("sleeper");
   const auto store = make_store();

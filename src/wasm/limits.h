@@ -127,6 +127,15 @@ inline constexpr std::uint64_t kSnapshotBytesMax = 16384 * kMiB;
 // others.
 inline constexpr std::uint64_t kSnapshotBytesPerTenantMax = kSnapshotBytesMax / 4;
 
+// A guest that has slept for less than this before it woke has a layer (page_layer.h), if it
+// differs from its image in as much as kLayerBytesMin: less is compressed in a quarter of a
+// millisecond. A layer also takes room on disk, up to kLayerBytesMax. A guest that has written to
+// more than kBesideLayerBytesMax beside its layer gets a new one.
+inline constexpr std::chrono::minutes kLayerSleepMax{10};
+inline constexpr std::uint64_t kLayerBytesMin = 256 * kKiB;
+inline constexpr std::uint64_t kLayerBytesMax = 8 * kMiB;
+inline constexpr std::uint64_t kBesideLayerBytesMax = 512 * kKiB;
+
 // Open files and directories of one guest; a usual bound of libcs.
 inline constexpr std::uint32_t kGuestDescriptorsMax = 256;
 

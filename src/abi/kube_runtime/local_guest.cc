@@ -436,7 +436,8 @@ LocalGuest::~LocalGuest() = default;
 // The digest of the state, its size, the state, the snapshot. The snapshot has a checksum itself.
 Result<std::string> LocalGuest::pack() const {
   const auto* const asleep = std::get_if<Asleep>(&state_);
-  HANGAR_ASSERT(asleep != nullptr, "a guest that travels is asleep");
+  HANGAR_ASSERT(asleep != nullptr && !asleep->instance.has_layer(),
+                "a guest that travels is asleep, and its snapshot is all of its memory");
   Packer state;
   const Timer timer = timer_.value_or(Timer());
   state(runs_until_idle_, timer_.has_value(), timer.id, Duration(timer.due.time_since_epoch()));
@@ -447,7 +448,7 @@ Result<std::string> LocalGuest::pack() const {
 
   const wasm::Digest digest = wasm::Digest::of(std::string_view(packed));
   const std::uint64_t size = packed.size();
-  std::string bytes(kPackedHeaderBytes + size + asleep->instance.disk_bytes(), '\0');
+  std::string bytes(kPackedHeaderBytes + size + asleep->instance.extent().size_bytes, '\0');
   std::memcpy(bytes.data(), digest.bytes().data(), digest.bytes().size());
   std::memcpy(bytes.data() + digest.bytes().size(), &size, sizeof size);
   std::memcpy(bytes.data() + kPackedHeaderBytes, packed.data(), size);

@@ -2,6 +2,7 @@
 
 #include "base/result.h"
 #include "budget/accounts.h"
+#include "wasm/engine.h"
 #include "wasm/internal/thread_sanitizer.h"
 #include "wasm/limits.h"
 
@@ -11,6 +12,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 // Defined in third_party/wasmtime/runtime.
 extern "C" void hangar_wasmtime_limit_store(wasmtime_store_t* store, void* account,
@@ -32,6 +34,12 @@ constexpr std::uint64_t kTableElementBytes = 8;
 
 void GuestAccount::limit(wasmtime_store_t& store) {
   hangar_wasmtime_limit_store(&store, this, &GuestAccount::may_grow);
+}
+
+bool GuestAccount::begin_anew(AskMemory ask_memory) {
+  ask_memory_ = std::move(ask_memory);
+  shortage_.reset();
+  return reserve(memory_bytes_, table_bytes_);
 }
 
 bool GuestAccount::may_grow(void* account, std::uint32_t kind, std::size_t current,

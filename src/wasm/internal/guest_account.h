@@ -38,6 +38,9 @@ class GuestAccount {
   // Counts the initial memory of a guest from a snapshot, which may be larger than its module
   // declares. False when it is more than the limit.
   [[nodiscard]] bool begin_with(std::uint64_t memory_bytes) { return take_memory(memory_bytes); }
+  // For an instance that was kept for another run, which has its own memory: from now on asks
+  // `ask_memory`, first for what the instance has. False when that is refused.
+  [[nodiscard]] bool begin_anew(AskMemory ask_memory);
 
   [[nodiscard]] std::uint64_t bytes_max() const { return bytes_max_; }
   // Why the guest was refused memory within its own limit; std::nullopt if it never was.
@@ -55,7 +58,7 @@ class GuestAccount {
   [[nodiscard]] bool reserve(std::uint64_t memory_bytes, std::uint64_t table_bytes);
 
   std::optional<budget::Reservation> reservation_;  // std::nullopt without accounts.
-  const AskMemory ask_memory_;
+  AskMemory ask_memory_;
   std::optional<std::string> shortage_;
   std::uint64_t memory_bytes_ = 0;
   std::atomic<std::uint64_t> table_bytes_ = 0;

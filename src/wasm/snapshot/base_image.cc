@@ -30,9 +30,6 @@ namespace {
 
 // The mappings for one memory: the kernel allows some 65,000 for all memories together.
 constexpr std::size_t kExtentsMax = 8;
-// A smaller gap between two extents is mapped, too: one more mapping costs about as much as reading
-// this many pages of zeros.
-constexpr std::uint32_t kGapPagesMin = 16;
 
 // Neighbouring pages are written together, up to this size.
 constexpr std::size_t kWriteBytes = 256 * limits::kKiB;
@@ -40,21 +37,6 @@ constexpr std::size_t kWriteBytes = 256 * limits::kKiB;
 std::uint64_t next_number() {
   static std::atomic<std::uint64_t> last = 0;
   return ++last;
-}
-
-// Merges `pages` across their gaps, the smallest gaps first, until few pieces remain.
-PageRanges in_few_pieces(std::span<const PageRange> pages) {
-  for (std::uint32_t gap_min = kGapPagesMin;; gap_min *= 2) {
-    PageRanges pieces;
-    for (const PageRange& range : pages) {
-      if (pieces.empty() || range.first - pieces.back().end() >= gap_min) {
-        pieces.push_back(range);
-      } else {
-        pieces.back().count = range.end() - pieces.back().first;
-      }
-    }
-    if (pieces.size() <= kExtentsMax) return pieces;
-  }
 }
 
 }  // namespace
@@ -162,7 +144,7 @@ BaseImage::BaseImage(Parts&& parts)
       view_(parts.view),
       file_(std::move(parts.file)),
       data_count_(static_cast<std::uint32_t>(parts.pages.size())) {
-  const PageRanges extents = in_few_pieces(parts.pages);
+  const PageRanges extents = in_few_pieces(parts.pages, kExtentsMax);
   ranges_.reserve(parts.pages.size() + extents.size());
   ranges_.assign(parts.pages.begin(), parts.pages.end());
   ranges_.insert(ranges_.end(), extents.begin(), extents.end());

@@ -1,11 +1,18 @@
 #include "wasm/snapshot/page_range.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <span>
 
 namespace hangar::wasm {
+
+namespace {
+
+constexpr std::uint32_t kGapPagesMin = 16;
+
+}  // namespace
 
 PageRanges united(std::span<const PageRange> left, std::span<const PageRange> right) {
   PageRanges all;
@@ -33,6 +40,20 @@ PageRanges common(const PageRanges& left, const PageRanges& right) {
     ++(a->end() < b->end() ? a : b);
   }
   return result;
+}
+
+PageRanges in_few_pieces(std::span<const PageRange> pages, std::size_t pieces_max) {
+  for (std::uint32_t gap_min = kGapPagesMin;; gap_min *= 2) {
+    PageRanges pieces;
+    for (const PageRange& range : pages) {
+      if (pieces.empty() || range.first - pieces.back().end() >= gap_min) {
+        pieces.push_back(range);
+      } else {
+        pieces.back().count = range.end() - pieces.back().first;
+      }
+    }
+    if (pieces.size() <= pieces_max) return pieces;
+  }
 }
 
 }  // namespace hangar::wasm

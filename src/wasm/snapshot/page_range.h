@@ -42,5 +42,9 @@ inline void append_page(PageRanges& ranges, std::uint32_t page) {
 [[nodiscard]] PageRanges united(std::span<const PageRange> left, std::span<const PageRange> right);
 // All pages that are in both.
 [[nodiscard]] PageRanges common(const PageRanges& left, const PageRanges& right);
+// `pages` merged across their gaps, the smallest gaps first, until at most `pieces_max` pieces
+// remain. Gaps of less than 16 pages are always merged: one more mapping costs about as much as
+// reading this many pages.
+[[nodiscard]] PageRanges in_few_pieces(std::span<const PageRange> pages, std::size_t pieces_max);
 
 }  // namespace hangar::wasm

@@ -1,5 +1,6 @@
 #include "wasm/snapshot/sleeping_instance.h"
 
+#include "wasm/snapshot/page_layer.h"
 #include "wasm/snapshot/sleepable_module.h"
 #include "wasm/snapshot/sleepable_native.h"
 #include "wasm/snapshot/snapshots.h"
@@ -22,7 +23,9 @@ SleepingInstance SleepingInstance::arrived(std::shared_ptr<const SleepableModule
   Rest rest{.store = &store,
             .extent = extent,
             .image = module->native().initial,
-            .memory_bytes = memory_bytes};
+            .layer = nullptr,
+            .memory_bytes = memory_bytes,
+            .since = {}};
   return {std::move(module), memory_bytes_max, std::move(rest)};
 }
 
@@ -30,6 +33,10 @@ SleepingInstance::~SleepingInstance() {
   if (module_ == nullptr) return;
   const Rest rest = std::move(*this).take_rest();
   rest.store->free(rest.extent);
+}
+
+std::uint64_t SleepingInstance::Rest::disk_bytes() const {
+  return extent.size_bytes + (layer == nullptr ? 0 : layer->disk_bytes());
 }
 
 SleepingInstance::Rest SleepingInstance::take_rest() && {

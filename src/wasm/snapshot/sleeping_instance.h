@@ -1,6 +1,8 @@
 // The state of a suspended instance and nothing else, for owners of thousands.
 #pragma once
 
+#include "base/time.h"
+#include "wasm/snapshot/page_layer.h"
 #include "wasm/snapshot/snapshots.h"
 
 #include <cstdint>
@@ -20,7 +22,11 @@ class SleepingInstance {
     Snapshots* store = nullptr;
     Snapshots::Extent extent;
     std::shared_ptr<const BaseImage> image;
-    std::uint64_t memory_bytes = 0;  // The size of its linear memory once it is resumed.
+    std::unique_ptr<PageLayer> layer;  // Over the image; null without one.
+    std::uint64_t memory_bytes = 0;    // The size of its linear memory once it is resumed.
+    Instant since;                     // When it fell asleep; unknown if it arrived.
+
+    [[nodiscard]] std::uint64_t disk_bytes() const;
   };
   SleepingInstance(std::shared_ptr<const SleepableModule> module, std::uint64_t memory_bytes_max,
                    Rest rest);
@@ -38,7 +44,9 @@ class SleepingInstance {
   [[nodiscard]] std::uint64_t memory_bytes_max() const { return memory_bytes_max_; }
   // The snapshot, in the store to which it was written.
   [[nodiscard]] Snapshots::Extent extent() const { return rest_.extent; }
-  [[nodiscard]] std::uint64_t disk_bytes() const { return rest_.extent.size_bytes; }
+  [[nodiscard]] std::uint64_t disk_bytes() const { return rest_.disk_bytes(); }
+  // If so, extent() alone is not all of its memory.
+  [[nodiscard]] bool has_layer() const { return rest_.layer != nullptr; }
   [[nodiscard]] std::uint64_t memory_bytes() const { return rest_.memory_bytes; }
 
   // The caller must then free the snapshot, and the module counts one instance less.

@@ -5,10 +5,14 @@
 #include "base/result.h"
 #include "budget/accounts.h"
 #include "budget/consumer.h"
+#include "wasm/snapshot/page_range.h"
 #include "wasm/snapshot/private_file.h"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/types.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <expected>
@@ -21,6 +25,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <system_error>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -267,6 +272,52 @@ Result<> SnapshotStore::read_piece(Extent extent, std::uint64_t offset,
   HANGAR_ASSERT(offset <= extent.size_bytes && into.size() <= extent.size_bytes - offset,
                 "a piece lies within its extent");
   return native_->file.read(extent.offset + offset, into);
+}
+
+namespace {
+
+// The pages of an extent begin at the first multiple of their size in it.
+constexpr std::uint64_t kPagesHeadroom = kPageBytes - kGrainBytes;
+std::uint64_t position_of_page(const Snapshots::Extent& extent, std::uint32_t page) {
+  return (extent.offset + kPagesHeadroom) / kPageBytes * kPageBytes +
+         std::uint64_t{page} * kPageBytes;
+}
+
+void check_pages(const Snapshots::Extent& extent, std::uint32_t first, std::size_t bytes) {
+  HANGAR_ASSERT(bytes % kPageBytes == 0 &&
+                    position_of_page(extent, first) + bytes <= extent.offset + extent.size_bytes,
+                "pages lie within their extent");
+}
+
+}  // namespace
+
+Result<SnapshotStore::Extent> SnapshotStore::reserve_pages(std::uint32_t pages,
+                                                           const budget::Tenant& tenant) {
+  const std::uint64_t size = std::uint64_t{pages} * kPageBytes + kPagesHeadroom;
+  const budget::Accounts& held = accounts();
+  if (held.held_bytes() + size > held.limits().host_bytes_max / 2 ||
+      held.held_bytes(tenant) + size > held.limit_of(tenant).bytes_max / 2) {
+    return fail(ErrorKind::LimitExceeded, "no room on disk for snapshots that are not compressed");
+  }
+  return reserve(size, tenant);
+}
+
+Result<> SnapshotStore::write_pages(Extent extent, std::uint32_t first,
+                                    std::span<const std::byte> pages) const {
+  check_pages(extent, first, pages.size());
+  return native_->file.write(position_of_page(extent, first), pages);
+}
+
+Result<> SnapshotStore::map_pages(Extent extent, std::uint32_t first,
+                                  std::span<std::byte> memory) const {
+  check_pages(extent, first, memory.size());
+  if (::mmap(memory.data(), memory.size(), PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, native_->file.descriptor(),
+             static_cast<off_t>(position_of_page(extent, first))) == MAP_FAILED) {
+    return fail(ErrorKind::Unavailable,
+                fmt::format("map a snapshot: {}", std::generic_category().message(errno)));
+  }
+  return {};
 }
 
 void SnapshotStore::free(Extent extent) {

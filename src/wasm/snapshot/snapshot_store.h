@@ -45,6 +45,19 @@ class SnapshotStore final : public Snapshots {
   [[nodiscard]] Result<> read_piece(Extent extent, std::uint64_t offset,
                                     std::span<std::byte> into) const;
 
+  // An extent of whole pages, which memories can map. They take more room than a compressed
+  // snapshot, so LimitExceeded also if less than half of the file, or of the tenant's share, would
+  // be left for others. write_pages() must write all of them before map_pages().
+  [[nodiscard]] Result<Extent> reserve_pages(std::uint32_t pages, const budget::Tenant& tenant);
+  // From page `first` of the extent. Unavailable when the disk fails.
+  [[nodiscard]] Result<> write_pages(Extent extent, std::uint32_t first,
+                                     std::span<const std::byte> pages) const;
+  // Maps them over `memory` for writing, privately, in place of what was there. Unavailable when
+  // the kernel refuses.
+  [[nodiscard]] Result<> map_pages(Extent extent, std::uint32_t first,
+                                   std::span<std::byte> memory) const;
+  [[nodiscard]] SnapshotStore* with_file() override { return this; }
+
   // Drops the file from the page cache, as far as it is on disk.
   void drop_page_cache() const;
 

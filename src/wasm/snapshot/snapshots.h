@@ -10,6 +10,8 @@
 
 namespace hangar::wasm {
 
+class SnapshotStore;
+
 // Any thread.
 class Snapshots {
  public:
@@ -25,6 +27,9 @@ class Snapshots {
                                              const budget::Tenant& tenant) = 0;
   [[nodiscard]] virtual Result<> read(Extent extent, std::span<std::byte> into) const = 0;
   virtual void free(Extent extent) = 0;
+
+  // This store, if memories can map pages of its file.
+  [[nodiscard]] virtual SnapshotStore* with_file() { return nullptr; }
 
  protected:
   ~Snapshots() = default;
