@@ -130,8 +130,8 @@ struct GuestProcesses::Run {
 struct GuestProcesses::Handed {
   std::uint64_t number = 0;
   std::uint64_t used = 0;  // The number of the last run that used it.
-  // The memory of its last run there, as the process reports it: used for runs in that process
-  // only, never for another domain.
+  // The memory of its last run there, as the process reports it, and what that was granted: used
+  // for runs in that process only, never for another domain.
   std::uint64_t usual_bytes = 0;
   std::size_t bundle_bytes = 0;  // Size of a machine's bundle.
 };
@@ -438,7 +438,13 @@ io::Task<Result<flight::Output>> GuestProcesses::carry_out(Job& job, std::shared
     output->memory_bytes = std::min(output->memory_bytes, bounds.memory_bytes_max);
     const auto process = processes_.find(id);
     Handed* const known = process == processes_.end() ? nullptr : job.handed_to(*process->second);
-    if (known != nullptr) known->usual_bytes = output->memory_bytes + wasm::kInstanceBytes;
+    if (known != nullptr) {
+      const std::uint64_t used_bytes = output->memory_bytes + wasm::kInstanceBytes;
+      // What it was granted includes its tables, which no report does: with that much the next run
+      // need not ask. A run that needs less again gets less.
+      known->usual_bytes = std::clamp(run->memory ? run->memory->bytes() : 0, used_bytes,
+                                      used_bytes + used_bytes / 2);
+    }
   }
   co_return output;
 }

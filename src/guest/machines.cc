@@ -121,6 +121,7 @@ void Machines::forget_beginnings(std::uint64_t bytes_max) {
     }
     if (bytes <= bytes_max || oldest == nullptr) return;
     oldest->beginning = std::make_shared<statemachine::Beginning>(loop_);
+    programs_.free_instances();  // They start from beginnings, whose pages they would keep.
   }
 }
 

@@ -31,8 +31,8 @@ class Machines {
             Result<std::shared_ptr<const wasm::SleepableModule>> sleepable,
             Result<std::shared_ptr<const wasm::Module>> module);
   void drop(std::uint64_t machine) { machines_.erase(machine); }
-  // Evicts the least recently used beginnings until the others have at most so many bytes. A
-  // machine without one begins again with its next question.
+  // Evicts all instances and the least recently used beginnings until the others have at most so
+  // many bytes. A machine without one begins again with its next question.
   void forget_beginnings(std::uint64_t bytes_max = 0);
 
   // std::nullopt: the machine is unknown.

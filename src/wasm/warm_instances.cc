@@ -20,9 +20,11 @@ namespace hangar::wasm {
 
 io::Task<TurnReport> WarmInstances::run(std::shared_ptr<const Checkpoint> checkpoint,
                                         std::uint64_t memory_bytes_max, Turn& turn,
-                                        HostState& state, TurnLimits limits, std::stop_token stop) {
+                                        HostState& state, TurnLimits limits, std::stop_token stop,
+                                        AskMemory ask_memory) {
   const budget::Tenant tenant = limits.consumer.tenant;
   std::unique_ptr<Instance> instance = take(checkpoint, memory_bytes_max, tenant);
+  instance->ask_for_memory(std::move(ask_memory));
   TurnReport report =
       co_await instance->run_afresh(turn, state, std::move(limits), std::move(stop));
   // When others wait for memory, nothing is kept for later.

@@ -42,9 +42,13 @@ class WarmInstances {
   WarmInstances& operator=(const WarmInstances&) = delete;
 
   // Instance::run_afresh(), on a kept instance or a new one. `turn` and `state` outlive the task.
+  // `ask_memory` as in RunLimits: it is asked for all that the instance has during the turn.
   [[nodiscard]] io::Task<TurnReport> run(std::shared_ptr<const Checkpoint> checkpoint,
                                          std::uint64_t memory_bytes_max, Turn& turn,
-                                         HostState& state, TurnLimits limits, std::stop_token stop);
+                                         HostState& state, TurnLimits limits, std::stop_token stop,
+                                         AskMemory ask_memory = {});
+  // Frees the kept instances.
+  void clear() { kept_.clear(); }
 
   [[nodiscard]] std::size_t kept_count() const { return kept_.size(); }
 

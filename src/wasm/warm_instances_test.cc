@@ -19,6 +19,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -118,6 +119,38 @@ TEST_P(OnEveryKernel, ATurnFindsNothingOfThoseBeforeIt) {
     if (round == 0) before = actual.memory_before();
     EXPECT_EQ(actual.memory_before(), before);
   }
+}
+
+TEST_F(WarmInstancesTest, EachTurnAsksForAllThatItsInstanceHas) {
+  const auto beginning = sleeper();
+  const auto largest_asked = [&](const Result<>& answer, Result<>& ended) {
+    std::uint64_t largest = 0;
+    Calls calls({{.function = "work", .arguments = {9}}});
+    ended = rig_.await(instances_->run(beginning, kMemoryMax, calls, state_, {}, {},
+                                       [&](std::uint64_t bytes) {
+                                         largest = std::max(largest, bytes);
+                                         return answer;
+                                       }))
+                .ended;
+    return largest;
+  };
+  Result<> ended;
+  const std::uint64_t first = largest_asked({}, ended);
+  EXPECT_TRUE(ended.has_value());
+  EXPECT_GT(first, kInstanceBytes);
+  EXPECT_EQ(instances_->kept_count(), 1U);
+  EXPECT_EQ(largest_asked({}, ended), first) << "asked for a kept instance";
+  EXPECT_TRUE(ended.has_value());
+
+  largest_asked(fail(ErrorKind::LimitExceeded, "there is none"), ended);
+  ASSERT_FALSE(ended.has_value());
+  EXPECT_EQ(ended.error().kind(), ErrorKind::Unavailable);
+  EXPECT_NE(ended.error().message().find("there is none"), std::string::npos);
+  EXPECT_EQ(instances_->kept_count(), 0U) << "its memory is free";
+
+  EXPECT_EQ(largest_asked({}, ended), first);
+  instances_->clear();
+  EXPECT_EQ(instances_->kept_count(), 0U);
 }
 
 TEST_F(WarmInstancesTest, AnInstanceThatCannotGoBackIsNotKept) {

@@ -133,18 +133,13 @@ io::Task<wasm::TurnReport> Programs::Native::run(const Program& program,
   const std::uint64_t memory_bytes_max = program.limits.memory_bytes_max;
   const wasm::TurnLimits turn_limits{.cpu_time_max = program.limits.cpu_time_max,
                                      .consumer = terms.consumer};
-  if (checkpoint != nullptr && !terms.ask_memory) {
-    co_return co_await instances.run(std::move(checkpoint), memory_bytes_max, turn, state,
-                                     turn_limits, std::move(stop));
-  }
-  std::optional<wasm::Instance> instance;
   if (checkpoint != nullptr) {
-    instance.emplace(engine, std::move(checkpoint), functions, state, memory_bytes_max);
-  } else {
-    instance.emplace(engine, program.sleepable, functions, state, memory_bytes_max);
+    co_return co_await instances.run(std::move(checkpoint), memory_bytes_max, turn, state,
+                                     turn_limits, std::move(stop), terms.ask_memory);
   }
-  instance->ask_for_memory(terms.ask_memory);
-  co_return co_await instance->run(turn, turn_limits, std::move(stop));
+  wasm::Instance instance(engine, program.sleepable, functions, state, memory_bytes_max);
+  instance.ask_for_memory(terms.ask_memory);
+  co_return co_await instance.run(turn, turn_limits, std::move(stop));
 }
 
 io::Task<Begun> Programs::Native::script_beginning(
@@ -170,6 +165,10 @@ io::Task<Begun> Programs::Native::script_beginning(
 Programs::Programs(wasm::Engine& engine) : native_(std::make_unique<Native>(engine)) {}
 
 Programs::~Programs() = default;
+
+void Programs::free_instances() {
+  native_->instances.clear();
+}
 
 io::Task<Result<>> Programs::begin(const Program& program, Beginning& beginning, Terms terms,
                                    std::stop_token stop) {

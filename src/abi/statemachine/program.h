@@ -94,7 +94,7 @@ class Programs {
 
   struct Terms {
     budget::Consumer consumer = budget::unnamed_consumer();
-    // As in wasm::RunLimits. If it is set, no instance is kept for a later question.
+    // As in wasm::RunLimits.
     wasm::AskMemory ask_memory = {};
   };
   // Makes the beginning of `program`, unless it exists. Errors as of Machine. All references
@@ -106,6 +106,9 @@ class Programs {
   [[nodiscard]] io::Task<Answer> ask(std::shared_ptr<const Program> program,
                                      std::shared_ptr<Beginning> beginning, Question question,
                                      Terms terms, std::stop_token stop);
+
+  // Frees the instances that are kept for later questions.
+  void free_instances();
 
   struct Native;
 
