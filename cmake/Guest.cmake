@@ -4,7 +4,8 @@ function(hangar_guest_program target main)
   add_executable(${target} "${main}")
   target_link_libraries(${target} PRIVATE hangar_guest)
   # wasmtime maps native code by a path: src/guest/descriptors_only.cc.
-  target_link_options(${target} PRIVATE LINKER:--wrap=open64 LINKER:--wrap=fstat64)
+  # Symbols are found when the zygote starts, and not by each of its processes again.
+  target_link_options(${target} PRIVATE LINKER:--wrap=open64 LINKER:--wrap=fstat64 LINKER:-z,now)
 endfunction()
 hangar_guest_program(hangar-guest "${CMAKE_SOURCE_DIR}/src/guest/main.cc")
 hangar_guest_program(hangar-guest-probe "${CMAKE_SOURCE_DIR}/tests/guest_probe/main.cc")

@@ -3,6 +3,7 @@
 #include "base/limits.h"
 #include "base/result.h"
 #include "guest/guest_process.h"
+#include "guest/prepared.h"
 #include "guest/zygote.h"
 #include "guest_protocol/zygote_messages.h"
 #include "sandbox/process.h"
@@ -26,10 +27,11 @@ int main() {
   // This process exits with the host: the kernel kills it or, if the host exited before this line,
   // its socket is closed.
   if (!hangar::sandbox::die_with(::getppid())) return hangar::guest_protocol::kExitWithoutWalls;
+  const hangar::guest::Prepared prepared;
   hangar::guest::run_zygote(
       hangar::guest_protocol::kSocket,
-      [](const hangar::guest_protocol::ForkProcess& order, int socket, pid_t zygote) {
-        return hangar::guest::run_guest_process(order, socket, zygote);
+      [&prepared](const hangar::guest_protocol::ForkProcess& order, int socket, pid_t zygote) {
+        return hangar::guest::run_guest_process(prepared, order, socket, zygote);
       });
   return 0;
 }

@@ -60,7 +60,7 @@ Result<wasm::OwnProcFiles> put_up_first_walls(pid_t zygote) {
   return files;
 }
 
-Result<> put_up_last_wall() {
+Result<sandbox::SystemCallFilter> compile_last_wall() {
   std::vector<sandbox::AllowedCall> calls = sandbox::computing_calls();
   std::erase_if(calls, [](const sandbox::AllowedCall& call) {
     // No more threads: all exist already, and a further one would count against the host's limit
@@ -83,7 +83,7 @@ Result<> put_up_last_wall() {
     calls.push_back({.number = SYS_ioctl, .conditions = {{.argument = 1, .value = command}}});
   // The engine duplicates the descriptor of the native code instead of opening the file again.
   calls.push_back({.number = SYS_fcntl, .conditions = {{.argument = 1, .value = F_DUPFD_CLOEXEC}}});
-  return sandbox::limit_system_calls(calls, sandbox::Threads::All);
+  return sandbox::SystemCallFilter::compile(calls);
 }
 
 }  // namespace hangar::guest

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/result.h"
+#include "sandbox/system_calls.h"
 #include "wasm/engine.h"
 
 #include <sys/types.h>
@@ -14,8 +15,8 @@ namespace hangar::guest {
 // became impossible.
 [[nodiscard]] Result<wasm::OwnProcFiles> put_up_first_walls(pid_t zygote);
 
-// Call it after all threads have started; it applies to all of them. Only computing, and messages
-// over open descriptors, remain possible.
-[[nodiscard]] Result<> put_up_last_wall();
+// The system calls that remain: those for computing, and for messages over open descriptors. Apply
+// it after all threads have started, to all of them.
+[[nodiscard]] Result<sandbox::SystemCallFilter> compile_last_wall();
 
 }  // namespace hangar::guest

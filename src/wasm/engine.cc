@@ -85,18 +85,18 @@ bool can_reserve(std::uint64_t bytes) {
   return address != MAP_FAILED && ::munmap(address, bytes) == 0;
 }
 
-internal::EngineHandle make_pooled(const Engine::Options& options) {
+internal::EngineHandle make_pooled(std::uint32_t runs_max) {
   // The size of memories and tables, and as much again for stacks and rounding.
   const std::uint64_t slot_bytes = kMemoryReservationBytes + 2 * kMemoryGuardBytes +
                                    limits::kGuestTableElementsMax * sizeof(void*);
-  if (!can_reserve(options.runs_max * slot_bytes + 1024 * limits::kMiB)) return nullptr;
+  if (!can_reserve(runs_max * slot_bytes + 1024 * limits::kMiB)) return nullptr;
 
   wasm_config_t* const config = make_config();
   auto* const pool = wasmtime_pooling_allocation_config_new();
-  wasmtime_pooling_allocation_config_total_core_instances_set(pool, options.runs_max);
-  wasmtime_pooling_allocation_config_total_memories_set(pool, options.runs_max);
-  wasmtime_pooling_allocation_config_total_tables_set(pool, options.runs_max);
-  wasmtime_pooling_allocation_config_total_stacks_set(pool, kStacksPerRun * options.runs_max);
+  wasmtime_pooling_allocation_config_total_core_instances_set(pool, runs_max);
+  wasmtime_pooling_allocation_config_total_memories_set(pool, runs_max);
+  wasmtime_pooling_allocation_config_total_tables_set(pool, runs_max);
+  wasmtime_pooling_allocation_config_total_stacks_set(pool, kStacksPerRun * runs_max);
   wasmtime_pooling_allocation_config_max_memories_per_module_set(pool, 1);
   wasmtime_pooling_allocation_config_max_tables_per_module_set(pool, 1);
   wasmtime_pooling_allocation_config_max_memory_size_set(pool, kMemoryReservationBytes);
@@ -105,7 +105,7 @@ internal::EngineHandle make_pooled(const Engine::Options& options) {
   // A slot stays mapped for its module, which costs nothing, but keeps no pages. Resetting kept
   // pages would copy the whole image of the module, which is more than a guest writes to (Go: 6 MiB
   // against 2 MiB), and would help only when the same module comes next.
-  wasmtime_pooling_allocation_config_max_unused_warm_slots_set(pool, options.runs_max);
+  wasmtime_pooling_allocation_config_max_unused_warm_slots_set(pool, runs_max);
   wasmtime_pooling_allocation_config_linear_memory_keep_resident_set(pool, 0);
   wasmtime_pooling_allocation_config_table_keep_resident_set(pool, 64 * limits::kKiB);
   wasmtime_pooling_allocation_strategy_set(config, pool);
@@ -162,6 +162,15 @@ void Ticker::work(const std::stop_token& stop) {
   }
 }
 
+EngineParts::Native::Native(std::uint32_t runs_max)
+    : pooled(make_pooled(runs_max)),
+      on_demand(wasm_engine_new_with_config(make_config())),
+      sleepable(make_sleepable(memory_slots)) {}
+
+EngineParts::EngineParts(std::uint32_t runs_max) : native_(std::make_unique<Native>(runs_max)) {}
+
+EngineParts::~EngineParts() = default;
+
 Engine::Native::Native(io::Loop& loop, io::Workers& workers, const Options& options)
     : sleeping_code_kept(options.sleeping_code_kept),
       rates(options.rates),
@@ -169,13 +178,14 @@ Engine::Native::Native(io::Loop& loop, io::Workers& workers, const Options& opti
       written_pages(
           options.scans_page_entries ? WrittenPages::Method::Entries : WrittenPages::Method::Scan,
           options.proc_files.pagemap),
-      pooled(make_pooled(options)),
-      on_demand(wasm_engine_new_with_config(make_config())),
-      sleepable(make_sleepable(memory_slots)),
+      own_parts(options.parts == nullptr ? std::make_unique<const EngineParts>(options.runs_max)
+                                         : nullptr),
+      parts(options.parts == nullptr ? *own_parts : *options.parts),
       ticker([this] {
-        if (pooled != nullptr) wasmtime_engine_increment_epoch(pooled.get());
-        wasmtime_engine_increment_epoch(on_demand.get());
-        wasmtime_engine_increment_epoch(sleepable.get());
+        const EngineParts::Native& engines = parts.native();
+        if (engines.pooled != nullptr) wasmtime_engine_increment_epoch(engines.pooled.get());
+        wasmtime_engine_increment_epoch(engines.on_demand.get());
+        wasmtime_engine_increment_epoch(engines.sleepable.get());
       }),
       long_run_workers(loop, workers.thread_count(), io::Workers::Priority::Last),
       long_runs(long_run_workers, options.rates),
@@ -194,7 +204,7 @@ Engine::Engine(io::Loop& loop, io::Workers& workers, Options options)
 Engine::~Engine() = default;
 
 bool Engine::has_pool() const {
-  return native_->pooled != nullptr;
+  return native_->parts.native().pooled != nullptr;
 }
 
 std::size_t Engine::running_count() const {
@@ -220,6 +230,10 @@ budget::ReservationQueue* Engine::memory() const {
 
 const io::Workers& Engine::long_run_workers() const {
   return native_->long_run_workers;
+}
+
+const EngineParts& Engine::parts() const {
+  return native_->parts;
 }
 
 budget::Rates* Engine::rates() const {

@@ -39,6 +39,24 @@ struct OwnProcFiles {
   int statm = -1;
 };
 
+// What an engine has without a thread, a guest, or anything of its process: wasmtime's engines, and
+// the address space of the pool. A process that forks others makes it once, for all of them.
+class EngineParts {
+ public:
+  // `runs_max` as in Engine::Options.
+  explicit EngineParts(std::uint32_t runs_max = limits::kGuestRunsMax);
+  EngineParts(const EngineParts&) = delete;
+  EngineParts& operator=(const EngineParts&) = delete;
+  ~EngineParts();
+
+  // For wasm/ only.
+  struct Native;
+  [[nodiscard]] Native& native() const { return *native_; }
+
+ private:
+  std::unique_ptr<Native> native_;
+};
+
 // Constructed once, before modules are loaded; destroyed after all of them, when no guest runs. Any
 // thread, unless a function says otherwise.
 class Engine {
@@ -49,6 +67,9 @@ class Engine {
     // Finds written pages as on Linux before 6.7, which is slower.
     bool scans_page_entries = false;
     OwnProcFiles proc_files = {};
+    // Used by this engine only, in this process, and made for `runs_max`. Outlives the engine.
+    // Null: it makes its own.
+    const EngineParts* parts = nullptr;
     // How long code stays loaded after all guests that use it fell asleep.
     Duration sleeping_code_kept = limits::kSleepingCodeKept;
     // Counts the memory of all guests, by namespace. Outlives the engine, which listens to it.
@@ -87,6 +108,8 @@ class Engine {
 
   // Threads that continue guests that have computed for long, at a lower priority than workers().
   [[nodiscard]] const io::Workers& long_run_workers() const;
+
+  [[nodiscard]] const EngineParts& parts() const;
 
   // For code that lets guests take turns. Null without rates.
   [[nodiscard]] budget::Rates* rates() const;

@@ -38,6 +38,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -373,9 +374,17 @@ const wasmtime_linker_t& HostFunctions::Native::filled(Linker& linker,
   return *linker.handle;
 }
 
-HostFunctions::HostFunctions(const Engine& engine) : native_(std::make_unique<Native>(engine)) {}
+HostFunctions::HostFunctions(const Engine& engine) : HostFunctions(engine.parts()) {}
+
+HostFunctions::HostFunctions(const EngineParts& parts) : native_(std::make_unique<Native>(parts)) {}
 
 HostFunctions::~HostFunctions() = default;
+
+void HostFunctions::link_now() const {
+  for (const auto allocation : {Module::Allocation::Pooled, Module::Allocation::Sleepable}) {
+    if (native_->engines.engine(allocation) != nullptr) std::ignore = native_->linker(allocation);
+  }
+}
 
 std::vector<Import> HostFunctions::missing(const Module& module) const {
   std::vector<Import> missing;

@@ -144,6 +144,8 @@ struct Signature {
 class HostFunctions {
  public:
   explicit HostFunctions(const Engine& engine);
+  // For an engine that is made from these parts later.
+  explicit HostFunctions(const EngineParts& parts);
   HostFunctions(const HostFunctions&) = delete;
   HostFunctions& operator=(const HostFunctions&) = delete;
   ~HostFunctions();
@@ -154,6 +156,10 @@ class HostFunctions {
   void add(std::string_view module, std::string_view name) {
     add_erased<kFunction>(module, name, kFunction);
   }
+
+  // Once all functions are registered: does what is otherwise done for the first module, which
+  // takes longer than starting a guest.
+  void link_now() const;
 
   // The imports of `module` that are not registered here, or are with another type.
   [[nodiscard]] std::vector<Import> missing(const Module& module) const;

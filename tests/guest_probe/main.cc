@@ -1,9 +1,9 @@
 // hangar-guest under an attacker who has escaped from WebAssembly: the functions that its guests
 // import as "probe" make any system call, and return where their memory lies. For tests of the
 // sandbox: a build without one does nothing.
-#include "abi/flight/evaluation.h"
 #include "base/result.h"
 #include "guest/guest_process.h"
+#include "guest/prepared.h"
 #include "guest/zygote.h"
 #include "guest_protocol/zygote_messages.h"
 #include "sandbox/process.h"
@@ -50,16 +50,16 @@ Result<std::uint64_t> abort_process(HostCall /*call*/) {
 int main() {
   if (!hangar::sandbox::kIsSandboxed) return 1;
   if (!hangar::sandbox::die_with(::getppid())) return 1;
+  const hangar::guest::Prepared prepared([](hangar::wasm::HostFunctions& functions) {
+    functions.add<&make_call>("probe", "call");
+    functions.add<&memory_address>("probe", "address");
+    functions.add<&crash>("probe", "peek");
+    functions.add<&abort_process>("probe", "abort");
+  });
   hangar::guest::run_zygote(
       hangar::guest_protocol::kSocket,
-      [](const hangar::guest_protocol::ForkProcess& order, int socket, pid_t zygote) {
-        return hangar::guest::run_guest_process(
-            order, socket, zygote, [](hangar::wasm::HostFunctions& functions) {
-              functions.add<&make_call>("probe", "call");
-              functions.add<&memory_address>("probe", "address");
-              functions.add<&crash>("probe", "peek");
-              functions.add<&abort_process>("probe", "abort");
-            });
+      [&prepared](const hangar::guest_protocol::ForkProcess& order, int socket, pid_t zygote) {
+        return hangar::guest::run_guest_process(prepared, order, socket, zygote);
       });
   return 0;
 }

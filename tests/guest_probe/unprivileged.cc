@@ -3,6 +3,7 @@
 // SIGHUP the kernel has no memory for one (cmake/Guest.cmake wraps fork), after SIGUSR2 both are as
 // before.
 #include "guest/guest_process.h"
+#include "guest/prepared.h"
 #include "guest/zygote.h"
 #include "guest_protocol/zygote_messages.h"
 #include "sandbox/process.h"
@@ -65,10 +66,11 @@ int main() {
   ::signal(SIGUSR1, limit_processes);
   ::signal(SIGHUP, set_memory);
   ::signal(SIGUSR2, set_both);
+  const hangar::guest::Prepared prepared;
   hangar::guest::run_zygote(
       hangar::guest_protocol::kSocket,
-      [](const hangar::guest_protocol::ForkProcess& order, int socket, pid_t zygote) {
-        return hangar::guest::run_guest_process(order, socket, zygote);
+      [&prepared](const hangar::guest_protocol::ForkProcess& order, int socket, pid_t zygote) {
+        return hangar::guest::run_guest_process(prepared, order, socket, zygote);
       });
   return 0;
 }

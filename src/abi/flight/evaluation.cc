@@ -204,17 +204,26 @@ io::Task<Result<Output>> run_somewhere(const Runtime& runtime,
 
 }  // namespace
 
-Runtime::Runtime(wasm::Engine& engine, CommandRunner* elsewhere, const AddFunctions& add_functions)
-    : engine_(engine), elsewhere_(elsewhere), functions_(engine), converter_functions_(engine) {
-  wasm::wasi::add_preview1(functions_);
-  wasm::wasi::add_preview1(converter_functions_);
-  functions_.add<&k8s_lookup>(kHostModule, "k8s_lookup");
-  functions_.add<&k8s_rest_mapping>(kHostModule, "k8s_rest_mapping");
-  if (add_functions) add_functions(functions_);
+Runtime::Runtime(wasm::Engine& engine, CommandRunner* elsewhere)
+    : Runtime(engine, elsewhere, make_functions(engine.parts())) {}
+
+Runtime::Runtime(wasm::Engine& engine, CommandRunner* elsewhere, Functions functions)
+    : engine_(engine), elsewhere_(elsewhere), functions_(std::move(functions)) {}
+
+Runtime::Functions Runtime::make_functions(const wasm::EngineParts& parts,
+                                           const AddFunctions& add_functions) {
+  auto of_flights = std::make_shared<wasm::HostFunctions>(parts);
+  auto of_converters = std::make_shared<wasm::HostFunctions>(parts);
+  wasm::wasi::add_preview1(*of_flights);
+  wasm::wasi::add_preview1(*of_converters);
+  of_flights->add<&k8s_lookup>(kHostModule, "k8s_lookup");
+  of_flights->add<&k8s_rest_mapping>(kHostModule, "k8s_rest_mapping");
+  if (add_functions) add_functions(*of_flights);
+  return {.of_flights = std::move(of_flights), .of_converters = std::move(of_converters)};
 }
 
 Result<> Runtime::check(const wasm::Module& module) const {
-  const std::vector<wasm::Import> missing = functions_.missing(module);
+  const std::vector<wasm::Import> missing = functions().missing(module);
   if (!missing.empty()) {
     return refuse(fmt::format("module imports {}, which a flight does not get; flights get {} and "
                               "host.{{k8s_lookup,k8s_rest_mapping}}",
@@ -225,7 +234,7 @@ Result<> Runtime::check(const wasm::Module& module) const {
 }
 
 Result<> Runtime::check_converter(const wasm::Module& module) const {
-  const std::vector<wasm::Import> missing = converter_functions_.missing(module);
+  const std::vector<wasm::Import> missing = converter_functions().missing(module);
   if (!missing.empty()) {
     return fail(ErrorKind::InvalidInput,
                 fmt::format("module imports {}, which a converter does not get; converters get {}",

@@ -68,8 +68,15 @@ class Runtime {
   // `elsewhere`: runs the commands outside this process; null: they run here. Outlives this object.
   // `add_functions`: adds imports to those of the contract.
   using AddFunctions = std::function<void(wasm::HostFunctions&)>;
-  explicit Runtime(wasm::Engine& engine, CommandRunner* elsewhere = nullptr,
-                   const AddFunctions& add_functions = {});
+  explicit Runtime(wasm::Engine& engine, CommandRunner* elsewhere = nullptr);
+  // With functions that were made before the engine, from its parts.
+  struct Functions {
+    std::shared_ptr<const wasm::HostFunctions> of_flights;
+    std::shared_ptr<const wasm::HostFunctions> of_converters;
+  };
+  Runtime(wasm::Engine& engine, CommandRunner* elsewhere, Functions functions);
+  [[nodiscard]] static Functions make_functions(const wasm::EngineParts& parts,
+                                                const AddFunctions& add_functions = {});
 
   // InvalidInput, with the reason, when `module` cannot be a flight: it imports functions that
   // flights do not get, or exports no _start. Any thread.
@@ -79,16 +86,15 @@ class Runtime {
 
   [[nodiscard]] wasm::Engine& engine() const { return engine_; }
   [[nodiscard]] CommandRunner* elsewhere() const { return elsewhere_; }
-  [[nodiscard]] const wasm::HostFunctions& functions() const { return functions_; }
+  [[nodiscard]] const wasm::HostFunctions& functions() const { return *functions_.of_flights; }
   [[nodiscard]] const wasm::HostFunctions& converter_functions() const {
-    return converter_functions_;
+    return *functions_.of_converters;
   }
 
  private:
   wasm::Engine& engine_;
   CommandRunner* const elsewhere_;
-  wasm::HostFunctions functions_;
-  wasm::HostFunctions converter_functions_;
+  Functions functions_;
 };
 
 // Runs `module` once. An exit code other than zero is an Output. Errors: InvalidInput as for

@@ -309,19 +309,26 @@ Result<wasm::wasi::ProcessState> unpack_process(Unpacker& from) {
 
 }  // namespace
 
-Runtime::Runtime(wasm::Engine& engine) : engine_(engine), functions_(engine) {
-  wasm::wasi::add_preview1(functions_);
-  functions_.add<&request>(kHttpModule, "request");
-  functions_.add<&request>(kHttpModule, "request_stream");
-  functions_.add<&delay>(kDelayModule, "delay");
-  functions_.add<&idle_descriptor>(kTurnModule, kIdleDescriptor);
-  functions_.add<&cancel>(kTurnModule, "cancel");
-  functions_.add<&serve>(kInboundModule, "serve");
-  functions_.add<&respond>(kInboundModule, "respond");
+Runtime::Runtime(wasm::Engine& engine) : Runtime(engine, make_functions(engine.parts())) {}
+
+Runtime::Runtime(wasm::Engine& engine, std::shared_ptr<const wasm::HostFunctions> functions)
+    : engine_(engine), functions_(std::move(functions)) {}
+
+std::shared_ptr<const wasm::HostFunctions> Runtime::make_functions(const wasm::EngineParts& parts) {
+  auto functions = std::make_shared<wasm::HostFunctions>(parts);
+  wasm::wasi::add_preview1(*functions);
+  functions->add<&request>(kHttpModule, "request");
+  functions->add<&request>(kHttpModule, "request_stream");
+  functions->add<&delay>(kDelayModule, "delay");
+  functions->add<&idle_descriptor>(kTurnModule, kIdleDescriptor);
+  functions->add<&cancel>(kTurnModule, "cancel");
+  functions->add<&serve>(kInboundModule, "serve");
+  functions->add<&respond>(kInboundModule, "respond");
+  return functions;
 }
 
 Result<> Runtime::check(const wasm::Module& module) const {
-  const std::vector<wasm::Import> missing = functions_.missing(module);
+  const std::vector<wasm::Import> missing = functions_->missing(module);
   if (!missing.empty()) {
     return refuse(
         fmt::format("module imports {}, which an operator does not get; operators get {}, "

@@ -34,6 +34,10 @@ namespace hangar::abi::kube_runtime {
 class Runtime {
  public:
   explicit Runtime(wasm::Engine& engine);
+  // With functions that were made before the engine, from its parts.
+  Runtime(wasm::Engine& engine, std::shared_ptr<const wasm::HostFunctions> functions);
+  [[nodiscard]] static std::shared_ptr<const wasm::HostFunctions> make_functions(
+      const wasm::EngineParts& parts);
 
   // InvalidInput, with the reason, when `module` cannot be such a guest: it imports functions that
   // these guests do not get; it exports no _start (a reactor's _initialize is enough if the guest
@@ -46,11 +50,11 @@ class Runtime {
   [[nodiscard]] static Result<> check_can_live_on(const wasm::Module& module);
 
   [[nodiscard]] wasm::Engine& engine() const { return engine_; }
-  [[nodiscard]] const wasm::HostFunctions& functions() const { return functions_; }
+  [[nodiscard]] const wasm::HostFunctions& functions() const { return *functions_; }
 
  private:
   wasm::Engine& engine_;
-  wasm::HostFunctions functions_;
+  std::shared_ptr<const wasm::HostFunctions> functions_;
 };
 
 class LocalGuests final : public Guests {

@@ -116,13 +116,14 @@ std::string initial_event(std::string_view input) {
   return fmt::format(R"({{"type":"xstate.init","input":{}}})", input);
 }
 
-Programs::Native::Native(wasm::Engine& engine_in)
+Programs::Native::Native(wasm::Engine& engine_in,
+                         std::shared_ptr<const wasm::HostFunctions> functions_in)
     : engine(engine_in),
-      functions(engine),
+      owned_functions(std::move(functions_in)),
+      functions(*owned_functions),
       instances(engine, functions),
       turns(engine.loop(), {.slots = 2 * std::size_t{limits::kGuestRunsMax}}),
       starting_(engine.loop(), 1) {
-  wasm::wasi::add_preview1(functions);
   if (budget::Rates* const rates = engine.rates()) turns.brake(*rates);
 }
 
@@ -162,7 +163,17 @@ io::Task<Begun> Programs::Native::script_beginning(
   co_return script_beginning_;
 }
 
-Programs::Programs(wasm::Engine& engine) : native_(std::make_unique<Native>(engine)) {}
+Programs::Programs(wasm::Engine& engine) : Programs(engine, make_functions(engine.parts())) {}
+
+Programs::Programs(wasm::Engine& engine, std::shared_ptr<const wasm::HostFunctions> functions)
+    : native_(std::make_unique<Native>(engine, std::move(functions))) {}
+
+std::shared_ptr<const wasm::HostFunctions> Programs::make_functions(
+    const wasm::EngineParts& parts) {
+  auto functions = std::make_shared<wasm::HostFunctions>(parts);
+  wasm::wasi::add_preview1(*functions);
+  return functions;
+}
 
 Programs::~Programs() = default;
 

@@ -9,6 +9,7 @@
 #include "io/task.h"
 #include "wasm/digest.h"
 #include "wasm/engine.h"
+#include "wasm/host_call.h"
 #include "wasm/module.h"
 #include "wasm/snapshot/checkpoint.h"
 #include "wasm/snapshot/sleepable_module.h"
@@ -88,6 +89,10 @@ struct Beginning {
 class Programs {
  public:
   explicit Programs(wasm::Engine& engine);
+  // With functions that were made before the engine, from its parts.
+  Programs(wasm::Engine& engine, std::shared_ptr<const wasm::HostFunctions> functions);
+  [[nodiscard]] static std::shared_ptr<const wasm::HostFunctions> make_functions(
+      const wasm::EngineParts& parts);
   Programs(const Programs&) = delete;
   Programs& operator=(const Programs&) = delete;
   ~Programs();

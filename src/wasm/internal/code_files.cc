@@ -297,8 +297,9 @@ Result<std::shared_ptr<const Module>> load_file(const Engine& engine,
   Module::Parts parts{.allocation = allocation, .file = std::move(file)};
   const int descriptor = parts.file->descriptor();
   if (allocation == Module::Allocation::Pooled) {
-    if (native.pooled != nullptr) {
-      if (Result<ModuleHandle> module = deserialize(native.pooled.get(), descriptor)) {
+    if (native.engine(Module::Allocation::Pooled) != nullptr) {
+      if (Result<ModuleHandle> module =
+              deserialize(native.engine(Module::Allocation::Pooled), descriptor)) {
         parts.code = module->release();
         return share(std::move(parts));
       }

@@ -19,8 +19,10 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -57,8 +59,8 @@ class Ticker {
   std::jthread thread_;
 };
 
-struct Engine::Native {
-  Native(io::Loop& loop, io::Workers& workers, const Options& options);
+struct EngineParts::Native {
+  explicit Native(std::uint32_t runs_max);
 
   [[nodiscard]] wasm_engine_t* engine(Module::Allocation allocation) const {
     switch (allocation) {
@@ -72,17 +74,28 @@ struct Engine::Native {
     return sleepable.get();
   }
 
+  MemorySlots memory_slots;
+  internal::EngineHandle pooled;  // Null if the address space cannot be reserved.
+  internal::EngineHandle on_demand;
+  internal::EngineHandle sleepable;  // Its memories come from `memory_slots`.
+};
+
+struct Engine::Native {
+  Native(io::Loop& loop, io::Workers& workers, const Options& options);
+
+  [[nodiscard]] wasm_engine_t* engine(Module::Allocation allocation) const {
+    return parts.native().engine(allocation);
+  }
+
   const Duration sleeping_code_kept;
   budget::Rates* const rates;  // Null: there are no rates.
   // At most one load at a time for each module whose code was unloaded.
   io::Turns<const SleepableModule::Native*> code_loads;
   // Directories of images, each stored once for all modules; they last as long as the engine.
   std::set<std::filesystem::path> image_directories;
-  MemorySlots memory_slots;
   WrittenPages written_pages;
-  internal::EngineHandle pooled;  // Null if the address space cannot be reserved.
-  internal::EngineHandle on_demand;
-  internal::EngineHandle sleepable;  // Its memories come from `memory_slots`.
+  const std::unique_ptr<const EngineParts> own_parts;  // Null: it was given some.
+  const EngineParts& parts;
   Ticker ticker;
   // Long runs have their own threads, of lower priority: the loop and short runs soon get a
   // processor, however many namespaces compute, in however many processes.

@@ -28,13 +28,13 @@ struct HostFunctions::Entry {
 // Filling a linker takes longer than starting a guest, and most processes need one of several, so
 // each is filled when the first module needs it.
 struct HostFunctions::Native {
-  explicit Native(const Engine& engine) : engines(engine.native()) {}
+  explicit Native(const EngineParts& parts) : engines(parts.native()) {}
 
   // The engine has a pool if a module was loaded for it. Any thread, once all functions are
   // registered.
   [[nodiscard]] const wasmtime_linker_t& linker(Module::Allocation allocation) const;
 
-  const Engine::Native& engines;
+  const EngineParts::Native& engines;
   std::deque<Entry> entries;  // wasmtime holds pointers to these.
   std::map<std::pair<std::string, std::string>, const Entry*> by_name;
 

@@ -82,7 +82,7 @@ class CallTurn : public wasm::Turn {
 [[nodiscard]] Result<std::string> read_packed(wasm::GuestMemory memory, std::uint64_t result);
 
 struct Programs::Native {
-  explicit Native(wasm::Engine& engine_in);
+  Native(wasm::Engine& engine_in, std::shared_ptr<const wasm::HostFunctions> functions_in);
 
   // One turn of a new instance of `program`, or of one that starts from `checkpoint`.
   [[nodiscard]] io::Task<wasm::TurnReport> run(const Program& program,
@@ -96,7 +96,8 @@ struct Programs::Native {
       std::stop_token stop);
 
   wasm::Engine& engine;
-  wasm::HostFunctions functions;
+  const std::shared_ptr<const wasm::HostFunctions> owned_functions;
+  const wasm::HostFunctions& functions;
   wasm::WarmInstances instances;  // Shared by all programs.
   // Slots for questions, so that a namespace that has used up its rate asks none. There are twice
   // as many slots as guests that run at a time: a namespace that waits for memory takes at most
