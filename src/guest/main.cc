@@ -4,6 +4,7 @@
 #include "base/result.h"
 #include "guest/guest_process.h"
 #include "guest/prepared.h"
+#include "guest/program_pages.h"
 #include "guest/zygote.h"
 #include "guest_protocol/zygote_messages.h"
 #include "sandbox/process.h"
@@ -28,6 +29,9 @@ int main() {
   // its socket is closed.
   if (!hangar::sandbox::die_with(::getppid())) return hangar::guest_protocol::kExitWithoutWalls;
   const hangar::guest::Prepared prepared;
+  // From here on it waits most of the time.
+  ::malloc_trim(0);
+  hangar::guest::unmap_program();
   hangar::guest::run_zygote(
       hangar::guest_protocol::kSocket,
       [&prepared](const hangar::guest_protocol::ForkProcess& order, int socket, pid_t zygote) {
