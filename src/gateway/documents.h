@@ -2,10 +2,13 @@
 #pragma once
 
 #include "base/result.h"
+#include "gateway/request_target.h"
 #include "kube/object.h"
+#include "kube/scope.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -32,13 +35,18 @@ struct Refusal {
 // Lines of a watch, each with its newline.
 [[nodiscard]] std::string error_line(const Refusal& refusal);
 [[nodiscard]] std::string bookmark_line(const kube::Resource& resource, std::uint64_t version,
-                                        bool ends_initial_events);
+                                        bool ends_initial_events,
+                                        kube::Detail detail = kube::Detail::Whole);
+
+// The object, or its PartialObjectMetadata.
+[[nodiscard]] std::string object_text(const kube::Object& object, kube::Detail detail);
 
 // Writes a list in pieces: a large one is never in memory as a whole, nor written in one turn of
 // the loop.
 class ListText {
  public:
-  ListText(const kube::Resource& resource, std::uint64_t version);
+  ListText(const kube::Resource& resource, std::uint64_t version,
+           kube::Detail detail = kube::Detail::Whole);
 
   void add(const kube::Object& item);
   void end();
@@ -48,16 +56,19 @@ class ListText {
 
  private:
   std::string text_;
+  kube::Detail detail_;
   bool has_items_ = false;
 };
 
 // The formats that a guest accepts, from its Accept header; the API server's default if that
 // is empty.
 struct Accepts {
-  bool json = false;         // Plain objects as JSON, the format of the cache.
-  bool transformed = false;  // Asks (also) for Tables or bare metadata: server only.
-  std::string json_only;     // The header's JSON types only, for streams of lines.
+  // How much of each object an answer from the cache contains: as much as the API server's own
+  // would (for a watch: its answer to `json_only`), but always as JSON. Nothing: only the API
+  // server can answer.
+  std::optional<kube::Detail> cached;
+  std::string json_only;  // The header's JSON types only, for streams of lines.
 };
-[[nodiscard]] Accepts read_accept(std::string_view header);
+[[nodiscard]] Accepts read_accept(std::string_view header, Verb verb);
 
 }  // namespace hangar::gateway

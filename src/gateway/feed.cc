@@ -97,7 +97,9 @@ bool Feed::covers(const ReadScope& scope) const {
                                 scope_.field_selector == view.field_selector();
   const bool is_there =
       scope_.namespace_.empty() || scope_.namespace_ == view.requested_namespace();
-  return scope.fits(scope_.resource) && is_there && (is_whole || selects_the_same);
+  const bool has_enough =
+      scope_.detail == kube::Detail::Whole || view.detail() == kube::Detail::Metadata;
+  return scope.fits(scope_.resource) && is_there && has_enough && (is_whole || selects_the_same);
 }
 
 std::optional<Feed::Window> Feed::open(AuthorizedScope scope) {

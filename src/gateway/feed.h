@@ -130,7 +130,8 @@ class Feed : public std::enable_shared_from_this<Feed> {
   // Whether the viewers have been shown everything up to history().version(). False while they are
   // being shown the differences of a list, which history() already has, or has skipped.
   [[nodiscard]] bool has_shown_all() const { return !is_showing_ && unshown_.empty(); }
-  // Whether the feed has all objects of `scope`, in the place that the scope names.
+  // Whether the feed has all objects of `scope`, in the place that the scope names, and as much of
+  // each as the scope shows.
   [[nodiscard]] bool covers(const ReadScope& scope) const;
   // Nothing when the feed does not cover the scope.
   [[nodiscard]] std::optional<Window> open(AuthorizedScope scope);

@@ -108,29 +108,40 @@ bool Feeds::is_covered(const kube::Scope& scope) const {
   };
   const kube::Scope all{.resource = scope.resource};
   const kube::Scope place{.resource = scope.resource, .namespace_ = scope.namespace_};
-  return (scope != all && is_ready(all)) || (scope != place && is_ready(place));
+  for (kube::Scope wider : {all, place, scope}) {
+    for (const kube::Detail detail : {kube::Detail::Whole, scope.detail}) {
+      wider.detail = detail;
+      if (wider != scope && is_ready(wider)) return true;
+    }
+  }
+  return false;
 }
 
 kube::Scope Feeds::scope_for(const kube::Resource& resource, const View& view) const {
-  kube::Scope place{.resource = resource};
+  kube::Scope place{.resource = resource, .detail = view.detail()};
   if (resource.namespaced) place.namespace_ = view.requested_namespace();
   kube::Scope narrow = place;
   narrow.label_selector = view.label_selector();
   narrow.field_selector = view.field_selector();
+  for (kube::Scope wide : {place, narrow}) {
+    wide.detail = kube::Detail::Whole;
+    if (place.detail == kube::Detail::Metadata && has_wide(wide)) return wide;
+  }
   // A feed of the whole place that exists, even one that is just starting, serves every selector:
   // many guests that start together then share one feed.
-  if (narrow == place || has_whole(place) || is_covered(narrow)) return place;
+  if (narrow == place || has_wide(place) || is_covered(narrow)) return place;
   const auto narrow_count = std::ranges::count_if(feeds_, [&](const auto& one) {
     const kube::Scope& scope = one.first;
-    return scope != place && scope != narrow && scope.resource == place.resource &&
+    const bool has_selectors = !scope.label_selector.empty() || !scope.field_selector.empty();
+    return has_selectors && scope != narrow && scope.resource == place.resource &&
            scope.namespace_ == place.namespace_;
   });
   return std::cmp_less(narrow_count, kSelectingFeedsPerPlaceMax) ? narrow : place;
 }
 
-bool Feeds::has_whole(const kube::Scope& place) const {
-  const auto found = feeds_.find(place);
-  // Where all objects are too many, those of a selector may not be.
+bool Feeds::has_wide(const kube::Scope& wide) const {
+  const auto found = feeds_.find(wide);
+  // Where all objects are too many, those of a selector, or their metadata, may not be.
   return found != feeds_.end() && !is_too_large(*found->second.feed);
 }
 

@@ -2,7 +2,9 @@
 //
 // A feed holds all objects that it covers and is opened with the host's rights. So it is no wider
 // than the place that an identity is authorised for, and only as wide as its selectors while few
-// selectors are in use there. The cache plans how many upstream watches serve all feeds.
+// selectors are in use there. A feed for guests that want bare metadata holds only that; where a
+// feed of whole objects exists, it serves them as well. The cache plans how many upstream watches
+// serve all feeds.
 //
 // The number of feeds that one tenant has opened is bounded, failed ones included, and more tightly
 // where all tenants together have very many (fair_bound()); beyond it, each watch of the tenant
@@ -98,8 +100,8 @@ class Feeds {
   // The feed of the scope, opened if there is none; null when the tenant has too many.
   [[nodiscard]] std::shared_ptr<Feed> at(const kube::Scope& scope, const std::string& tenant);
   [[nodiscard]] bool has_room(const std::string& tenant) const;
-  // Whether a feed of the whole place serves, or would serve, watches with selectors too.
-  [[nodiscard]] bool has_whole(const kube::Scope& place) const;
+  // Whether a feed of this scope exists that serves, or will serve, watches of narrower ones too.
+  [[nodiscard]] bool has_wide(const kube::Scope& wide) const;
   static io::Task<void> start(std::shared_ptr<budget::FairSlots> starts, std::shared_ptr<Feed> feed,
                               budget::Consumer consumer, std::stop_token stop);
   [[nodiscard]] bool is_forgotten(const kube::Scope& scope, const Feed& feed, Instant now) const;

@@ -29,6 +29,7 @@
 #include "io/task.h"
 #include "kube/client.h"
 #include "kube/object.h"
+#include "kube/scope.h"
 
 #include <fmt/format.h>
 
@@ -205,7 +206,7 @@ io::Task<void> give_list(budget::Slices::Job job, Feed::Window window,
                   /*is_write=*/false));
   }
   const std::vector<kube::ObjectPtr> candidates = window.candidates();
-  ListText text(feed.scope().resource, feed.version());
+  ListText text(feed.scope().resource, feed.version(), window.view().detail());
   reply->head_json(200, Source::Cache);
   for (const kube::ObjectPtr& object : candidates) {
     if (job.is_over()) {
@@ -394,7 +395,7 @@ io::Task<void> Gateway::State::answer(std::shared_ptr<State> self, WorkPtr work)
   if (wants_upgrade(work->request.headers, work->target)) {
     co_return reply.refuse(bad_request("connections that are upgraded are not served here"));
   }
-  work->accepts = read_accept(header_of(work->request.headers, "accept"));
+  work->accepts = read_accept(header_of(work->request.headers, "accept"), work->target.verb);
   switch (work->target.verb) {
     case Verb::Watch:
       co_return co_await watch(std::move(self), std::move(work));
@@ -461,8 +462,9 @@ io::Task<void> Gateway::State::watch(std::shared_ptr<State> self, WorkPtr work) 
   // newest state, which includes that write.
   if (beginning && beginning->not_older_than.value_or(own_version) < own_version)
     beginning->not_older_than.reset();
-  auto scope = ReadScope::of(work->target);
-  if (!beginning || !scope || !work->accepts.json || work->accepts.transformed) {
+  const std::optional<kube::Detail> detail = work->accepts.cached;
+  auto scope = ReadScope::of(work->target, detail.value_or(kube::Detail::Whole));
+  if (!beginning || !scope || !detail) {
     co_return co_await forward(std::move(self), std::move(work));
   }
   const std::shared_ptr<Reply> reply = work->reply;
@@ -532,8 +534,9 @@ io::Task<void> Gateway::State::read(std::shared_ptr<State> self, WorkPtr work) {
       self->own_writes.oldest_for(work->identity.user, work->target, io::Loop::now());
   // If the read is forwarded: the API server's cache may lag behind the write, too.
   if (oldest.value_or(own_version) < own_version) work->target.ask_for_newest();
-  auto scope = ReadScope::of(work->target);
-  const bool may_be_cached = oldest && scope && work->accepts.json && !work->accepts.transformed;
+  const std::optional<kube::Detail> detail = work->accepts.cached;
+  auto scope = ReadScope::of(work->target, detail.value_or(kube::Detail::Whole));
+  const bool may_be_cached = oldest && scope && detail;
   const auto feed = may_be_cached ? self->feeds.find(*scope) : nullptr;
   if (!feed || std::max(*oldest, own_version) > feed->version()) {
     if (feed && *oldest <= feed->version()) self->reads_behind.add();
@@ -560,7 +563,7 @@ io::Task<void> Gateway::State::read(std::shared_ptr<State> self, WorkPtr work) {
   }
   job.add(found.front()->bytes().size());
   reply->head_json(200, Source::Cache);
-  reply->piece(std::string(found.front()->bytes()));
+  reply->piece(object_text(*found.front(), window->view().detail()));
   reply->end();
 }
 

@@ -21,6 +21,7 @@
 #include "kube/client.h"
 #include "kube/discovery.h"
 #include "kube/object.h"
+#include "kube/scope.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -49,6 +50,8 @@ struct WatchLine {
   enum class Type : std::uint8_t { Added, Modified, Deleted };
   Type type = Type::Added;
   kube::ObjectPtr object;
+  // Metadata: the line has a PartialObjectMetadata in place of the object.
+  kube::Detail detail = kube::Detail::Whole;
 };
 // The next piece of a body: text to hand over unchanged (for a watch one whole line with its
 // newline), or a line that is still an object.

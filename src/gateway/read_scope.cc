@@ -4,6 +4,7 @@
 #include "gateway/request_target.h"
 #include "gateway/view.h"
 #include "kube/object.h"
+#include "kube/scope.h"
 #include "kube/selector.h"
 
 #include <cstddef>
@@ -44,7 +45,7 @@ Attributes attributes_of(Verb verb, const kube::Resource& resource, const View& 
           .field_selector = view.field_selector()};
 }
 
-std::optional<ReadScope> ReadScope::of(const RequestTarget& target) {
+std::optional<ReadScope> ReadScope::of(const RequestTarget& target, kube::Detail detail) {
   const bool is_get = target.verb == Verb::Get;
   const bool is_list = target.verb == Verb::List || target.verb == Verb::Watch;
   if (!is_get && !is_list) return std::nullopt;
@@ -61,7 +62,7 @@ std::optional<ReadScope> ReadScope::of(const RequestTarget& target) {
   scope.resource_ = {.group = target.group, .version = target.version, .plural = target.plural};
   kube::ObjectKey requested{target.namespace_, target.name};
   if (is_get) {  // A get has no selectors, whatever the query says.
-    scope.view_ = View(std::move(requested), {}, {});
+    scope.view_ = View(std::move(requested), {}, {}, detail);
     return scope;
   }
   auto labels = kube::LabelSelector::parse(target.options.label_selector);
@@ -71,7 +72,7 @@ std::optional<ReadScope> ReadScope::of(const RequestTarget& target) {
   if (fields->term_count() > kSelectorTermsMax || fields->has_remote_terms()) return std::nullopt;
   if (!is_path_segment(fields->required_name().value_or(""))) return std::nullopt;
   scope.selects_namespace_ = fields->names_namespace();
-  scope.view_ = View(std::move(requested), *std::move(labels), *std::move(fields));
+  scope.view_ = View(std::move(requested), *std::move(labels), *std::move(fields), detail);
   return scope;
 }
 

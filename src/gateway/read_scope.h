@@ -10,6 +10,7 @@
 #include "gateway/request_target.h"
 #include "gateway/view.h"
 #include "kube/object.h"
+#include "kube/scope.h"
 
 #include <optional>
 #include <string>
@@ -41,7 +42,10 @@ class ReadScope {
   // legacy watch of one object, selectors and options that do not parse, selectors of very many
   // terms, terms on other fields than name and namespace, and texts that cannot be a version or
   // a namespace.
-  [[nodiscard]] static std::optional<ReadScope> of(const RequestTarget& target);
+  //
+  // `detail`: how much of each object the guest wants. The review does not depend on it.
+  [[nodiscard]] static std::optional<ReadScope> of(const RequestTarget& target,
+                                                   kube::Detail detail = kube::Detail::Whole);
 
   [[nodiscard]] Verb verb() const { return verb_; }
   // The collection as the path names it: without a kind, and not yet known to be namespaced.

@@ -5,6 +5,7 @@
 #include "kube/cache/store.h"
 #include "kube/labels.h"
 #include "kube/object.h"
+#include "kube/scope.h"
 #include "kube/selection.h"
 #include "kube/selector.h"
 
@@ -31,8 +32,9 @@ const kube::ObjectPtr& Sight::left() {
   return left_;
 }
 
-View::View(kube::ObjectKey requested, kube::LabelSelector labels, kube::FieldSelector fields)
-    : is_of_namespace_(!requested.namespace_.empty()) {
+View::View(kube::ObjectKey requested, kube::LabelSelector labels, kube::FieldSelector fields,
+           kube::Detail detail)
+    : is_of_namespace_(!requested.namespace_.empty()), detail_(detail) {
   selection_ = kube::Selection(std::move(requested), std::move(labels), std::move(fields));
 }
 

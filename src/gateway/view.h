@@ -1,10 +1,12 @@
-// The part of a collection that one watch or list shows: by namespace, name and selectors.
+// The part of a collection that one watch or list shows: by namespace, name and selectors; and how
+// much of each object.
 #pragma once
 
 #include "gateway/gateway.h"
 #include "gateway/history.h"
 #include "kube/labels.h"
 #include "kube/object.h"
+#include "kube/scope.h"
 #include "kube/selection.h"
 #include "kube/selector.h"
 
@@ -38,7 +40,8 @@ class View {
   // Everything.
   View() = default;
   // `requested`: namespace and name as in the request's path; empty where the path has none.
-  View(kube::ObjectKey requested, kube::LabelSelector labels, kube::FieldSelector fields);
+  View(kube::ObjectKey requested, kube::LabelSelector labels, kube::FieldSelector fields,
+       kube::Detail detail = kube::Detail::Whole);
 
   // The namespace that the request names and is authorised in; empty: all namespaces. A field
   // selector on the namespace narrows what is seen, but not what is authorised.
@@ -50,15 +53,19 @@ class View {
   // The selectors as written in the request; empty when there are none.
   [[nodiscard]] std::string label_selector() const { return selection_.label_selector(); }
   [[nodiscard]] std::string field_selector() const { return selection_.field_selector(); }
+  // How much of each object the answer contains. The objects at hand may be whole in any case.
+  [[nodiscard]] kube::Detail detail() const { return detail_; }
 
   [[nodiscard]] bool sees(const kube::Object& object) const { return selection_.matches(object); }
   // The change as the API server would report it to this view: an object that enters the selector
-  // is Added, one that leaves it is Deleted. Nothing if the view does not show the change.
+  // is Added, one that leaves it is Deleted. Nothing if the view does not show the change. The
+  // caller sets the line's detail.
   [[nodiscard]] std::optional<WatchLine> see(Sight& sight) const;
 
  private:
   kube::Selection selection_;
   bool is_of_namespace_ = false;  // The request names place().namespace_.
+  kube::Detail detail_ = kube::Detail::Whole;
 };
 
 }  // namespace hangar::gateway

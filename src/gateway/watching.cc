@@ -228,13 +228,14 @@ void Watching::end() {
 }
 
 void Watching::on_line(WatchLine line) {
+  line.detail = view().detail();
   reply_->piece(std::move(line));
 }
 
 void Watching::on_progress(std::uint64_t version) {
   if (!wants_bookmarks_ || version <= told_) return;
   told_ = version;
-  reply_->bookmark(bookmark_line(feed().scope().resource, version, /*ends_initial_events=*/false));
+  reply_->bookmark(bookmark(version, /*ends_initial_events=*/false));
 }
 
 void Watching::on_lost(std::uint64_t version) {
@@ -279,7 +280,11 @@ io::Task<bool> Watching::give_all(std::shared_ptr<Watching> self, budget::Slices
 
 void Watching::give_initial_end(std::uint64_t version) {
   told_ = version;
-  reply_->piece(bookmark_line(feed().scope().resource, version, /*ends_initial_events=*/true));
+  reply_->piece(bookmark(version, /*ends_initial_events=*/true));
+}
+
+std::string Watching::bookmark(std::uint64_t version, bool ends_initial_events) const {
+  return bookmark_line(feed().scope().resource, version, ends_initial_events, view().detail());
 }
 
 void Watching::give_changes(const std::vector<Change>& changes) {
@@ -318,7 +323,8 @@ void Watching::stop_looking() {
 kube::ListOptions Watching::selection() const {
   return {.namespace_ = view().namespace_(),
           .label_selector = view().label_selector(),
-          .field_selector = view().field_selector()};
+          .field_selector = view().field_selector(),
+          .detail = view().detail()};
 }
 
 }  // namespace hangar::gateway

@@ -114,6 +114,7 @@ class Watching final : public Feed::Viewer,
   // Sends the head, once.
   void open();
   void give_initial_end(std::uint64_t version);
+  [[nodiscard]] std::string bookmark(std::uint64_t version, bool ends_initial_events) const;
   void give_changes(const std::vector<Change>& changes);
   void attach(std::uint64_t seen);
   void expire(const std::string& message);

@@ -332,6 +332,15 @@ ObjectPtr metadata_of(const Object& object) {
   return Object::make(kept).value();
 }
 
+std::string_view metadata_text_of(const Object& object) {
+  Skim skim(object.bytes());
+  for (auto members = skim.object(); const auto key = skim.next_key(members);) {
+    const std::string_view value = skim.value();
+    if (*key == "metadata") return value;
+  }
+  return "{}";  // make() refuses objects without metadata.
+}
+
 std::string_view label_of(const json::Value& object, std::string_view key) {
   return json::string_at(object, {"metadata", "labels", key});
 }

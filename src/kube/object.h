@@ -134,6 +134,8 @@ using ObjectPtr = std::shared_ptr<const Object>;
 
 // The object reduced to apiVersion, kind and metadata: what Detail::Metadata shows.
 [[nodiscard]] ObjectPtr metadata_of(const Object& object);
+// The value of metadata, as a view into bytes(). Searches the bytes at each call.
+[[nodiscard]] std::string_view metadata_text_of(const Object& object);
 
 // The identity and version of a document. Views are into its bytes.
 struct Identification {

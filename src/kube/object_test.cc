@@ -236,6 +236,9 @@ TEST(Object, HasAViewOfItsMetadataAlone) {
       metadata->bytes(),
       R"({"apiVersion":"v1","kind":"Secret","metadata":{"name":"a","uid":"u","resourceVersion":"7","labels":{"l":"x"}}})");
   EXPECT_EQ(metadata->resource_version(), "7");
+  EXPECT_EQ(metadata_text_of(*whole),
+            R"({"name":"a","uid":"u","resourceVersion":"7","labels":{"l":"x"}})");
+  EXPECT_EQ(metadata_text_of(*metadata), metadata_text_of(*whole));
 }
 
 TEST(Identification, IsWhatAnObjectIsKnownBy) {

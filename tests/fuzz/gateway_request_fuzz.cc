@@ -56,6 +56,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                                      fields.value_or(FieldSelector()));
     (void)view.sees(*object);
   }
-  (void)hangar::gateway::read_accept(text);
+  for (const auto verb : {hangar::gateway::Verb::Get, hangar::gateway::Verb::List})
+    (void)hangar::gateway::read_accept(text, verb);
   return 0;
 }

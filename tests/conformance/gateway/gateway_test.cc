@@ -95,6 +95,25 @@ subjects: [{{kind: ServiceAccount, name: guest, namespace: {0}}}]
 constexpr const char* kNewestState =
     "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
 
+constexpr const char* kMetadataOfServer =
+    "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+// As client-go's metadata client asks.
+constexpr const char* kMetadataOfClientGo =
+    "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,"
+    "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+
+// The lines of a watch without managedFields, which the cache drops.
+std::vector<std::string> documents(const std::string& lines) {
+  std::vector<std::string> out;
+  std::istringstream rest(lines);
+  for (std::string line; std::getline(rest, line);) {
+    json::Value event = json::parse(line).value_or(json::Value());
+    json::erase_at(event, {"object", "metadata", "managedFields"});
+    out.push_back(json::dump(event));
+  }
+  return out;
+}
+
 Identity guest_of(const std::string& namespace_) {
   return kube::service_account(namespace_, "guest");
 }
@@ -460,6 +479,85 @@ TEST_F(GatewayTest, ManySelectorsInOnePlaceShareOneFeed) {
     ASSERT_TRUE(wait([&] { return guests[index]->pieces.size() == 2; })) << index;
     EXPECT_EQ(guests[index]->lines().back(), (Line{"MODIFIED", name, changed}));
   }
+}
+
+TEST_F(GatewayTest, WatchesOfBareMetadataShareAWatchAndHoldNothingElse) {
+  ASSERT_TRUE(wait([this] { return watches_at_server() == 0; }));
+  json::Value large = ring(mine_, "large", "x", 0);
+  constexpr std::size_t kLargeBytes = 100'000;
+  json::set_at(large, {"spec", "text"}, json::String(std::string(kLargeBytes, 'a')));
+  session_->must(session_->client.apply(kRings, large, {.force = true}, {}));
+  put(mine_, "stays", "y");
+  put(mine_, "goes");
+  put(mine_, "leaves");
+  const std::string then = version_now(mine_);
+  const auto watch_metadata = [&](const Identity& identity, const std::string& place,
+                                  const std::string& query) -> Guest& {
+    Guest& guest = begin(identity, rings(place) + "?watch=true" + query, std::string("GET"),
+                         std::string(), http::Headers{{"Accept", kMetadataOfClientGo}});
+    EXPECT_TRUE(wait([&] { return guest.status != 0; }));
+    return guest;
+  };
+  std::vector<Guest*> all;
+  for (int index = 0; index < 20; ++index) {
+    all.push_back(&watch_metadata(guest_of(mine_), mine_, "&resourceVersion=" + then));
+    watch_metadata(guest_of(other_), other_, std::string(kNewestState));
+  }
+  Guest& selected =
+      watch_metadata(guest_of(mine_), mine_, "&labelSelector=l%3Dx&resourceVersion=" + then);
+  Guest& initial = watch_metadata(guest_of(mine_), mine_, kNewestState);
+  ASSERT_TRUE(wait([&] { return initial.pieces.size() == 5; }));
+  EXPECT_EQ(watches_at_server(), 2);
+  EXPECT_LT(cache_->statistics().bytes, kLargeBytes / 2);
+  EXPECT_TRUE(initial.pieces.back().contains(
+      R"("object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1",)"))
+      << initial.pieces.back();
+
+  put(mine_, "large", "x", 1);  // A change of the spec alone is one too.
+  put(mine_, "leaves", "y");
+  remove(mine_, "goes");
+  put(mine_, "made");
+  ASSERT_TRUE(wait([&] {
+    return selected.pieces.size() == 4 &&
+           std::ranges::all_of(all, [](const Guest* one) { return one->pieces.size() == 4; });
+  }));
+  for (const std::string selector : {"", "&labelSelector=l%3Dx"}) {
+    const auto direct = session_->run(session_->client.as(guest_of(mine_))
+                                          .send({.target = rings(mine_) +
+                                                           "?watch=true&timeoutSeconds=2"
+                                                           "&resourceVersion=" +
+                                                           then + selector,
+                                                 .accept = kMetadataOfServer},
+                                                {}));
+    ASSERT_TRUE(direct.has_value());
+    const std::vector<std::string> expected = documents(direct->body);
+    ASSERT_EQ(expected.size(), 4U) << direct->body;
+    EXPECT_EQ(documents(selector.empty() ? all.front()->body() : selected.body()), expected);
+  }
+  for (const Guest* one : all)
+    EXPECT_EQ(one->lines(), all.front()->lines());
+}
+
+TEST_F(GatewayTest, BareMetadataIsShownFromAFeedOfWholeObjectsIfThereIsOne) {
+  const std::string a = put(mine_, "a");
+  Guest& whole = watch(guest_of(mine_), rings(mine_));
+  const auto feeds = gateway_->use_of(mine_).feeds;
+  Guest& metadata = begin(guest_of(mine_), rings(mine_) + "?watch=true", std::string("GET"),
+                          std::string(), http::Headers{{"Accept", kMetadataOfClientGo}});
+  ASSERT_TRUE(wait([&] { return metadata.pieces.size() == 1 && whole.pieces.size() == 1; }));
+  EXPECT_EQ(gateway_->use_of(mine_).feeds, feeds);
+  EXPECT_EQ(metadata.lines(), (Lines{{"ADDED", "a", a}}));
+  EXPECT_FALSE(metadata.body().contains("spec")) << metadata.body();
+  EXPECT_TRUE(whole.body().contains("spec")) << whole.body();
+
+  // The other way round, whole objects need a feed of their own.
+  begin(guest_of(other_), rings(other_) + "?watch=true", std::string("GET"), std::string(),
+        http::Headers{{"Accept", kMetadataOfClientGo}});
+  const std::string b = put(other_, "b");
+  Guest& complete = watch(guest_of(other_), rings(other_));
+  ASSERT_TRUE(wait([&] { return !complete.pieces.empty(); }));
+  EXPECT_EQ(gateway_->use_of(other_).feeds, 2U);
+  EXPECT_TRUE(complete.body().contains("spec")) << complete.body();
 }
 
 TEST_F(GatewayTest, WatchesThatFailAreBoundedForANamespace) {
