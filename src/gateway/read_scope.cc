@@ -71,6 +71,8 @@ std::optional<ReadScope> ReadScope::of(const RequestTarget& target, kube::Detail
   if (labels->requirement_count() > kSelectorTermsMax) return std::nullopt;
   if (fields->term_count() > kSelectorTermsMax || fields->has_remote_terms()) return std::nullopt;
   if (!is_path_segment(fields->required_name().value_or(""))) return std::nullopt;
+  // RequestInfo takes no name from the selector of a legacy watch.
+  if (target.is_legacy_watch && fields->required_name()) return std::nullopt;
   scope.selects_namespace_ = fields->names_namespace();
   scope.view_ = View(std::move(requested), *std::move(labels), *std::move(fields), detail);
   return scope;

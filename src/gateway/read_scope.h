@@ -39,9 +39,9 @@ class ReadScope {
  public:
   // Nothing for requests that only the API server can place: paths that are not of a collection
   // or of one of its objects, a namespace by its own path (RequestInfo puts it into itself), the
-  // legacy watch of one object, selectors and options that do not parse, selectors of very many
-  // terms, terms on other fields than name and namespace, and texts that cannot be a version or
-  // a namespace.
+  // legacy watch of one object (by its path or a selector), selectors and options that do not
+  // parse, selectors of very many terms, terms on other fields than name and namespace, and texts
+  // that cannot be a version or a namespace.
   //
   // `detail`: how much of each object the guest wants. The review does not depend on it.
   [[nodiscard]] static std::optional<ReadScope> of(const RequestTarget& target,

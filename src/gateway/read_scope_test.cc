@@ -70,6 +70,8 @@ TEST(ReadScope, LeavesToTheServerWhatItCannotPlace) {
                              "/api/v1/namespaces/a/pods/b/log",
                              "/api/v1/watch/namespaces/a",
                              "/api/v1/watch/namespaces/a/pods/b",
+                             "/api/v1/watch/pods?fieldSelector=metadata.name%3Db",
+                             "/api/v1/watch/namespaces/a/pods?fieldSelector=metadata.name%3Db",
                              "/apis/g/v1/watch/watch",
                              "/apis/g/v1/namespaces/a/proxy",
                              "/api/v1/pods?limit=x",

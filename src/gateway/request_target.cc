@@ -175,8 +175,8 @@ ReadOptions read_options(const RequestTarget& target) {
   return options;
 }
 
-// As RequestInfoFactory.NewRequestInfo. Returns whether the path has the legacy /watch/.
-bool read_resource(RequestTarget& target) {
+// As RequestInfoFactory.NewRequestInfo.
+void read_resource(RequestTarget& target) {
   std::span<const std::string> parts = target.segments;
   const auto take = [&parts] {
     const std::string& first = parts.front();
@@ -187,18 +187,17 @@ bool read_resource(RequestTarget& target) {
   const auto leave = [&target] {
     target.group.clear();
     target.version.clear();
-    return false;
   };
-  if (target.ends_with_slash || parts.size() < 3) return false;
+  if (target.ends_with_slash || parts.size() < 3) return;
   const std::string prefix = take();
-  if (prefix != "api" && prefix != "apis") return false;
+  if (prefix != "api" && prefix != "apis") return;
   if (prefix == "apis") {
-    if (parts.size() < 3) return false;
+    if (parts.size() < 3) return;
     target.group = take();
   }
   target.version = take();
-  const bool is_legacy_watch = parts.front() == "watch";
-  if (is_legacy_watch || parts.front() == "proxy") {
+  const bool has_watch = parts.front() == "watch";
+  if (has_watch || parts.front() == "proxy") {
     // These words are verbs. "watch" alone is an error; no API server still serves "proxy".
     if (parts.size() < 2 || parts.front() == "proxy") return leave();
     take();
@@ -212,17 +211,17 @@ bool read_resource(RequestTarget& target) {
   target.plural = parts[0];
   if (parts.size() > 1) target.name = parts[1];
   if (parts.size() > 2) target.subresource = parts[2];
-  return is_legacy_watch;
+  target.is_legacy_watch = has_watch;
 }
 
-Verb verb_of(std::string_view method, const RequestTarget& target, bool is_legacy_watch) {
+Verb verb_of(std::string_view method, const RequestTarget& target) {
   if (!target.is_resource()) return Verb::Other;
   if (method == "POST") return Verb::Create;
   if (method == "PUT") return Verb::Update;
   if (method == "PATCH") return Verb::Patch;
   if (method == "DELETE") return target.name.empty() ? Verb::DeleteCollection : Verb::Delete;
   if (method != "GET") return Verb::Other;
-  if (is_legacy_watch) return Verb::Watch;
+  if (target.is_legacy_watch) return Verb::Watch;
   if (!target.name.empty()) return Verb::Get;
   const std::string* watch = target.parameter("watch");
   return watch != nullptr && is_true(*watch) ? Verb::Watch : Verb::List;
@@ -303,8 +302,8 @@ Result<RequestTarget> parse_target(std::string_view method, std::string_view tar
   const std::size_t path_end = std::min(rest.find('?'), rest.size());
   HANGAR_TRY(read_path(rest.substr(0, path_end), out));
   HANGAR_TRY(read_query(rest.substr(std::min(path_end + 1, rest.size())), out));
-  const bool is_legacy_watch = read_resource(out);
-  out.verb = verb_of(method, out, is_legacy_watch);
+  read_resource(out);
+  out.verb = verb_of(method, out);
   out.options = read_options(out);
   return out;
 }

@@ -58,6 +58,8 @@ struct RequestTarget {
   std::string subresource;
   // /api/v1/namespaces/x, not /api/v1/namespaces/x/namespaces/x, which has the same attributes.
   bool is_namespace_itself = false;
+  // /api/v1/watch/pods.
+  bool is_legacy_watch = false;
   ReadOptions options;
 
   // Decoded, in the order of the request.
