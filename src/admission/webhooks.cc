@@ -4,6 +4,7 @@
 #include "admission/kept_objects.h"
 #include "admission/server.h"
 #include "base/base64.h"
+#include "base/number.h"
 #include "base/result.h"
 #include "http/authority.h"
 #include "http/listen_address.h"
@@ -17,14 +18,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -72,12 +71,9 @@ std::vector<std::string> all_names(const Reach& reach, const LeaderReach& leader
 }
 
 Result<std::uint16_t> port_in(std::string_view digits, std::string_view text) {
-  std::uint16_t port = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
-  if (error != std::errc() || end != digits.data() + digits.size() || port == 0) {
-    return fail(ErrorKind::InvalidInput, fmt::format("\"{}\": the port is not a number", text));
-  }
-  return port;
+  const std::uint16_t port = parse_number<std::uint16_t>(digits).value_or(0);
+  if (port != 0) return port;
+  return fail(ErrorKind::InvalidInput, fmt::format("\"{}\": the port is not a number", text));
 }
 
 KeptObjects::Parts keeping(const Webhooks::Parts& parts) {

@@ -1,9 +1,9 @@
 #include "budget/memory_pressure.h"
 
+#include "base/number.h"
 #include "budget/internal/memory_cgroup.h"
 
 #include <algorithm>
-#include <charconv>
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -45,10 +45,7 @@ std::optional<std::string> text_of(const std::filesystem::path& file) {
 std::optional<std::uint64_t> whole_number(std::string_view text) {
   while (!text.empty() && (text.back() == '\n' || text.back() == ' '))
     text.remove_suffix(1);
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
+  return parse_number<std::uint64_t>(text);
 }
 
 // A line "name 123" of memory.stat.

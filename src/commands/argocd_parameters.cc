@@ -5,6 +5,7 @@
 #include "airways/resource_ref.h"
 #include "base/go_bool.h"
 #include "base/invalid.h"
+#include "base/number.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "commands/argocd_input.h"
@@ -15,7 +16,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -23,7 +23,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -162,18 +161,17 @@ Result<std::string> parse_input(const ArgoList& list, const ReadArgoFile& read_f
 Result<std::uint32_t> parse_memory(const ArgoList& list) {
   if (!list.has("maxMemoryMib")) return 0;
   const std::string text = list.text("maxMemoryMib");
-  std::int64_t number = 0;
-  const std::size_t begin = text.starts_with('+') ? 1 : 0;
-  const auto [end, error] = std::from_chars(text.data() + begin, text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) {
+  const auto number =
+      parse_number<std::int64_t>(std::string_view(text).substr(text.starts_with('+') ? 1 : 0));
+  if (!number) {
     return invalid(
         fmt::format("failed to parse parameter maxMemoryMib: strconv.Atoi: parsing "
                     "\"{}\": invalid syntax",
                     text));
   }
   // As in yoke's plugin: a number that no memory can have means the default.
-  if (number < 0 || number > limits::kFlightMemoryMibMax) return 0;
-  return static_cast<std::uint32_t>(number);
+  if (*number < 0 || *number > limits::kFlightMemoryMibMax) return 0;
+  return static_cast<std::uint32_t>(*number);
 }
 
 Result<std::map<std::string, ArgoSecretRef>> parse_refs(const ArgoList& list) {

@@ -3,6 +3,7 @@
 #include "airways/resource_ref.h"
 #include "base/consumer.h"
 #include "base/limits.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "commands/guest_names.h"
 #include "commands/node_fleet.h"
@@ -35,7 +36,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <csignal>
 #include <cstddef>
 #include <cstdlib>
@@ -65,11 +65,8 @@ Result<std::size_t> number_of(const Question& question, std::string_view name, s
                               std::size_t otherwise) {
   const std::string text = question.parameter(name);
   if (text.empty()) return otherwise;
-  std::size_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error == std::errc() && end == text.data() + text.size() && number >= 1 && number <= most) {
-    return number;
-  }
+  const auto number = parse_number<std::size_t>(text);
+  if (number && *number >= 1 && *number <= most) return *number;
   return fail(ErrorKind::InvalidInput, fmt::format("{} must be a number from 1 to {}", name, most));
 }
 

@@ -9,6 +9,7 @@
 // wasm/compile_exit.h. A module that carries its plugin is first linked with it.
 #include "base/base64.h"
 #include "base/destroyed_by.h"
+#include "base/number.h"
 #include "base/result.h"
 #include "compile/sandbox.h"
 #include "schematics/keys.h"
@@ -29,7 +30,6 @@
 #include <wasmtime/module.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -39,7 +39,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 namespace hangar::compile {
@@ -170,13 +169,9 @@ Result<> compile_linked(wasm_engine_t* engine, std::span<const std::byte> module
 Result<std::uint64_t> bytes_at(std::span<char* const> arguments, std::size_t index,
                                std::uint64_t otherwise) {
   if (arguments.size() <= index) return otherwise;
-  const std::string_view text = arguments[index];
-  std::uint64_t bytes = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bytes);
-  if (error != std::errc() || end != text.data() + text.size()) {
-    return fail(ErrorKind::Unavailable, "the argument is not a number of bytes");
-  }
-  return bytes;
+  const auto bytes = parse_number<std::uint64_t>(arguments[index]);
+  if (bytes) return *bytes;
+  return fail(ErrorKind::Unavailable, "the argument is not a number of bytes");
 }
 
 Result<schematics::PublicKeys> keys_of(std::span<char* const> arguments) {

@@ -2,6 +2,7 @@
 // reserved for guests.
 #pragma once
 
+#include "base/number.h"
 #include "budget/accounts.h"
 #include "domains/guest_processes.h"
 #include "io/loop.h"
@@ -15,7 +16,6 @@
 #include <fstream>
 #include <iterator>
 #include <string>
-#include <system_error>
 #include <vector>
 
 namespace hangar::domains {
@@ -38,12 +38,10 @@ inline ProcessState state_of(pid_t pid) {
 inline std::vector<pid_t> children_of(pid_t parent) {
   std::vector<pid_t> children;
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-    const std::string name = entry.path().filename().string();
-    pid_t pid = 0;
-    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
-    if (error != std::errc() || end != name.data() + name.size()) continue;
-    const ProcessState state = state_of(pid);
-    if (state.parent == parent && state.state != 'Z') children.push_back(pid);
+    const auto pid = parse_number<pid_t>(entry.path().filename().string());
+    if (!pid) continue;
+    const ProcessState state = state_of(*pid);
+    if (state.parent == parent && state.state != 'Z') children.push_back(*pid);
   }
   return children;
 }

@@ -1,18 +1,17 @@
 #include "gateway/request_target.h"
 
+#include "base/number.h"
 #include "base/result.h"
 #include "base/text.h"
 #include "gateway/limits.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -140,13 +139,6 @@ bool is_true(std::string_view text) {
   return text != "0" && !equals_ignoring_case(text, "false");
 }
 
-std::optional<std::int64_t> parse_number(std::string_view text) {
-  std::int64_t number = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
 ReadOptions read_options(const RequestTarget& target) {
   ReadOptions options;
   const auto text = [&target](std::string_view name, std::string& out) {
@@ -155,7 +147,7 @@ ReadOptions read_options(const RequestTarget& target) {
   const auto number = [&](std::string_view name) -> std::optional<std::int64_t> {
     const std::string* value = target.parameter(name);
     if (value == nullptr) return std::nullopt;
-    auto parsed = parse_number(*value);
+    auto parsed = parse_number<std::int64_t>(*value);
     if (!parsed || *parsed < 0) options.is_malformed = true;
     return parsed;
   };

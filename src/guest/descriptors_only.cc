@@ -1,15 +1,15 @@
 // Lets wasmtime open a file in a process that cannot open any. Its C API maps native code by a
 // path, and the host passes a path that names a descriptor: /proc/self/fd/7. The linker puts these
 // functions in place of libc's open64 and fstat64 (--wrap), in hangar-guest only.
+#include "base/number.h"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <string_view>
-#include <system_error>
 
 extern "C" {
 
@@ -18,13 +18,9 @@ extern "C" {
 int __wrap_open64(const char* path, int flags, ...) {
   constexpr std::string_view kDescriptors = "/proc/self/fd/";
   const std::string_view text(path);
-  int descriptor = -1;
   if (text.starts_with(kDescriptors) && (flags & O_ACCMODE) == O_RDONLY) {
-    const auto [end, error] =
-        std::from_chars(text.data() + kDescriptors.size(), text.data() + text.size(), descriptor);
-    if (error == std::errc() && end == text.data() + text.size()) {
-      return ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
-    }
+    const auto descriptor = hangar::parse_number<int>(text.substr(kDescriptors.size()));
+    if (descriptor) return ::fcntl(*descriptor, F_DUPFD_CLOEXEC, 0);
   }
   errno = EPERM;
   return -1;

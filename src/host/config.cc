@@ -1,6 +1,7 @@
 #include "host/config.h"
 
 #include "base/log.h"
+#include "base/number.h"
 #include "base/quantity.h"
 #include "base/result.h"
 #include "base/time.h"
@@ -22,7 +23,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -55,12 +55,11 @@ Set text_into(Text Config::* member) {
 
 Set number_into(std::uint32_t Config::* member) {
   return [member](Config& config, std::string_view text) -> Result<> {
-    std::uint32_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc() || end != text.data() + text.size()) {
+    const auto number = parse_number<std::uint32_t>(text);
+    if (!number) {
       return fail(ErrorKind::InvalidInput, fmt::format("\"{}\" is not a whole number", text));
     }
-    config.*member = number;
+    config.*member = *number;
     return {};
   };
 }

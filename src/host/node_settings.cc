@@ -1,5 +1,6 @@
 #include "host/node_settings.h"
 
+#include "base/number.h"
 #include "base/time.h"
 #include "node_install/runtime_source.h"
 
@@ -7,11 +8,9 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 namespace hangar::host {
@@ -21,12 +20,9 @@ namespace {
 using Set = std::function<Result<>(Config&, std::string_view)>;
 
 Result<std::uint32_t> number_of(std::string_view text) {
-  std::uint32_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) {
-    return fail(ErrorKind::InvalidInput, fmt::format("\"{}\" is not a whole number", text));
-  }
-  return number;
+  const auto number = parse_number<std::uint32_t>(text);
+  if (number) return *number;
+  return fail(ErrorKind::InvalidInput, fmt::format("\"{}\" is not a whole number", text));
 }
 
 std::vector<std::string> words_of(std::string_view text, char separator) {

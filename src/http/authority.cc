@@ -1,5 +1,6 @@
 #include "http/authority.h"
 
+#include "base/number.h"
 #include "base/result.h"
 #include "base/text.h"
 #include "http/internal/network.h"
@@ -7,14 +8,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <expected>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 namespace hangar::http {
@@ -61,11 +60,8 @@ bool is_name(std::string_view host) {
 }
 
 std::optional<std::uint16_t> parse_port(std::string_view digits) {
-  std::uint16_t port = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
-  const bool is_whole = error == std::errc() && end == digits.data() + digits.size();
-  if (!is_whole || digits.starts_with('0')) return std::nullopt;
-  return port;
+  if (digits.starts_with('0')) return std::nullopt;
+  return parse_number<std::uint16_t>(digits);
 }
 
 // Without the name of a network interface ("%eth0"), which only this machine knows.

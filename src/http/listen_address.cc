@@ -1,14 +1,13 @@
 #include "http/listen_address.h"
 
+#include "base/number.h"
 #include "base/result.h"
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstddef>
 #include <string>
 #include <string_view>
-#include <system_error>
 
 namespace hangar::http {
 
@@ -24,13 +23,10 @@ Result<ListenAddress> parse_listen_address(std::string_view text) {
   if (colon == std::string_view::npos) return invalid();
   std::string_view host = text.substr(0, colon);
   const std::string_view digits = text.substr(colon + 1);
-  ListenAddress result;
-  const auto [end, error] =
-      std::from_chars(digits.data(), digits.data() + digits.size(), result.port);
-  if (error != std::errc() || end != digits.data() + digits.size()) return invalid();
+  const auto port = parse_number<std::uint16_t>(digits);
+  if (!port) return invalid();
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  result.address = host.empty() ? "0.0.0.0" : std::string(host);
-  return result;
+  return ListenAddress{.address = host.empty() ? "0.0.0.0" : std::string(host), .port = *port};
 }
 
 }  // namespace hangar::http

@@ -1,6 +1,7 @@
 #include "kube/selector.h"
 
 #include "base/dns_name.h"
+#include "base/number.h"
 #include "base/result.h"
 #include "kube/labels.h"
 #include "kube/object.h"
@@ -8,13 +9,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -52,10 +51,7 @@ bool is_label_value(std::string_view text) {
 
 std::optional<std::int64_t> parse_integer(std::string_view text) {
   if (text.starts_with('+')) text.remove_prefix(1);
-  std::int64_t number = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
+  return parse_number<std::int64_t>(text);
 }
 
 std::unexpected<Error> invalid(std::string_view found, std::string_view expected) {

@@ -1,5 +1,6 @@
 #include "nodes/node_view.h"
 
+#include "base/number.h"
 #include "base/result.h"
 #include "base/utf8.h"
 #include "reconcile/conditions.h"
@@ -8,9 +9,7 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstddef>
-#include <system_error>
 #include <utility>
 
 namespace hangar::nodes {
@@ -21,9 +20,7 @@ namespace {
 constexpr std::size_t kProblemBytesMax = 512;
 
 std::int64_t number_of(std::string_view text) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() && number > 0 ? number : 0;
+  return std::max<std::int64_t>(parse_number<std::int64_t>(text).value_or(0), 0);
 }
 
 WallTime time_of(std::string_view text) {

@@ -1,8 +1,8 @@
 #include "reconcile/predicates.h"
 
 #include "kube/cache/store.h"
+#include "kube/object.h"
 
-#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -13,15 +13,6 @@ namespace {
 
 bool is_modification(const kube::Delta& delta) {
   return delta.type == kube::Delta::Type::Modified && delta.previous != nullptr;
-}
-
-std::optional<std::uint64_t> to_number(std::string_view resource_version) {
-  std::uint64_t number = 0;
-  const char* begin = resource_version.data();
-  const char* end = begin + resource_version.size();
-  const auto [stopped, error] = std::from_chars(begin, end, number);
-  if (error != std::errc() || stopped != end) return std::nullopt;
-  return number;
 }
 
 }  // namespace
@@ -35,8 +26,8 @@ bool generation_changed(const kube::Delta& delta) {
 // resourceVersions of one resource type are ordered numbers wherever etcd stores them; a version
 // that is not a number is not compared.
 bool is_older(std::string_view left, std::string_view right) {
-  const std::optional<std::uint64_t> left_number = to_number(left);
-  const std::optional<std::uint64_t> right_number = to_number(right);
+  const std::optional<std::uint64_t> left_number = kube::parse_version(left);
+  const std::optional<std::uint64_t> right_number = kube::parse_version(right);
   return left_number && right_number && *left_number < *right_number;
 }
 

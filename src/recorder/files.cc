@@ -1,6 +1,7 @@
 #include "recorder/files.h"
 
 #include "base/limits.h"
+#include "base/number.h"
 #include "base/random.h"
 #include "io/descriptor.h"
 #include "io/file.h"
@@ -17,7 +18,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstddef>
 #include <limits>
@@ -157,14 +157,13 @@ bool is_full(std::uint64_t bytes, std::uint64_t coming_bytes, Duration age,
 }
 
 std::optional<std::uint64_t> sequence_of(const std::filesystem::path& path) {
-  const std::string name = path.filename().string();
-  if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) return std::nullopt;
-  const char* const begin = name.data() + kPrefix.size();
-  const char* const end = name.data() + name.size() - kSuffix.size();
-  std::uint64_t sequence = 0;
-  if (begin >= end) return std::nullopt;
-  const auto [read, error] = std::from_chars(begin, end, sequence);
-  return error == std::errc() && read == end ? std::optional(sequence) : std::nullopt;
+  const std::string file = path.filename().string();
+  std::string_view name = file;
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  name.remove_prefix(kPrefix.size());
+  if (!name.ends_with(kSuffix)) return std::nullopt;
+  name.remove_suffix(kSuffix.size());
+  return parse_number<std::uint64_t>(name);
 }
 
 Files::Files(std::filesystem::path directory, FileLimits limits, std::uint64_t host)

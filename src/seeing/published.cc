@@ -1,15 +1,14 @@
 #include "seeing/published.h"
 
+#include "base/number.h"
 #include "base/result.h"
 #include "json/value.h"
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstddef>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 namespace hangar::seeing {
@@ -45,11 +44,8 @@ Result<Published> parse_config_map(const json::Value& manifest) {
   Published published{.url = std::string(text(kUrl)),
                       .pod = std::string(text(kPod)),
                       .authority_pem = std::string(text(kAuthority))};
-  const std::string_view port = text(kPort);
-  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), published.port);
-  if (error != std::errc() || end != port.data() + port.size() || published.port == 0) {
-    return wrong(kPort);
-  }
+  published.port = parse_number<std::uint16_t>(text(kPort)).value_or(0);
+  if (published.port == 0) return wrong(kPort);
   if (!published.url.empty() && !published.url.starts_with("https://")) return wrong(kUrl);
   const std::size_t slash = published.pod.find('/');
   if (!published.pod.empty() && (slash == 0 || slash + 1 >= published.pod.size())) {

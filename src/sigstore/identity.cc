@@ -1,6 +1,7 @@
 #include "sigstore/identity.h"
 
 #include "base/invalid.h"
+#include "base/number.h"
 #include "base/result.h"
 #include "base/utf8.h"
 
@@ -9,12 +10,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 namespace hangar::sigstore {
@@ -70,13 +69,11 @@ std::size_t end_of_brackets(std::string_view text, std::size_t at) {
 
 // "{3}", "{1,}" or "{1,20}". Larger numbers take memory.
 bool is_number_of_times(std::string_view text) {
-  constexpr int kTimesMax = 255;
+  constexpr unsigned kTimesMax = 255;
   constexpr std::size_t kDigitsMax = 3;
   const auto is_number = [](std::string_view digits) {
-    int number = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    return error == std::errc() && end == digits.data() + digits.size() &&
-           digits.size() <= kDigitsMax && number >= 0 && number <= kTimesMax;
+    const auto number = parse_number<unsigned>(digits);
+    return number && digits.size() <= kDigitsMax && *number <= kTimesMax;
   };
   if (text.size() < 3 || !text.starts_with('{') || !text.ends_with('}')) return false;
   text = text.substr(1, text.size() - 2);

@@ -3,6 +3,7 @@
 #include "base/base64.h"
 #include "base/digest.h"
 #include "base/invalid.h"
+#include "base/number.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "json/value.h"
@@ -20,7 +21,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -54,9 +54,7 @@ std::optional<std::int64_t> number_at(const json::Value& value, json::Path path)
   if (member == nullptr) return std::nullopt;
   std::int64_t number = -1;
   if (member->is_string()) {
-    const std::string_view text = member->get_string();
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+    number = parse_number<std::int64_t>(member->get_string()).value_or(-1);
   } else {
     number = json::int_at(value, path, -1);
   }
@@ -173,11 +171,10 @@ std::optional<Checkpoint> read_checkpoint(std::string_view text) {
   }
   constexpr std::size_t kLinesMin = 3;
   if (lines.size() < kLinesMin) return std::nullopt;
-  const std::string_view size = lines[1];
-  const auto [size_end, error] =
-      std::from_chars(size.data(), size.data() + size.size(), checkpoint.tree_size);
+  const auto tree_size = parse_number<decltype(checkpoint.tree_size)>(lines[1]);
   std::optional<std::string> root = hash_of(lines[2]);
-  if (error != std::errc() || size_end != size.data() + size.size() || !root) return std::nullopt;
+  if (!tree_size || !root) return std::nullopt;
+  checkpoint.tree_size = *tree_size;
   checkpoint.root = *std::move(root);
   // The root has to be in the signed part.
   if (lines[0].empty() || lines[1].empty() || lines[2].empty()) return std::nullopt;

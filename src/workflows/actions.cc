@@ -1,6 +1,7 @@
 #include "workflows/actions.h"
 
 #include "abi/statemachine/limits.h"
+#include "base/number.h"
 #include "json/fields.h"
 #include "workflows/workflow.h"
 
@@ -9,7 +10,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <utility>
 
 namespace hangar::workflows {
@@ -323,10 +323,8 @@ bool has_been_done(const json::Value& object, const Owner& owner, std::int64_t i
   const std::string_view mark = kube::annotation_of(object, action_annotation(owner));
   const std::size_t slash = mark.find('/');
   if (slash == std::string_view::npos || mark.substr(0, slash) != owner.run) return false;
-  std::int64_t done = 0;
-  const std::string_view digits = mark.substr(slash + 1);
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), done);
-  return error == std::errc() && end == digits.data() + digits.size() && done >= id;
+  const auto done = parse_number<std::int64_t>(mark.substr(slash + 1));
+  return done && *done >= id;
 }
 
 Result<RetryPolicy> retry_policy_of(const json::Value& params) {

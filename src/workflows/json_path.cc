@@ -1,8 +1,9 @@
 #include "workflows/json_path.h"
 
+#include "base/number.h"
+
 #include <fmt/format.h>
 
-#include <charconv>
 #include <optional>
 #include <utility>
 
@@ -57,13 +58,9 @@ Result<JsonPath> JsonPath::parse(std::string_view text) {
     } else if (rest.starts_with('[')) {
       rest.remove_prefix(1);
       const auto digits = take_until(rest, "]");
-      std::size_t index = 0;
-      if (!digits || digits->empty()) return wrong(text, before);
-      const auto [end, error] =
-          std::from_chars(digits->data(), digits->data() + digits->size(), index);
-      if (error != std::errc() || end != digits->data() + digits->size())
-        return wrong(text, before);
-      path.steps_.emplace_back(Index{index});
+      const auto index = digits ? parse_number<std::size_t>(*digits) : std::nullopt;
+      if (!index) return wrong(text, before);
+      path.steps_.emplace_back(Index{*index});
     } else if (rest.starts_with('.')) {
       rest.remove_prefix(1);
       std::string name;

@@ -1,23 +1,21 @@
 #include "abi/statemachine/delays.h"
 
 #include "abi/statemachine/limits.h"
+#include "base/number.h"
 #include "json/value.h"
 
-#include <charconv>
 #include <chrono>
 #include <cstdint>
-#include <system_error>
 
 namespace hangar::abi::statemachine {
 
 namespace {
 
 std::optional<Duration> milliseconds_of(std::string_view text) {
-  std::int64_t count = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (error != std::errc() || end != text.data() + text.size() || count < 0) return std::nullopt;
-  if (std::chrono::milliseconds(count) > limits::kWorkflowDelayMax) return std::nullopt;
-  return std::chrono::milliseconds(count);
+  const auto count = parse_number<std::int64_t>(text);
+  if (!count || *count < 0) return std::nullopt;
+  if (std::chrono::milliseconds(*count) > limits::kWorkflowDelayMax) return std::nullopt;
+  return std::chrono::milliseconds(*count);
 }
 
 void add_delays(const json::Value& node, std::vector<Delay>& delays) {

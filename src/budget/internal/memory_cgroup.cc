@@ -1,7 +1,8 @@
 #include "budget/internal/memory_cgroup.h"
 
+#include "base/number.h"
+
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -9,7 +10,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -56,10 +56,9 @@ std::optional<std::uint64_t> cgroup_number(const std::filesystem::path& file) {
   std::ifstream stream(file);
   std::string text;
   if (!(stream >> text)) return std::nullopt;
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;  // "max".
-  return value >= kNoLimit ? std::nullopt : std::optional(value);
+  const auto value = parse_number<std::uint64_t>(text);
+  if (!value || *value >= kNoLimit) return std::nullopt;  // Also for "max".
+  return value;
 }
 
 }  // namespace hangar::budget

@@ -1,11 +1,12 @@
 #include "http/internal/network.h"
 
+#include "base/number.h"
+
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/address_v4.hpp>
 #include <boost/asio/ip/address_v6.hpp>
 #include <boost/system/error_code.hpp>
 
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -76,14 +77,10 @@ std::optional<Network> parse_network(std::string_view text) {
   if (!parsed) return std::nullopt;
   if (slash == std::string_view::npos)
     return Network{.bytes = parsed->bytes, .prefix_length = kBits};
-  const std::string_view digits = text.substr(slash + 1);
-  unsigned length = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), length);
+  const auto length = parse_number<unsigned>(text.substr(slash + 1));
   const unsigned offset = parsed->is_v4 ? kMappedBits : 0;
-  if (error != std::errc() || end != digits.data() + digits.size() || length > kBits - offset) {
-    return std::nullopt;
-  }
-  return Network{.bytes = parsed->bytes, .prefix_length = offset + length};
+  if (!length || *length > kBits - offset) return std::nullopt;
+  return Network{.bytes = parsed->bytes, .prefix_length = offset + *length};
 }
 
 }  // namespace hangar::http::internal

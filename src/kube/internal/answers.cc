@@ -1,5 +1,6 @@
 #include "kube/internal/answers.h"
 
+#include "base/number.h"
 #include "base/result.h"
 #include "base/text.h"
 #include "base/utf8.h"
@@ -12,7 +13,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -84,12 +84,8 @@ namespace internal {
 
 std::optional<std::chrono::seconds> retry_after(const http::Response& response) {
   if (const auto header = http::find_header(response.headers, "retry-after")) {
-    std::uint32_t seconds = 0;
-    const char* const end = header->data() + header->size();
-    const auto [at, code] = std::from_chars(header->data(), end, seconds);
     // The other form of the header, a date, is useless without a common clock.
-    if (code == std::errc() && at == end) return std::chrono::seconds(seconds);
-    return std::chrono::seconds(1);
+    return std::chrono::seconds(parse_number<std::uint32_t>(*header).value_or(1));
   }
   const auto status = json::parse(response.body);
   if (!status) return std::nullopt;
