@@ -31,7 +31,7 @@ Result<std::uint64_t> parse_bytes(std::string_view quantity) {
   };
   std::uint64_t number = 0;
   const char* const end = quantity.data() + quantity.size();
-  const auto [rest, error] = std::from_chars(quantity.data(), end, number);
+  const auto [rest, error] = std::from_chars(end - quantity.size(), end, number);
   if (error != std::errc()) return wrong();
   const std::string_view suffix(rest, end);
   if (suffix.empty()) return number;
@@ -52,7 +52,7 @@ Result<std::uint64_t> parse_millicores(std::string_view quantity) {
   };
   std::uint64_t number = 0;
   const char* const end = quantity.data() + quantity.size();
-  const auto [rest, error] = std::from_chars(quantity.data(), end, number);
+  const auto [rest, error] = std::from_chars(end - quantity.size(), end, number);
   if (error != std::errc()) return wrong();
   std::string_view suffix(rest, end);
   if (suffix == "m") return number;

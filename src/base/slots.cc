@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <utility>
@@ -74,7 +75,8 @@ struct alignas(16) Slab {
   std::uint32_t untouched = sizeof(Slab);  // The offset of the first slot that was never taken.
 
   static Slab* of(void* slot) {
-    return reinterpret_cast<Slab*>(reinterpret_cast<std::uintptr_t>(slot) & ~(kSlabBytes - 1));
+    const std::size_t offset = reinterpret_cast<std::uintptr_t>(slot) & (kSlabBytes - 1);
+    return reinterpret_cast<Slab*>(static_cast<std::byte*>(slot) - offset);
   }
   static Slab* map();
   // False when the kernel refuses to split the mapping in two: a process may have a limited number.
@@ -92,7 +94,7 @@ struct alignas(16) Slab {
   }
   void give_back(void* slot) {
     --used;
-    freed = new (slot) FreeSlot{freed};
+    freed = std::construct_at(static_cast<FreeSlot*>(slot), freed);
   }
 };
 
@@ -108,7 +110,7 @@ Slab* Slab::map() {
   // A huge page for a few objects is what slabs exist to avoid.
   ::madvise(begin + before, kSlabBytes, MADV_NOHUGEPAGE);
   mapped_bytes += kSlabBytes;
-  return new (begin + before) Slab;
+  return std::construct_at(reinterpret_cast<Slab*>(begin + before));
 }
 
 bool Slab::unmap() {
@@ -169,7 +171,9 @@ class Shelf {
 
 // Never destroyed: static objects elsewhere may free slots until the process exits.
 std::array<Shelf, kSizeCount>& shelves() {
-  static auto* const all = new std::array<Shelf, kSizeCount>;
+  using Shelves = std::array<Shelf, kSizeCount>;
+  alignas(Shelves) static std::byte memory[sizeof(Shelves)];
+  static auto* const all = std::construct_at(reinterpret_cast<Shelves*>(memory));
   return *all;
 }
 

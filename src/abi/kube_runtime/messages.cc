@@ -52,7 +52,7 @@ class Reader {
   Result<T> number(std::string_view what) {
     T value = 0;
     if (rest_.size() < sizeof value) return refuse(fmt::format("they end in {}", what));
-    std::memcpy(&value, rest_.data(), sizeof value);
+    rest_.copy(reinterpret_cast<char*>(&value), sizeof value);
     rest_.remove_prefix(sizeof value);
     return value;
   }
