@@ -48,6 +48,7 @@
 #include <cstdint>
 #include <cstring>
 #include <expected>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -221,7 +222,7 @@ struct Instance::Native {
   // Worker.
   [[nodiscard]] Result<> put_to_sleep(Snapshots& store, const budget::Tenant& tenant);
   [[nodiscard]] Result<bool> rest_on_layer(Snapshots& store, const budget::Tenant& tenant,
-                                           const PageRanges& written);
+                                           const PageRanges& written, std::uint64_t beside_max);
   // The guest is not needed any more.
   void fall_asleep(SleepingInstance::Rest rest);
   [[nodiscard]] Result<std::shared_ptr<const Checkpoint>> make_checkpoint() const;
@@ -355,7 +356,11 @@ Result<Snapshots::Extent> write(const SleepableModule& module, const Resident& r
 Result<> Instance::Native::put_to_sleep(Snapshots& store, const budget::Tenant& tenant) {
   SleepableModule::Native& shared = module->native();
   const PageRanges written = engine.native().written_pages.find(resident->memory_bytes());
-  if (const Result<bool> rests = rest_on_layer(store, tenant, written); rests && *rests) return {};
+  const auto rests_on_layer = [&](std::uint64_t beside_max) {
+    const Result<bool> rests = rest_on_layer(store, tenant, written, beside_max);
+    return rests && *rests;
+  };
+  if (rests_on_layer(limits::kBesideLayerBytesMax)) return {};
   Draft draft{.image = shared.initial, .pages = difference(*resident, written, *shared.initial)};
   const auto try_settled = [&] {
     auto settled = shared.settled();
@@ -369,7 +374,7 @@ Result<> Instance::Native::put_to_sleep(Snapshots& store, const budget::Tenant& 
   SnapshotStore* const file = store.with_file();
   if (file != nullptr && PageLayer::pays(resident->slept, page_count(draft.pages))) {
     auto layer = PageLayer::make(*file, tenant, resident->memory_bytes(), draft.pages);
-    if (layer) {  // Otherwise the snapshot has the pages.
+    if (layer) {
       draft.pages.clear();
       const Snapshots::Extent extent = HANGAR_TRY(write(*module, *resident, draft, store, tenant));
       fall_asleep({.store = &store,
@@ -378,6 +383,9 @@ Result<> Instance::Native::put_to_sleep(Snapshots& store, const budget::Tenant& 
                    .layer = *std::move(layer)});
       return {};
     }
+    // There is no room for another layer, or it would be too large. Without an old one, the
+    // snapshot has the pages.
+    if (rests_on_layer(std::numeric_limits<std::uint64_t>::max())) return {};
   }
   std::vector<std::byte> bytes = HANGAR_TRY(encode(*module, *resident, draft));
   if (!is_settled && settling_pays(shared, draft.pages, bytes.size())) {
@@ -390,10 +398,10 @@ Result<> Instance::Native::put_to_sleep(Snapshots& store, const budget::Tenant& 
 }
 
 // Keeps the layer that the guest was resumed from, brought up to date. False when it has none, or
-// should have none any more, or another one. After an error as well, all of its memory is as
-// before, wherever its layer was written to.
+// should have none any more, or has more than `beside_max` bytes of changed pages beside it. After
+// an error as well, all of its memory is as before, wherever its layer was written to.
 Result<bool> Instance::Native::rest_on_layer(Snapshots& store, const budget::Tenant& tenant,
-                                             const PageRanges& written) {
+                                             const PageRanges& written, std::uint64_t beside_max) {
   if (resident->layer == nullptr || !shows(*resident, *resident->image) ||
       !PageLayer::pays(resident->slept, page_count(resident->layer->pages()))) {
     return false;
@@ -401,7 +409,7 @@ Result<bool> Instance::Native::rest_on_layer(Snapshots& store, const budget::Ten
   const PageRanges beside = HANGAR_TRY(resident->layer->update(resident->memory_bytes(), written));
   const Draft draft{.image = resident->image,
                     .pages = difference_among(beside, *resident, *resident->image)};
-  if (page_count(draft.pages) * kPageBytes > limits::kBesideLayerBytesMax) return false;
+  if (page_count(draft.pages) * kPageBytes > beside_max) return false;
   const Snapshots::Extent extent = HANGAR_TRY(write(*module, *resident, draft, store, tenant));
   fall_asleep({.store = &store,
                .extent = extent,

@@ -243,6 +243,24 @@ TEST_F(InstanceTest, WithoutRoomForALayerItSleepsCompressed) {
   EXPECT_EQ(call(*instance, "load", {21 * kPageBytes + 16}), 23U);
 }
 
+TEST_F(InstanceTest, WithoutRoomForAnotherLayerItKeepsItsOwn) {
+  const auto module = load("sleeper");
+  const auto store = make_store(4 * limits::kLayerBytesMin);  // Layers take at most half.
+  const auto instance = make(module);
+  call(*instance, "grow", {60});
+  sleep(*instance, *store);
+  for (const std::uint64_t first : {20U, 200U, 300U}) {
+    Calls calls(stores(first, kLayerPagesMin, first));
+    ASSERT_TRUE(run(*instance, calls).ended.has_value());
+    sleep(*instance, *store);
+    EXPECT_GE(instance->disk_bytes(), limits::kLayerBytesMin);
+    EXPECT_LT(instance->disk_bytes(), limits::kLayerBytesMin + limits::kLayerBytesMin / 4);
+  }
+  EXPECT_EQ(call(*instance, "load", {21 * kPageBytes + 16}), 41U);
+  EXPECT_EQ(call(*instance, "load", {201 * kPageBytes + 16}), 401U);
+  EXPECT_EQ(call(*instance, "load", {301 * kPageBytes + 16}), 601U);
+}
+
 TEST_F(InstanceTest, WithoutRoomForItsSnapshotItKeepsItsLayer) {
   const auto module = load("sleeper");
   const auto store = make_store(4 * limits::kLayerBytesMin);

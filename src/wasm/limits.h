@@ -130,11 +130,11 @@ inline constexpr std::uint64_t kSnapshotBytesPerTenantMax = kSnapshotBytesMax / 
 // A guest that has slept for less than this before it woke has a layer (page_layer.h), if it
 // differs from its image in as much as kLayerBytesMin: less is compressed in a quarter of a
 // millisecond. A layer also takes room on disk, up to kLayerBytesMax. A guest that has written to
-// more than kBesideLayerBytesMax beside its layer gets a new one.
+// more than kBesideLayerBytesMax beside its layer gets a new one, if that fits.
 inline constexpr std::chrono::minutes kLayerSleepMax{10};
 inline constexpr std::uint64_t kLayerBytesMin = 256 * kKiB;
 inline constexpr std::uint64_t kLayerBytesMax = 8 * kMiB;
-inline constexpr std::uint64_t kBesideLayerBytesMax = 512 * kKiB;
+inline constexpr std::uint64_t kBesideLayerBytesMax = 128 * kKiB;
 
 // Open files and directories of one guest; a usual bound of libcs.
 inline constexpr std::uint32_t kGuestDescriptorsMax = 256;

@@ -53,7 +53,7 @@ class PageLayer : public slots::InSlot {
                                           const PageRanges& written);
 
  private:
-  static constexpr std::size_t kPiecesMax = 16;
+  static constexpr std::size_t kPiecesMax = 32;
 
   explicit PageLayer(SnapshotStore& store) : store_(store) {}
 
