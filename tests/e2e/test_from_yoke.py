@@ -79,7 +79,7 @@ class Installation:
                 "clientConfig": self.reach(f"/crdconvert/{AIRWAYS[kind]}"), "conversionReviewVersions": ["v1"]}}
         self.cluster.request("PATCH", self.cluster.path_of(crd) + f"?fieldManager={APPLIES}", crd, "application/apply-patch+yaml")
         eventually(lambda: condition(self.cluster.get(*CRD, AIRWAYS[kind]), "Established").get("status") == "True", f"{kind[1]} is established")
-        eventually(lambda: try_to(self.cluster.list, *kind) is not None, f"{kind[1]} is served")
+        eventually(lambda: isinstance(try_to(self.cluster.list, *kind), list), f"{kind[1]} is served")
         self.say_ready(made, "Flight-Controller launched")
 
     def say_ready(self, made, message):
