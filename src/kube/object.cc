@@ -1,5 +1,6 @@
 #include "kube/object.h"
 
+#include "base/number.h"
 #include "base/result.h"
 #include "base/slots.h"
 #include "json/value.h"
@@ -8,7 +9,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -16,7 +16,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -54,12 +53,9 @@ std::string_view plain_word(Skim& skim) {
 
 std::int64_t integer(Skim& skim) {
   const std::string_view text = skim.value();
-  std::int64_t number = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text != "null" && (code != std::errc() || end != text.data() + text.size())) {
-    skim.refuse("expected an integer");
-  }
-  return number;
+  const auto number = parse_number<std::int64_t>(text);
+  if (!number && text != "null") skim.refuse("expected an integer");
+  return number.value_or(0);
 }
 
 void skim_owners(Skim& skim, std::vector<std::string_view>& uids) {
@@ -376,10 +372,7 @@ bool has_finalizer(const json::Value& object, std::string_view finalizer) {
 }
 
 std::optional<std::uint64_t> parse_version(std::string_view text) {
-  std::uint64_t number = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || code != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
+  return parse_number<std::uint64_t>(text);
 }
 
 }  // namespace hangar::kube
