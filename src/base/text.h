@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -22,5 +23,13 @@ namespace hangar {
 [[nodiscard]] std::string printable(std::string_view text);
 // The same in at most `bytes_max` bytes; "..." follows if that is not all of it.
 [[nodiscard]] std::string printable(std::string_view text, std::size_t bytes_max);
+
+// The hash of a container with strings as keys that is searched by views, without a copy.
+struct TextHash {
+  using is_transparent = void;
+  [[nodiscard]] std::size_t operator()(std::string_view text) const {
+    return std::hash<std::string_view>()(text);
+  }
+};
 
 }  // namespace hangar

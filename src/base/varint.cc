@@ -4,14 +4,6 @@
 
 namespace hangar {
 
-void append_varint(std::string& bytes, std::uint64_t value) {
-  while (value >= 0x80U) {
-    bytes += static_cast<char>((value & 0x7fU) | 0x80U);
-    value >>= 7U;
-  }
-  bytes += static_cast<char>(value);
-}
-
 std::optional<std::uint64_t> take_varint(std::string_view& bytes) {
   std::uint64_t value = 0;
   for (std::size_t at = 0; at < bytes.size(); ++at) {

@@ -9,7 +9,13 @@
 
 namespace hangar {
 
-void append_varint(std::string& bytes, std::uint64_t value);
+inline void append_varint(std::string& bytes, std::uint64_t value) {
+  while (value >= 0x80U) {
+    bytes += static_cast<char>((value & 0x7fU) | 0x80U);
+    value >>= 7U;
+  }
+  bytes += static_cast<char>(value);
+}
 
 // Takes one number from the front. Returns std::nullopt, and leaves the bytes unchanged, when they
 // do not begin with a complete number, or when the number is longer than necessary or has more than

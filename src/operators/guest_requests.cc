@@ -217,6 +217,7 @@ GuestRequests::Arrivals GuestRequests::take_arrivals(Woken& woken) {
   Arrivals arrivals;
   std::vector<Wakeup>& wakeups = arrivals.wakeups;
   wakeups.reserve(waiting_count());
+  if (ledger_.is_recording()) woken.reserve(waiting_count());
   std::vector<std::uint64_t> ended_delays;
   for (Mailbox::Arrival& arrival : inbox().mailbox.take()) {
     const auto call = find_call(arrival.id);

@@ -5,6 +5,7 @@
 #include "recorder/trace_ids.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -55,6 +56,10 @@ std::uint64_t version_of(std::string_view text) {
 
 }  // namespace
 
+void Woken::reserve(std::size_t count) {
+  wakings_.reserve(std::min(count, recorder::kWakingsMax));
+}
+
 void Woken::add(const Mailbox::Arrival& arrival, Source source) {
   const bool is_plain = source == Source::Plain;
   const auto* const piece = std::get_if<gateway::Piece>(&arrival.what);
@@ -62,31 +67,38 @@ void Woken::add(const Mailbox::Arrival& arrival, Source source) {
   if (is_plain && piece == nullptr) return;
   if (!has_place()) return;
   if (source == Source::Timer) {
-    entries_.push_back({.waking = {.cause = Waking::Cause::Timer, .id = arrival.id}});
+    wakings_.push_back({.cause = Waking::Cause::Timer, .id = arrival.id});
   } else if (is_plain) {
     const auto* const text = std::get_if<std::string>(piece);
-    entries_.push_back({.waking = {.cause = Waking::Cause::Answer,
-                                   .id = arrival.id,
-                                   .bytes = text != nullptr ? text->size() : 0}});
+    wakings_.push_back({.cause = Waking::Cause::Answer,
+                        .id = arrival.id,
+                        .bytes = text != nullptr ? text->size() : 0});
   } else if (piece != nullptr) {
     add_piece(arrival.id, *piece);
   } else {
     const bool is_head = std::holds_alternative<Mailbox::Head>(arrival.what);
-    entries_.push_back({.waking = {.cause = is_head ? Waking::Cause::Head : Waking::Cause::End,
-                                   .id = arrival.id}});
+    wakings_.push_back(
+        {.cause = is_head ? Waking::Cause::Head : Waking::Cause::End, .id = arrival.id});
   }
 }
 
 void Woken::add_request(Listener listener, std::uint64_t bytes) {
   if (!has_place()) return;
   const std::string_view event = listener == Listener::Webhooks ? "review" : "metrics";
-  entries_.push_back({.waking = {.cause = Waking::Cause::Event, .bytes = bytes, .event = event}});
+  wakings_.push_back({.cause = Waking::Cause::Event, .bytes = bytes, .event = event});
 }
 
 bool Woken::has_place() {
-  if (entries_.size() < recorder::kWakingsMax) return true;
+  if (wakings_.size() < recorder::kWakingsMax) return true;
   ++left_out_;
   return false;
+}
+
+std::string_view Woken::kept(std::string_view text) {
+  if (text.empty()) return {};
+  char* const copy = std::pmr::polymorphic_allocator<char>(&texts_).allocate(text.size());
+  std::ranges::copy(text, copy);
+  return {copy, text.size()};
 }
 
 void Woken::add_piece(std::uint64_t id, const gateway::Piece& piece) {
@@ -102,33 +114,17 @@ void Woken::add_piece(std::uint64_t id, const gateway::Piece& piece) {
     bytes = text.size();
     if (const auto change = change_in(text)) std::tie(cause, document) = *change;
   }
-  Entry entry{.waking = {.cause = Waking::Cause::Line, .id = id, .bytes = bytes}};
-  if (auto object = kube::identify(document)) {
-    entry.waking.cause = cause;
-    entry.waking.object.version = version_of(object->resource_version);
-    entry.group = object->group();
-    entry.kind = object->kind;
-    entry.namespace_ = std::move(object->namespace_);
-    entry.name = std::move(object->name);
-    if (traces_ == Traces::On) entry.traceparent = recorder::traceparent_in(document);
+  Waking waking{.cause = Waking::Cause::Line, .id = id, .bytes = bytes};
+  if (const auto object = kube::identify(document)) {
+    waking.cause = cause;
+    waking.object = {.group = kept(object->group()),
+                     .kind = kept(object->kind),
+                     .namespace_ = kept(object->namespace_),
+                     .name = kept(object->name),
+                     .version = version_of(object->resource_version)};
+    if (traces_ == Traces::On) waking.traceparent = kept(recorder::traceparent_in(document));
   }
-  entries_.push_back(std::move(entry));
-}
-
-std::vector<Waking> Woken::wakings() const {
-  std::vector<Waking> wakings;
-  wakings.reserve(entries_.size());
-  for (const Entry& entry : entries_) {
-    Waking waking = entry.waking;
-    waking.object = {.group = entry.group,
-                     .kind = entry.kind,
-                     .namespace_ = entry.namespace_,
-                     .name = entry.name,
-                     .version = entry.waking.object.version};
-    waking.traceparent = entry.traceparent;
-    wakings.push_back(waking);
-  }
-  return wakings;
+  wakings_.push_back(waking);
 }
 
 recorder::Asked asked_of(const gateway::RequestTarget& target, const gateway::Request& request) {

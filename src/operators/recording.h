@@ -10,7 +10,10 @@
 #include "recorder/raw_body.h"
 #include "recorder/record.h"
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <memory_resource>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,30 +29,31 @@ class Woken {
   // Whether the annotation recorder::kTraceAnnotation of objects is looked for.
   enum class Traces : std::uint8_t { Off, On };
   explicit Woken(Traces traces = Traces::Off) : traces_(traces) {}
+  // Makes room for so many arrivals and requests.
+  void reserve(std::size_t count);
   // Call this before the arrival is delivered.
   void add(const Mailbox::Arrival& arrival, Source source);
   // The guest is given a review or a scrape with a body of that size.
   void add_request(abi::kube_runtime::Listener listener, std::uint64_t bytes);
 
   // Views into this.
-  [[nodiscard]] std::vector<recorder::Waking> wakings() const;
+  [[nodiscard]] const std::vector<recorder::Waking>& wakings() const { return wakings_; }
   [[nodiscard]] std::uint64_t left_out() const { return left_out_; }
 
  private:
-  struct Entry {
-    recorder::Waking waking;  // Without the texts of its object; `event` is a literal.
-    std::string group;
-    std::string kind;
-    std::string namespace_;
-    std::string name;
-    std::string traceparent;
-  };
   void add_piece(std::uint64_t id, const gateway::Piece& piece);
   // False: there are as many as are recorded, so this one is only counted.
   [[nodiscard]] bool has_place();
+  // A copy that lives as long as this object.
+  [[nodiscard]] std::string_view kept(std::string_view text);
+
+  // Enough for the texts of one or two objects, which most turns begin with.
+  static constexpr std::size_t kFirstTextsBytes = 512;
 
   Traces traces_;
-  std::vector<Entry> entries_;
+  std::array<std::byte, kFirstTextsBytes> first_texts_;
+  std::pmr::monotonic_buffer_resource texts_{first_texts_.data(), first_texts_.size()};
+  std::vector<recorder::Waking> wakings_;  // Their texts are literals, or in `texts_`.
   std::uint64_t left_out_ = 0;
 };
 

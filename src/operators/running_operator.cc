@@ -173,9 +173,12 @@ const RunningOperator::Troubles& RunningOperator::troubles() const {
 }
 
 kube::Identity RunningOperator::identity() const {
-  const std::string_view service_account = packed_.origin().service_account;
-  if (service_account.empty()) return {};
-  return kube::service_account(key_.namespace_, service_account);
+  return identity_of(packed_.origin());
+}
+
+kube::Identity RunningOperator::identity_of(const PackedOperator::Origin& origin) const {
+  if (origin.service_account.empty()) return {};
+  return kube::service_account(key_.namespace_, origin.service_account);
 }
 
 std::optional<foresight::Forecaster::Expectation> RunningOperator::expected_wake() const {
@@ -509,9 +512,10 @@ void RunningOperator::rest() {
 void RunningOperator::record_turn(const TurnOutcome& outcome, const Woken& woken, Instant arrived,
                                   Instant began) const {
   if (!ledger_.is_recording()) return;
-  const std::string user = identity().user;
+  const PackedOperator::Origin origin = packed_.origin();
+  const std::string user = identity_of(origin).user;
   const std::string module = module_->digest().to_hex();
-  ledger_.record_turn({.uid = packed_.origin().uid,
+  ledger_.record_turn({.uid = origin.uid,
                        .user = user,
                        .module = module,
                        .memory_bytes = resident_bytes(),

@@ -140,6 +140,7 @@ class RunningOperator final : public std::enable_shared_from_this<RunningOperato
 
  private:
   [[nodiscard]] kube::Identity identity() const override;
+  [[nodiscard]] kube::Identity identity_of(const PackedOperator::Origin& origin) const;
   [[nodiscard]] bool is_resident() const override { return life_.is_resident(); }
   void on_arrival() override;
   void on_bound(const std::string& message) override;

@@ -29,6 +29,7 @@ void subtract(Holdings& holdings, const Holdings& less) {
     held->second -= std::min(held->second, bytes);
     if (held->second == 0) holdings.erase(held);
   }
+  if (holdings.empty()) holdings = {};
 }
 
 std::uint64_t held_by(const Holdings& holdings, std::string_view namespace_) {

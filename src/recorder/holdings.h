@@ -1,20 +1,23 @@
 // Bytes of records by namespace, and how many each namespace gives up when space is short. Pure.
 #pragma once
 
+#include "base/text.h"
+
+#include <boost/unordered/unordered_flat_map.hpp>
+
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <string>
 #include <string_view>
 
 namespace hangar::recorder {
 
 // Only namespaces that hold bytes. The empty name: guests without a namespace.
-using Holdings = std::map<std::string, std::uint64_t, std::less<>>;
+using Holdings = boost::unordered_flat_map<std::string, std::uint64_t, TextHash, std::equal_to<>>;
 
 void add(Holdings& holdings, std::string_view namespace_, std::uint64_t bytes);
 void add(Holdings& holdings, const Holdings& more);
-// Stops at zero.
+// Stops at zero. Without namespaces, it has no memory afterwards.
 void subtract(Holdings& holdings, const Holdings& less);
 [[nodiscard]] std::uint64_t held_by(const Holdings& holdings, std::string_view namespace_);
 

@@ -3,9 +3,12 @@
 // occurred in the block is written as its number.
 #pragma once
 
+#include "base/text.h"
 #include "base/time.h"
 #include "base/varint.h"
 #include "recorder/limits.h"
+
+#include <boost/unordered/unordered_flat_map.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -14,7 +17,6 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <unordered_map>
 #include <vector>
 
 namespace hangar::recorder::internal {
@@ -42,13 +44,7 @@ class KnownTexts {
   void clear() { numbers_ = {}; }
 
  private:
-  struct Hash {
-    using is_transparent = void;
-    std::size_t operator()(std::string_view text) const {
-      return std::hash<std::string_view>()(text);
-    }
-  };
-  std::unordered_map<std::string, std::uint64_t, Hash, std::equal_to<>> numbers_;
+  boost::unordered_flat_map<std::string, std::uint64_t, TextHash, std::equal_to<>> numbers_;
 };
 
 class Writer {
