@@ -360,7 +360,7 @@ class Bench:
         strong_one, weak_one = self.peer("strong", 1), self.peer("weak", 1)
         patched, looked_up = [], []
         runs = {one: [] for one in (strong, weak, strong_one, weak_one)}
-        peaks = {one: {"rss": 0, "pss": 0} for one in (strong, weak, strong_one, weak_one)}
+        peaks = {one: {"rss": 0, "pss": 0, "anonymous": 0} for one in (strong, weak, strong_one, weak_one)}
         with harness.peak_memory(host.process.pid) as host_peak:
             for number in range(sizes.rounds):
                 progress(f"round {number + 1} of {sizes.rounds}")
