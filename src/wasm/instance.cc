@@ -406,10 +406,11 @@ Result<bool> Instance::Native::rest_on_layer(Snapshots& store, const budget::Ten
       !PageLayer::pays(resident->slept, page_count(resident->layer->pages()))) {
     return false;
   }
-  const PageRanges beside = HANGAR_TRY(resident->layer->update(resident->memory_bytes(), written));
   const Draft draft{.image = resident->image,
-                    .pages = difference_among(beside, *resident, *resident->image)};
+                    .pages = difference_among(without(written, resident->layer->pages()), *resident,
+                                              *resident->image)};
   if (page_count(draft.pages) * kPageBytes > beside_max) return false;
+  HANGAR_TRY(resident->layer->update(resident->memory_bytes(), written));
   const Snapshots::Extent extent = HANGAR_TRY(write(*module, *resident, draft, store, tenant));
   fall_asleep({.store = &store,
                .extent = extent,

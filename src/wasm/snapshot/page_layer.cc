@@ -69,29 +69,16 @@ Result<> PageLayer::map_into(std::span<std::byte> memory) const {
   return {};
 }
 
-Result<PageRanges> PageLayer::update(std::span<const std::byte> memory, const PageRanges& written) {
-  PageRanges others;
+Result<> PageLayer::update(std::span<const std::byte> memory, const PageRanges& written) {
   auto piece = pages().begin();
   std::uint32_t place = 0;  // Of the piece in the extent.
-  for (PageRange left : written) {
-    while (left.count > 0) {
-      while (piece != pages().end() && piece->end() <= left.first)
-        place += (piece++)->count;
-      const bool is_inside = piece != pages().end() && piece->first <= left.first;
-      const std::uint32_t end = piece == pages().end()
-                                    ? left.end()
-                                    : std::min(left.end(), is_inside ? piece->end() : piece->first);
-      const PageRange part{.first = left.first, .count = end - left.first};
-      if (is_inside) {
-        HANGAR_TRY(
-            store_.write_pages(extent_, place + part.first - piece->first, part_of(memory, part)));
-      } else {
-        others.push_back(part);
-      }
-      left = {.first = end, .count = left.end() - end};
-    }
+  for (const PageRange& range : common({pages().begin(), pages().end()}, written)) {
+    while (piece->end() <= range.first)
+      place += (piece++)->count;
+    HANGAR_TRY(
+        store_.write_pages(extent_, place + range.first - piece->first, part_of(memory, range)));
   }
-  return others;
+  return {};
 }
 
 }  // namespace hangar::wasm

@@ -47,10 +47,9 @@ class PageLayer : public slots::InSlot {
   // unusable.
   [[nodiscard]] Result<> map_into(std::span<std::byte> memory) const;
 
-  // Takes over the pages in `written` of the memory that shows the layer, and returns the others.
-  // After an error the memory is as before: it has pages of its own wherever it was written to.
-  [[nodiscard]] Result<PageRanges> update(std::span<const std::byte> memory,
-                                          const PageRanges& written);
+  // Takes over those of its pages that are in `written`, from the memory that shows it. After an
+  // error the memory is as before: it has pages of its own wherever it was written to.
+  [[nodiscard]] Result<> update(std::span<const std::byte> memory, const PageRanges& written);
 
  private:
   static constexpr std::size_t kPiecesMax = 32;

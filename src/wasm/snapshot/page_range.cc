@@ -42,6 +42,24 @@ PageRanges common(const PageRanges& left, const PageRanges& right) {
   return result;
 }
 
+PageRanges without(std::span<const PageRange> ranges, std::span<const PageRange> others) {
+  PageRanges result;
+  auto other = others.begin();
+  for (PageRange left : ranges) {
+    while (left.count > 0) {
+      while (other != others.end() && other->end() <= left.first)
+        ++other;
+      const bool is_inside = other != others.end() && other->first <= left.first;
+      const std::uint32_t end = other == others.end() ? left.end()
+                                : is_inside           ? std::min(left.end(), other->end())
+                                                      : std::min(left.end(), other->first);
+      if (!is_inside) result.push_back({.first = left.first, .count = end - left.first});
+      left = {.first = end, .count = left.end() - end};
+    }
+  }
+  return result;
+}
+
 PageRanges in_few_pieces(std::span<const PageRange> pages, std::size_t pieces_max) {
   for (std::uint32_t gap_min = kGapPagesMin;; gap_min *= 2) {
     PageRanges pieces;

@@ -42,6 +42,9 @@ inline void append_page(PageRanges& ranges, std::uint32_t page) {
 [[nodiscard]] PageRanges united(std::span<const PageRange> left, std::span<const PageRange> right);
 // All pages that are in both.
 [[nodiscard]] PageRanges common(const PageRanges& left, const PageRanges& right);
+// All pages of `ranges` that are not in `others`.
+[[nodiscard]] PageRanges without(std::span<const PageRange> ranges,
+                                 std::span<const PageRange> others);
 // `pages` merged across their gaps, the smallest gaps first, until at most `pieces_max` pieces
 // remain. Gaps of less than 16 pages are always merged: one more mapping costs about as much as
 // reading this many pages.
