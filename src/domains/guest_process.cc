@@ -106,7 +106,11 @@ void GuestProcess::answer(const protocol::Piece& answer) {
 
 void GuestProcess::answer(const protocol::Kept& answer) {
   if (socket_ < 0) return;
-  talk_.answered(answer.run);
+  if (answer.refusal.empty()) {
+    talk_.answered(answer.run);
+  } else {
+    talk_.refused(answer.run);
+  }
   send({.bytes = protocol::encode(answer), .is_answer = true});
 }
 
@@ -115,8 +119,8 @@ void GuestProcess::load(const protocol::LoadSleepable& order,
   send({.bytes = protocol::encode(order), .descriptors = std::move(descriptors)});
 }
 
-void GuestProcess::tell(const protocol::ToGuest& order) {
-  send({.bytes = protocol::encode(order)});
+void GuestProcess::tell(const protocol::ToGuest& order, std::vector<io::Descriptor> descriptors) {
+  send({.bytes = protocol::encode(order), .descriptors = std::move(descriptors)});
 }
 
 void GuestProcess::begin(std::uint64_t run, const protocol::ToGuest& order,

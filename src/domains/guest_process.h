@@ -61,7 +61,7 @@ class GuestProcess {
   // Like load_module(), for the code and, if the module has one, the image.
   void load(const guest_protocol::LoadSleepable& order, std::vector<io::Descriptor> descriptors);
   // Sends an order about a long-lived guest that starts no run.
-  void tell(const guest_protocol::ToGuest& order);
+  void tell(const guest_protocol::ToGuest& order, std::vector<io::Descriptor> descriptors = {});
   // BeginTurn or SleepGuest.
   void begin(std::uint64_t run, const guest_protocol::ToGuest& order,
              const guest_protocol::Conversation::Terms& terms);

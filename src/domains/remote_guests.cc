@@ -23,6 +23,8 @@
 #include "io/task.h"
 #include "io/workers.h"
 #include "wasm/engine.h"
+#include "wasm/snapshot/layer_file.h"
+#include "wasm/snapshot/page_range.h"
 #include "wasm/snapshot/sleepable_module.h"
 #include "wasm/snapshot/snapshot_store.h"
 
@@ -192,17 +194,25 @@ class RemoteGuests::RemoteGuest final : public kube_runtime::Guest, private Gues
     }
     // Freed when the turn has ended: until then the process fetches it.
     const Extent extent = asleep->extent;
+    const Duration slept = io::Loop::now() - asleep->since;
     TurnOutcome outcome;
-    if (Result<> moved = co_await move_in(consumer, stop); !moved) {
+    Result<std::vector<io::Descriptor>> layer = open_layer();
+    Result<> moved = layer ? Result<>() : std::unexpected(layer.error());
+    if (moved) moved = co_await move_in(consumer, stop);
+    if (!moved) {
       outcome = gone(std::move(moved));
     } else {
       const Lodging& lodging = std::get<Lodging>(place_);
-      channel().tell(protocol::ResumeGuest{.guest = lodging.guest,
-                                           .module = lodging.module,
-                                           .tenant = cut_name(consumer.tenant.namespace_name()),
-                                           .consumer = cut_name(consumer.name),
-                                           .bounds = bounds_,
-                                           .snapshot_bytes = extent.size_bytes});
+      channel().tell(
+          protocol::ResumeGuest{.guest = lodging.guest,
+                                .module = lodging.module,
+                                .tenant = cut_name(consumer.tenant.namespace_name()),
+                                .consumer = cut_name(consumer.name),
+                                .bounds = bounds_,
+                                .snapshot_bytes = extent.size_bytes,
+                                .slept_nanoseconds = slept.count(),
+                                .layer = layer_ ? layer_->pieces : std::vector<protocol::Pages>()},
+          *std::move(layer));
       carried_ = extent;
       outcome = co_await turn(std::move(deliverable), extent.size_bytes, std::move(stop),
                               std::move(consumer));
@@ -246,7 +256,8 @@ class RemoteGuests::RemoteGuest final : public kube_runtime::Guest, private Gues
   }
   [[nodiscard]] std::uint64_t disk_bytes() const override {
     const auto* const asleep = std::get_if<Asleep>(&place_);
-    return asleep == nullptr ? 0 : asleep->extent.size_bytes;
+    if (asleep == nullptr) return 0;
+    return asleep->extent.size_bytes + (layer_ ? layer_->file->disk_bytes() : 0);
   }
 
  private:
@@ -261,6 +272,11 @@ class RemoteGuests::RemoteGuest final : public kube_runtime::Guest, private Gues
   struct Asleep {
     Extent extent;
     std::uint64_t memory_bytes = 0;
+    Instant since;
+  };
+  struct Layer {
+    std::vector<protocol::Pages> pieces;
+    std::unique_ptr<wasm::LayerFile> file;
   };
   struct Gone {};
 
@@ -273,8 +289,11 @@ class RemoteGuests::RemoteGuest final : public kube_runtime::Guest, private Gues
     io::Event changed;
     bool wants_piece = false;
     std::optional<protocol::KeepPiece> kept_piece;
-    bool is_piece_refused = false;  // The snapshot is not complete, whatever the process says.
-    TurnOutcome outcome;            // The part that has arrived.
+    std::optional<protocol::MakeLayer> asked_layer;
+    std::optional<protocol::KeepPages> kept_pages;
+    std::optional<Layer> new_layer;  // In place of the one that the guest has, once it sleeps.
+    bool is_refused = false;         // Not all of the guest is stored, whatever the process says.
+    TurnOutcome outcome;             // The part that has arrived.
     bool has_ended = false;
     std::optional<protocol::EndSleep> end_of_sleep;
     std::optional<Error> lost;  // The process has exited.
@@ -301,6 +320,13 @@ class RemoteGuests::RemoteGuest final : public kube_runtime::Guest, private Gues
   [[nodiscard]] io::Task<std::string> read_piece(const budget::Tenant& tenant);
   [[nodiscard]] io::Task<Result<>> write_piece(const protocol::KeepPiece& piece,
                                                const budget::Tenant& tenant);
+  // A descriptor of the layer, if it has one.
+  [[nodiscard]] Result<std::vector<io::Descriptor>> open_layer() const;
+  [[nodiscard]] io::Task<Result<>> make_layer(Run& run, protocol::MakeLayer asked,
+                                              const budget::Tenant& tenant);
+  [[nodiscard]] io::Task<Result<>> write_pages(const Run& run, const protocol::KeepPages& kept,
+                                               const budget::Tenant& tenant);
+  void keep(Run& run, const Result<>& stored);
 
   [[nodiscard]] Result<> hear(protocol::FromGuest message) override;
   void on_lost(const Error& why) override;
@@ -313,6 +339,8 @@ class RemoteGuests::RemoteGuest final : public kube_runtime::Guest, private Gues
   [[nodiscard]] Result<> hear_one(const protocol::AskPiece& message);
   [[nodiscard]] Result<> hear_one(protocol::KeepPiece message);
   [[nodiscard]] Result<> hear_one(const protocol::EndSleep& message);
+  [[nodiscard]] Result<> hear_one(protocol::MakeLayer message);
+  [[nodiscard]] Result<> hear_one(protocol::KeepPages message);
   template <class Message>
   [[nodiscard]] Result<> hear_one(const Message& /*message*/) {
     return fail(ErrorKind::GuestFault, "a message is not about the run that it names");
@@ -334,6 +362,10 @@ class RemoteGuests::RemoteGuest final : public kube_runtime::Guest, private Gues
   // piece on.
   std::optional<Extent> carried_;
   std::uint64_t piece_at_ = 0;  // Where its next piece begins.
+  // While it sleeps: what it needs besides its snapshot. While it is awake: what it was resumed
+  // from.
+  std::optional<Layer> layer_;
+  bool had_no_room_ = false;  // For a new layer, when it fell asleep last.
 };
 
 io::Task<Result<>> RemoteGuests::RemoteGuest::move_in(const budget::Consumer& consumer,
@@ -369,6 +401,7 @@ void RemoteGuests::RemoteGuest::move_out() {
 void RemoteGuests::RemoteGuest::end() {
   place_ = Gone{};
   memory_.reset();
+  layer_.reset();
   calls_ = {};
 }
 
@@ -439,16 +472,25 @@ io::Task<Result<>> RemoteGuests::RemoteGuest::sleep(budget::Tenant tenant) {
   }
   Run run(loop());
   run.number = home_.processes_.begin_run(lodging->process, *this);
+  const std::uint32_t layer_pages_max =
+      std::exchange(had_no_room_, false) ? 0 : home_.snapshots_.layer_file_pages_max(tenant);
   channel().begin(
-      run.number, protocol::SleepGuest{.run = run.number, .guest = lodging->guest},
+      run.number,
+      protocol::SleepGuest{
+          .run = run.number, .guest = lodging->guest, .layer_pages_max = layer_pages_max},
       {.work = Work::Sleep,
        .timeout = kSleepTimeMax,
        .snapshot_bytes = std::min<std::uint64_t>(
            bounds_.memory_bytes_max + bounds_.memory_bytes_max / 64 + kSleepOverheadBytes,
-           std::numeric_limits<std::uint32_t>::max())});
+           std::numeric_limits<std::uint32_t>::max()),
+       .layer_pages = layer_ ? layer_->file->pages() : 0,
+       .layer_pages_max = layer_pages_max,
+       .layer_end_max = static_cast<std::uint32_t>(
+           std::min<std::uint64_t>(bounds_.memory_bytes_max / wasm::kPageBytes,
+                                   std::numeric_limits<std::uint32_t>::max()))});
   co_await serve(run, tenant);
   const std::optional<Extent> extent = std::exchange(carried_, std::nullopt);
-  const bool is_stored = extent && !run.is_piece_refused;
+  const bool is_stored = extent && !run.is_refused;
   if (!run.lost && !run.end_of_sleep->is_error && !is_stored) {
     run.lost = Error(ErrorKind::GuestFault,
                      "its process reported it as suspended, but its snapshot was not stored");
@@ -465,10 +507,16 @@ io::Task<Result<>> RemoteGuests::RemoteGuest::sleep(budget::Tenant tenant) {
     co_return fail(ErrorKind::Unavailable, one_line(std::move(run.end_of_sleep->reason)));
   }
   move_out();
+  if (!run.end_of_sleep->is_on_layer) {
+    layer_.reset();
+  } else if (run.new_layer) {
+    layer_ = std::move(run.new_layer);
+  }
   const std::uint64_t memory_min = std::min(module_->memory_bytes_min(), bounds_.memory_bytes_max);
   place_ = Asleep{.extent = *extent,
                   .memory_bytes = std::clamp(run.end_of_sleep->memory_bytes, memory_min,
-                                             bounds_.memory_bytes_max)};
+                                             bounds_.memory_bytes_max),
+                  .since = io::Loop::now()};
   calls_.shrink();
   co_return Result<>();
 }
@@ -487,12 +535,17 @@ io::Task<void> RemoteGuests::RemoteGuest::serve(Run& run, const budget::Tenant& 
         channel().answer(protocol::Piece{.run = run.number, .bytes = std::move(piece)});
       } else if (run.kept_piece) {
         const protocol::KeepPiece piece = *std::exchange(run.kept_piece, std::nullopt);
-        const Result<> written = co_await write_piece(piece, tenant);
-        if (!written) run.is_piece_refused = true;
-        if (run.lost) break;
-        channel().answer(protocol::Kept{
-            .run = run.number,
-            .refusal = written ? "" : protocol::cut_reason(written.error().message())});
+        keep(run, co_await write_piece(piece, tenant));
+      } else if (run.asked_layer) {
+        const Result<> made =
+            co_await make_layer(run, *std::exchange(run.asked_layer, std::nullopt), tenant);
+        had_no_room_ = !made;
+        keep(run, made);
+      } else if (run.kept_pages) {
+        const protocol::KeepPages pages = *std::exchange(run.kept_pages, std::nullopt);
+        const Result<> written = co_await write_pages(run, pages, tenant);
+        if (!written) had_no_room_ = true;
+        keep(run, written);
       } else {
         const Result<> changed = co_await run.changed.wait({});
         HANGAR_ASSERT(changed.has_value(), "nobody can stop this wait");
@@ -501,6 +554,51 @@ io::Task<void> RemoteGuests::RemoteGuest::serve(Run& run, const budget::Tenant& 
   }
   if (!run.lost) home_.processes_.end_run(std::get<Lodging>(place_).process, run.number);
   run_ = nullptr;
+}
+
+void RemoteGuests::RemoteGuest::keep(Run& run, const Result<>& stored) {
+  if (!stored) run.is_refused = true;
+  if (run.lost) return;
+  channel().answer(protocol::Kept{
+      .run = run.number, .refusal = stored ? "" : protocol::cut_reason(stored.error().message())});
+}
+
+Result<std::vector<io::Descriptor>> RemoteGuests::RemoteGuest::open_layer() const {
+  std::vector<io::Descriptor> descriptors;
+  if (layer_) descriptors.push_back(HANGAR_TRY(layer_->file->open_for_reading()));
+  return descriptors;
+}
+
+// The conversation has checked the pieces.
+io::Task<Result<>> RemoteGuests::RemoteGuest::make_layer(Run& run, protocol::MakeLayer asked,
+                                                         const budget::Tenant& tenant) {
+  std::uint32_t pages = 0;
+  for (const protocol::Pages& piece : asked.pieces)
+    pages += piece.count;
+  std::unique_ptr<wasm::LayerFile> file =
+      HANGAR_CO_TRY(co_await home_.processes_.engine().workers().run(
+          snapshots_of(tenant), [&] { return home_.snapshots_.make_layer_file(pages, tenant); }));
+  run.new_layer = Layer{.pieces = std::move(asked.pieces), .file = std::move(file)};
+  co_return Result<>();
+}
+
+// The conversation has checked that there is a layer with these pages. What the file had there is
+// not needed any more, whatever becomes of this sleep: the guest has its own copy in its process.
+io::Task<Result<>> RemoteGuests::RemoteGuest::write_pages(const Run& run,
+                                                          const protocol::KeepPages& kept,
+                                                          const budget::Tenant& tenant) {
+  const wasm::LayerFile& file = run.new_layer ? *run.new_layer->file : *layer_->file;
+  co_return co_await home_.processes_.engine().workers().run(snapshots_of(tenant), [&] {
+    std::span<const std::byte> rest = std::as_bytes(std::span(kept.bytes));
+    for (const protocol::Pages& pages : kept.pages) {
+      const std::size_t bytes = std::size_t{pages.count} * wasm::kPageBytes;
+      if (Result<> written = file.write_pages(pages.first, rest.first(bytes)); !written) {
+        return written;
+      }
+      rest = rest.subspan(bytes);
+    }
+    return Result<>();
+  });
 }
 
 io::Task<std::string> RemoteGuests::RemoteGuest::read_piece(const budget::Tenant& tenant) {
@@ -619,6 +717,18 @@ Result<> RemoteGuests::RemoteGuest::hear_one(const protocol::AskPiece& /*message
 
 Result<> RemoteGuests::RemoteGuest::hear_one(protocol::KeepPiece message) {
   run_->kept_piece = std::move(message);
+  run_->changed.notify_all();
+  return {};
+}
+
+Result<> RemoteGuests::RemoteGuest::hear_one(protocol::MakeLayer message) {
+  run_->asked_layer = std::move(message);
+  run_->changed.notify_all();
+  return {};
+}
+
+Result<> RemoteGuests::RemoteGuest::hear_one(protocol::KeepPages message) {
+  run_->kept_pages = std::move(message);
   run_->changed.notify_all();
   return {};
 }

@@ -12,8 +12,11 @@
 #include "domains/test_processes.h"
 #include "io/loop.h"
 #include "io/task.h"
+#include "io/test_full_disk.h"
 #include "wasm/digest.h"
 #include "wasm/engine.h"
+#include "wasm/limits.h"
+#include "wasm/snapshot/page_range.h"
 #include "wasm/snapshot/sleepable_module.h"
 #include "wasm/snapshot/snapshot_store.h"
 #include "wasm/test_guests.h"
@@ -366,6 +369,121 @@ TEST_F(RemoteGuestsTest, StayWhereTheDiskHasNoRoomForThem) {
   EXPECT_THAT(slept.error().message(), HasSubstr("no room"));
   EXPECT_THAT(texts_of(wake(*guest, {{.id = 1, .bytes = "x"}})), ElementsAre("1110bx"));
   EXPECT_EQ(tiny->live_bytes(), 0U);
+}
+
+// Numbers that kube_runtime_pages writes: `value` to `count` pages from `first` on.
+Wakeup stores(std::uint32_t first, std::uint32_t count, std::uint32_t value) {
+  std::string bytes;
+  for (const std::uint32_t number : {first, count, value}) {
+    for (unsigned shift = 0; shift < 32; shift += 8)
+      bytes += static_cast<char>(number >> shift & 0xffU);
+  }
+  return {.id = 0, .bytes = std::move(bytes)};
+}
+
+constexpr std::uint32_t kLayerPagesMin = limits::kLayerBytesMin / wasm::kPageBytes;
+constexpr std::uint32_t kBesidePagesMax = limits::kBesideLayerBytesMax / wasm::kPageBytes;
+
+TEST_F(RemoteGuestsTest, WithALayerAreLikeThoseThatNeverSleep) {
+  make({.table = {.linger = milliseconds(1)}});
+  const auto module = load(wasm::GuestRig::bytes_of("kube_runtime_pages"));
+  const auto awake = make_guest(module);
+  auto sleeper = make_guest(module);
+  ASSERT_TRUE(start(*awake, "b").ended.has_value());
+  ASSERT_TRUE(start(*sleeper).ended.has_value());
+  sleep(*sleeper);
+  EXPECT_LT(sleeper->disk_bytes(), limits::kLayerBytesMin) << "it has not woken yet";
+  for (const auto& [what, wakeup] : std::vector<std::pair<std::string, Wakeup>>{
+           {"it gets a layer", stores(20, kLayerPagesMin, 1)},
+           {"it writes to the layer", stores(30, 9, 2)},
+           {"it writes nothing", stores(0, 0, 0)},
+           {"it writes beside the layer", stores(600, 3, 3)},
+           {"the same again", stores(602, 1, 4)},
+           {"it gets a layer of several messages", stores(200, 8 * kBesidePagesMax, 5)},
+           {"it writes to all of that", stores(200, 8 * kBesidePagesMax, 6)},
+           {"it gets another piece", stores(3000, 2 * kBesidePagesMax, 7)},
+           {"it writes across pieces", stores(20, 3500, 8)},
+           {"it writes nothing again", stores(0, 0, 0)}}) {
+    SCOPED_TRACE(what);
+    wait_until([this] { return processes_->process_count() == 1; });
+    const TurnOutcome outcome = wake(*sleeper, {wakeup});
+    EXPECT_TRUE(outcome.was_asleep);
+    EXPECT_EQ(texts_of(outcome), texts_of(wake(*awake, {wakeup}, "b")));
+    sleep(*sleeper);
+    EXPECT_GE(sleeper->disk_bytes(), limits::kLayerBytesMin);
+    EXPECT_GE(store_->live_bytes(), sleeper->disk_bytes());
+  }
+
+  EXPECT_THAT(lost_, IsEmpty());
+  sleeper.reset();
+  EXPECT_EQ(store_->live_bytes(), 0U);
+}
+
+TEST_F(RemoteGuestsTest, LoseTheirLayerWithTheirProcess) {
+  const auto guest = make_waiting("kube_runtime_pages");
+  sleep(*guest);
+  ASSERT_TRUE(wake(*guest, {stores(20, kLayerPagesMin, 1)}).ended.has_value());
+  sleep(*guest);
+  kill_guest_processes();
+  const std::vector<std::string> before = texts_of(wake(*guest, {stores(0, 0, 0)}));
+  EXPECT_THAT(before, testing::SizeIs(1)) << "asleep it notices nothing";
+  EXPECT_GE(store_->live_bytes(), limits::kLayerBytesMin);
+
+  kill_guest_processes();
+
+  EXPECT_THAT(lost_, ElementsAre(HasSubstr("signal 9")));
+  EXPECT_EQ(store_->live_bytes(), 0U);
+}
+
+TEST_F(RemoteGuestsTest, SleepCompressedWithoutRoomForALayer) {
+  const auto small = wasm::SnapshotStore::open(directory_.path() / "small",
+                                               {.file_bytes_max = limits::kLayerBytesMin})
+                         .value();
+  RemoteGuests guests(*processes_, *small);
+  const auto guest = guests.make(load(wasm::GuestRig::bytes_of("kube_runtime_pages")), {}, {});
+  ASSERT_TRUE(start(*guest).ended.has_value());
+  for (std::uint32_t turn = 0; turn < 3; ++turn) {
+    sleep(*guest);
+    EXPECT_LT(guest->disk_bytes(), limits::kLayerBytesMin / 2);
+    EXPECT_THAT(texts_of(wake(*guest, {stores(20, kLayerPagesMin, turn)})), testing::SizeIs(1));
+  }
+}
+
+TEST_F(RemoteGuestsTest, StayAwakeOnceIfTheDiskFailsForTheirLayer) {
+  const auto module = load(wasm::GuestRig::bytes_of("kube_runtime_pages"));
+  const auto awake = make_guest(module);
+  const auto guest = make_guest(module);
+  ASSERT_TRUE(start(*awake, "b").ended.has_value());
+  ASSERT_TRUE(start(*guest).ended.has_value());
+  const auto expect_same = [&](const Wakeup& wakeup) {
+    EXPECT_EQ(texts_of(wake(*guest, {wakeup})), texts_of(wake(*awake, {wakeup}, "b")));
+  };
+  sleep(*guest);
+  expect_same(stores(20, 2 * kLayerPagesMin, 1));
+  {
+    const io::NoRoomForFiles full(limits::kLayerBytesMin);
+    const Result<> slept = rig_.await(guest->sleep(operator_in("a").tenant));
+    ASSERT_FALSE(slept.has_value());
+    EXPECT_EQ(name_of(slept.error().kind()), name_of(ErrorKind::Unavailable));
+    expect_same(stores(40, 3, 2));
+    sleep(*guest);
+    EXPECT_LT(guest->disk_bytes(), limits::kLayerBytesMin);
+    expect_same(stores(50, 3, 3));
+  }
+  sleep(*guest);
+  EXPECT_GE(guest->disk_bytes(), limits::kLayerBytesMin);
+  expect_same(stores(60, 3, 4));
+  {
+    // The disk takes no page of its layer: its memory is as before.
+    const io::NoRoomForFiles full(1);
+    for (std::uint32_t attempt = 0; attempt < 2; ++attempt) {
+      EXPECT_FALSE(rig_.await(guest->sleep(operator_in("a").tenant)).has_value());
+      expect_same(stores(70 + attempt, 2, 5));
+    }
+  }
+  sleep(*guest);
+  expect_same(stores(80, 1, 6));
+  EXPECT_THAT(lost_, IsEmpty());
 }
 
 TEST_F(RemoteGuestsTest, LeaveTheirProcessWhenTheyAreDestroyed) {

@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "budget/consumer.h"
+#include "guest/carried_snapshots.h"
 #include "guest/memory_grant.h"
 #include "guest_protocol/messages.h"
 #include "io/descriptor.h"
@@ -19,6 +20,8 @@
 #include "wasm/digest.h"
 #include "wasm/engine.h"
 #include "wasm/snapshot/handed_module.h"
+#include "wasm/snapshot/page_layer.h"
+#include "wasm/snapshot/page_range.h"
 #include "wasm/snapshot/sleepable_module.h"
 
 #include <algorithm>
@@ -32,6 +35,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -50,6 +54,8 @@ static_assert(protocol::kTurnOutputBytesMax >= limits::kOperatorOutputBytesMax);
 static_assert(protocol::kLineBytesMax >= limits::kOperatorLineBytesMax);
 static_assert(protocol::kTurnAnswersMax >= limits::kGuestInboundMax);
 static_assert(protocol::kTurnDelaysMax >= limits::kGuestDelaysMax);
+static_assert(protocol::kLayerPiecesMax == wasm::PageLayer::kPiecesMax);
+static_assert(protocol::kLayerPageBytes == wasm::kPageBytes);
 
 kube_runtime::GuestOptions options_of(const protocol::Bounds& bounds) {
   return {.memory_bytes_max = bounds.memory_bytes_max,
@@ -83,7 +89,7 @@ struct LiveGuests::Live {
                    guests.send_(protocol::AskMemory{.run = asking, .bytes = bytes});
                  });
                }),
-        home(guests.runtime_, guests.snapshots_,
+        home(guests.runtime_, snapshots,
              [this](std::uint64_t bytes) { return memory.reserve(bytes); }) {}
 
   const std::uint64_t number;
@@ -91,7 +97,9 @@ struct LiveGuests::Live {
   Result<std::shared_ptr<const wasm::SleepableModule>> module = nullptr;
   kube_runtime::GuestOptions options;
   std::uint32_t snapshot_bytes = 0;  // Size of the snapshot to fetch; zero: it is a new guest.
+  kube_runtime::LocalGuest::Beside beside;  // What it has besides the snapshot.
   MemoryGrant memory;
+  CarriedSnapshots snapshots;
   const kube_runtime::LocalGuests home;
   std::unique_ptr<kube_runtime::LocalGuest> guest;  // Null: before its first turn here.
   std::vector<kube_runtime::Wakeup> wakeups;
@@ -116,7 +124,7 @@ void LiveGuests::load(const protocol::LoadSleepable& order, io::Descriptor code,
   description.global_count = order.global_count;
   description.has_start = order.has_start;
   description.image_number = order.image_number;
-  for (const protocol::LoadSleepable::Pages& pages : order.image_pages)
+  for (const protocol::Pages& pages : order.image_pages)
     description.image_pages.push_back({.first = pages.first, .count = pages.count});
   modules_.insert_or_assign(order.module, wasm::receive(runtime_.engine(), std::move(handed)));
 }
@@ -142,7 +150,7 @@ bool LiveGuests::obey(protocol::MakeGuest order) {
   return add(live);
 }
 
-bool LiveGuests::obey(protocol::ResumeGuest order) {
+bool LiveGuests::obey(protocol::ResumeGuest order, io::Descriptor layer) {
   const auto live = std::make_shared<Live>(
       *this, order.guest, consumer_of(std::move(order.tenant), std::move(order.consumer)),
       options_of(order.bounds));
@@ -150,6 +158,15 @@ bool LiveGuests::obey(protocol::ResumeGuest order) {
   if (module == modules_.end() || order.snapshot_bytes == 0) return false;
   live->module = module->second;
   live->snapshot_bytes = order.snapshot_bytes;
+  if (order.slept_nanoseconds >= 0) {
+    live->beside.since = io::Loop::now() - std::chrono::nanoseconds(order.slept_nanoseconds);
+  }
+  if (layer.is_open()) {
+    wasm::PageRanges pieces;
+    for (const protocol::Pages& piece : order.layer)
+      pieces.push_back({.first = piece.first, .count = piece.count});
+    live->beside.layer = std::make_unique<CarriedLayer>(pieces, std::move(layer));
+  }
   return add(live);
 }
 
@@ -177,6 +194,7 @@ bool LiveGuests::obey(const protocol::SleepGuest& order) {
   const auto found = guests_.find(order.guest);
   if (found == guests_.end() || found->second->run != 0 || !found->second->guest) return false;
   found->second->run = order.run;
+  found->second->snapshots.set_layer_pages_max(order.layer_pages_max);
   runs_.emplace(order.run, found->second);
   loop_.spawn(put_to_sleep(found->second, order.run));
   return true;
@@ -251,8 +269,8 @@ io::Task<Result<>> LiveGuests::bring_in(Live& live) {
     co_return Result<>();
   }
   const std::string bytes = co_await fetch(live, live.snapshot_bytes);
-  live.guest =
-      HANGAR_CO_TRY(kube_runtime::LocalGuest::unpack(live.home, *live.module, live.options, bytes));
+  live.guest = HANGAR_CO_TRY(kube_runtime::LocalGuest::unpack(live.home, *live.module, live.options,
+                                                              bytes, std::move(live.beside)));
   co_return Result<>();
 }
 
@@ -275,6 +293,7 @@ io::Task<void> LiveGuests::put_to_sleep(std::shared_ptr<Live> live, std::uint64_
   protocol::EndSleep end{.run = run};
   if (slept) {
     end.memory_bytes = live->guest->memory_bytes_needed();
+    end.is_on_layer = live->guest->layer() != nullptr;
   } else {
     end.is_error = true;
     end.reason = protocol::cut_reason(slept.error().message());
@@ -288,15 +307,56 @@ io::Task<Result<>> LiveGuests::hand_over(Live& live) {
   if (bytes.size() > std::numeric_limits<std::uint32_t>::max()) {
     co_return fail(ErrorKind::LimitExceeded, "it would take more than 4 GiB on disk");
   }
-  for (std::size_t at = 0; at < bytes.size(); at += protocol::kPieceBytes) {
-    const io::OneShot<std::string> answer(loop_);
-    live.question = answer;
-    send_(protocol::KeepPiece{.run = live.run,
-                              .total_bytes = static_cast<std::uint32_t>(bytes.size()),
-                              .bytes = bytes.substr(at, protocol::kPieceBytes)});
-    std::string refusal = co_await answer.wait();
-    if (!refusal.empty()) co_return fail(ErrorKind::Unavailable, std::move(refusal));
+  if (const wasm::PageLayer* const layer = live.guest->layer()) {
+    // This process makes no others.
+    HANGAR_CO_TRY(co_await hand_over(live, static_cast<const CarriedLayer&>(*layer)));
   }
+  for (std::size_t at = 0; at < bytes.size(); at += protocol::kPieceBytes) {
+    HANGAR_CO_TRY(co_await ask_to_keep(
+        live, protocol::KeepPiece{.run = live.run,
+                                  .total_bytes = static_cast<std::uint32_t>(bytes.size()),
+                                  .bytes = bytes.substr(at, protocol::kPieceBytes)}));
+  }
+  co_return Result<>();
+}
+
+io::Task<Result<>> LiveGuests::hand_over(Live& live, const CarriedLayer& layer) {
+  if (layer.is_new()) {
+    // A sleep before this one may have failed while the host had more room.
+    if (!live.snapshots.has_room_for(layer)) {
+      co_return fail(ErrorKind::Unavailable, "the host has no room for its layer");
+    }
+    protocol::MakeLayer order{.run = live.run};
+    for (const wasm::PageRange& piece : layer.pages())
+      order.pieces.push_back({.first = piece.first, .count = piece.count});
+    HANGAR_CO_TRY(co_await ask_to_keep(live, std::move(order)));
+  }
+  protocol::KeepPages message{.run = live.run};
+  std::string_view rest = layer.written_bytes();
+  for (wasm::PageRange range : layer.written()) {
+    while (range.count > 0) {
+      const auto room = static_cast<std::uint32_t>(
+          (protocol::kLayerBytesMax - message.bytes.size()) / protocol::kLayerPageBytes);
+      const std::uint32_t count = std::min(range.count, room);
+      message.pages.push_back({.first = range.first, .count = count});
+      message.bytes += rest.substr(0, count * protocol::kLayerPageBytes);
+      rest.remove_prefix(count * protocol::kLayerPageBytes);
+      range = {.first = range.first + count, .count = range.count - count};
+      if (count < room) continue;
+      HANGAR_CO_TRY(
+          co_await ask_to_keep(live, std::exchange(message, protocol::KeepPages{.run = live.run})));
+    }
+  }
+  if (!message.pages.empty()) HANGAR_CO_TRY(co_await ask_to_keep(live, std::move(message)));
+  co_return Result<>();
+}
+
+io::Task<Result<>> LiveGuests::ask_to_keep(Live& live, protocol::FromGuest question) {
+  const io::OneShot<std::string> answer(loop_);
+  live.question = answer;
+  send_(question);
+  std::string refusal = co_await answer.wait();
+  if (!refusal.empty()) co_return fail(ErrorKind::Unavailable, std::move(refusal));
   co_return Result<>();
 }
 

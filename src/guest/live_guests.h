@@ -41,7 +41,8 @@ class LiveGuests {
 
   // False for an invalid order: about a guest that does not exist, or that already has a run.
   [[nodiscard]] bool obey(guest_protocol::MakeGuest order);
-  [[nodiscard]] bool obey(guest_protocol::ResumeGuest order);
+  // `layer`: open if the order names one.
+  [[nodiscard]] bool obey(guest_protocol::ResumeGuest order, io::Descriptor layer);
   [[nodiscard]] bool obey(guest_protocol::HandWakeup order);
   [[nodiscard]] bool obey(const guest_protocol::BeginTurn& order);
   [[nodiscard]] bool obey(const guest_protocol::SleepGuest& order);
@@ -68,12 +69,15 @@ class LiveGuests {
   [[nodiscard]] io::Task<std::string> fetch(Live& live, std::uint32_t size_bytes);
   [[nodiscard]] io::Task<void> put_to_sleep(std::shared_ptr<Live> live, std::uint64_t run);
   [[nodiscard]] io::Task<Result<>> hand_over(Live& live);
+  // A new layer, and the pages that the guest has written.
+  [[nodiscard]] io::Task<Result<>> hand_over(Live& live, const CarriedLayer& layer);
+  // Asks the host to keep something; Unavailable if it cannot.
+  [[nodiscard]] io::Task<Result<>> ask_to_keep(Live& live, guest_protocol::FromGuest question);
   void report(const Live& live, abi::kube_runtime::TurnOutcome outcome);
 
   const abi::kube_runtime::Runtime& runtime_;
   io::Loop& loop_;
   const std::function<void(const guest_protocol::FromGuest&)> send_;
-  CarriedSnapshots snapshots_;
   std::map<std::uint64_t, Result<std::shared_ptr<const wasm::SleepableModule>>> modules_;
   std::map<std::uint64_t, std::shared_ptr<Live>> guests_;
   std::map<std::uint64_t, std::shared_ptr<Live>> runs_;  // In progress.

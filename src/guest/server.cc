@@ -196,6 +196,14 @@ void Server::obey_one(const protocol::LoadSleepable& order) {
   live_guests_.load(order, std::move(code), std::move(image));
 }
 
+void Server::obey_one(protocol::ResumeGuest order) {
+  io::Descriptor layer = order.layer.empty() ? io::Descriptor() : take_descriptor();
+  if (layer.is_open() == order.layer.empty() ||
+      !live_guests_.obey(std::move(order), std::move(layer))) {
+    on_end_(End::OtherProtocol);
+  }
+}
+
 io::Descriptor Server::take_descriptor() {
   if (descriptors_.empty()) return {};
   io::Descriptor first(descriptors_.front());

@@ -63,6 +63,7 @@ class Server {
   void obey_one(const guest_protocol::DropMachine& order);
   void obey_one(guest_protocol::AskMachine order);
   void obey_one(const guest_protocol::ForgetBeginnings& order);
+  void obey_one(guest_protocol::ResumeGuest order);
   // For all other orders, which are about long-lived guests.
   template <class Order>
   void obey_one(Order order) {

@@ -48,6 +48,11 @@ void Conversation::answered(std::uint64_t run) {
   found->second.is_asking = false;
 }
 
+void Conversation::refused(std::uint64_t run) {
+  answered(run);
+  runs_.find(run)->second.is_refused = true;
+}
+
 Result<> Conversation::hear(const FromGuest& message, Instant now) {
   heard_ = now;
   if (!messages_.try_take(now)) return breach("it sent more messages than its rate limit allows");
@@ -66,6 +71,12 @@ Result<Conversation::Run*> Conversation::find(std::uint64_t run,
   if (std::ranges::find(works, found->terms.work) == works.end()) {
     return breach("a run sent a message that its kind of work does not allow");
   }
+  return found;
+}
+
+Result<Conversation::Run*> Conversation::find_sleep(std::uint64_t run) {
+  Run* const found = HANGAR_TRY(find(run, {Work::Sleep}));
+  if (found->is_refused) return breach("a guest went on to sleep although a part was refused");
   return found;
 }
 
@@ -145,7 +156,7 @@ Result<> Conversation::hear_one(const AskPiece& message) {
 }
 
 Result<> Conversation::hear_one(const KeepPiece& message) {
-  Run* const found = HANGAR_TRY(find(message.run, {Work::Sleep}));
+  Run* const found = HANGAR_TRY(find_sleep(message.run));
   if (found->piece_bytes == 0) found->total_bytes = message.total_bytes;
   if (message.total_bytes == 0 || message.total_bytes != found->total_bytes ||
       message.total_bytes > found->terms.snapshot_bytes) {
@@ -160,11 +171,60 @@ Result<> Conversation::hear_one(const KeepPiece& message) {
 }
 
 Result<> Conversation::hear_one(const EndSleep& message) {
-  const Run& found = *HANGAR_TRY(find(message.run, {Work::Sleep}));
+  const Run& found = *(message.is_error ? HANGAR_TRY(find(message.run, {Work::Sleep}))
+                                        : HANGAR_TRY(find_sleep(message.run)));
   if (!message.is_error && (found.piece_bytes == 0 || found.piece_bytes < found.total_bytes)) {
     return breach("a snapshot is incomplete");
   }
+  if (!message.is_error && message.is_on_layer &&
+      (found.terms.layer_pages == 0 ||
+       (found.has_new_layer && found.layer_page < found.terms.layer_pages))) {
+    return breach("a layer is incomplete");
+  }
   return end(message.run, found);
+}
+
+Result<> Conversation::hear_one(const MakeLayer& message) {
+  Run* const found = HANGAR_TRY(find_sleep(message.run));
+  if (found->piece_bytes > 0 || found->layer_page > 0 || found->has_new_layer) {
+    return breach("a layer was made too late");
+  }
+  std::uint64_t pages = 0;
+  std::uint64_t end = 0;
+  for (const Pages& piece : message.pieces) {
+    if (piece.count == 0 || piece.first < end) return breach("the pieces of a layer are wrong");
+    end = std::uint64_t{piece.first} + piece.count;
+    pages += piece.count;
+  }
+  if (pages == 0 || pages > found->terms.layer_pages_max || end > found->terms.layer_end_max) {
+    return breach("the size of a layer is wrong");
+  }
+  found->has_new_layer = true;
+  found->terms.layer_pages = static_cast<std::uint32_t>(pages);
+  return ask(*found);
+}
+
+Result<> Conversation::hear_one(const KeepPages& message) {
+  Run* const found = HANGAR_TRY(find_sleep(message.run));
+  if (found->piece_bytes > 0) return breach("pages of a layer came too late");
+  std::uint64_t pages = 0;
+  std::uint64_t end = found->layer_page;
+  for (const Pages& range : message.pages) {
+    // All pages of a new layer come, in order.
+    if (range.count == 0 || range.first < end || (found->has_new_layer && range.first != end)) {
+      return breach("the pages of a layer are out of order");
+    }
+    end = std::uint64_t{range.first} + range.count;
+    pages += range.count;
+  }
+  if (pages == 0 || end > found->terms.layer_pages) {
+    return breach("pages lie outside of their layer");
+  }
+  if (message.bytes.size() != pages * kLayerPageBytes) {
+    return breach("the pages of a layer have the wrong size");
+  }
+  found->layer_page = static_cast<std::uint32_t>(end);
+  return ask(*found);
 }
 
 Result<> Conversation::hear_one(const Pong& /*message*/) {

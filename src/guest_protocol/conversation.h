@@ -26,7 +26,8 @@ inline constexpr double kMessagesPerSecondMax = 50'000;
 // for its kind of work; a run has at most one open question, and only a flight asks about the
 // cluster; memory requests stay within the run's limit; a machine's answer and output stay within
 // their bounds; a turn makes no more calls than a guest may, and fetches its guest once; a guest
-// that falls asleep arrives in whole pieces, as large as announced. The process answers a ping,
+// that falls asleep arrives in whole pieces, as large as announced; before them the pages of its
+// layer, each at most once and all of a new one. The process answers a ping,
 // ends a run in time, and does not flood the host. abi/kube_runtime/known_calls.h checks the
 // content of a turn's calls.
 class Conversation {
@@ -55,14 +56,21 @@ class Conversation {
     std::optional<Duration> timeout;
     // Turn: the size of the guest's snapshot, if it is asleep. Sleep: the bound for it.
     std::uint64_t snapshot_bytes = 0;
+    // Sleep: the pages of the guest's layer, the bound for those of a new one, and where it ends in
+    // the guest's memory at the latest.
+    std::uint32_t layer_pages = 0;
+    std::uint32_t layer_pages_max = 0;
+    std::uint32_t layer_end_max = 0;
   };
 
   // The host has started a run. `run` is a new number.
   void begin(std::uint64_t run, const Terms& terms, Instant now);
   // The host no longer needs the result: from now on the run has only the grace time left.
   void cancel(std::uint64_t run, Instant now);
-  // The host has answered a LookUp, MapKind, AskPiece or KeepPiece.
+  // The host has answered a LookUp, MapKind, AskPiece, KeepPiece, MakeLayer or KeepPages.
   void answered(std::uint64_t run);
+  // The same when the host has refused to keep something: the run can only end with an error.
+  void refused(std::uint64_t run);
 
   // GuestFault, with a description, when the message breaks a rule.
   [[nodiscard]] Result<> hear(const FromGuest& message, Instant now);
@@ -82,6 +90,9 @@ class Conversation {
     bool is_asking = false;
     std::uint64_t piece_bytes = 0;  // Bytes of the pieces that it has fetched or handed over.
     std::uint64_t total_bytes = 0;  // Sleep: the size that its first piece announced.
+    bool is_refused = false;
+    bool has_new_layer = false;
+    std::uint32_t layer_page = 0;  // Pages of its layer may follow from this one on.
     std::size_t calls = 0;
     std::size_t call_bytes = 0;
     std::size_t answers = 0;
@@ -92,6 +103,8 @@ class Conversation {
   [[nodiscard]] Result<Run*> find(std::uint64_t run, std::initializer_list<Work> works);
   [[nodiscard]] Result<> hear_question(std::uint64_t run);
   [[nodiscard]] static Result<> ask(Run& run);
+  // The run if it hands over a guest that falls asleep.
+  [[nodiscard]] Result<Run*> find_sleep(std::uint64_t run);
   [[nodiscard]] Result<> end(std::uint64_t run, const Run& ended);
   [[nodiscard]] Result<> hear_one(const LookUp& message);
   [[nodiscard]] Result<> hear_one(const MapKind& message);
@@ -104,6 +117,8 @@ class Conversation {
   [[nodiscard]] Result<> hear_one(const AskPiece& message);
   [[nodiscard]] Result<> hear_one(const KeepPiece& message);
   [[nodiscard]] Result<> hear_one(const EndSleep& message);
+  [[nodiscard]] Result<> hear_one(const MakeLayer& message);
+  [[nodiscard]] Result<> hear_one(const KeepPages& message);
 
   Patience patience_;
   TokenBucket messages_{{.per_second = kMessagesPerSecondMax, .burst = kMessagesPerSecondMax}};

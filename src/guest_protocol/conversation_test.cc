@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -31,6 +32,16 @@ const Conversation::Terms kTurn{.work = Conversation::Work::Turn,
                                 .snapshot_bytes = 2 * kPieceBytes + 1};
 const Conversation::Terms kSleep{
     .work = Conversation::Work::Sleep, .timeout = seconds(10), .snapshot_bytes = 2 * kPieceBytes};
+const Conversation::Terms kSleepOnLayer{.work = Conversation::Work::Sleep,
+                                        .timeout = seconds(10),
+                                        .snapshot_bytes = 2 * kPieceBytes,
+                                        .layer_pages = 3,
+                                        .layer_pages_max = 8,
+                                        .layer_end_max = 64};
+
+std::string pages(std::size_t count) {
+  return std::string(count * kLayerPageBytes, 'p');
+}
 
 class ConversationTest : public testing::Test {
  public:
@@ -217,6 +228,8 @@ TEST_F(ConversationTest, HasMessagesThatFitTheWorkOfTheRun) {
   expect_breach(TurnAnswer{.run = 3}, "does not allow");
   expect_breach(AskPiece{.run = 3}, "does not allow");
   expect_breach(KeepPiece{.run = 2}, "does not allow");
+  expect_breach(MakeLayer{.run = 2}, "does not allow");
+  expect_breach(KeepPages{.run = 1}, "does not allow");
   expect_fine(EndTurn{.run = 2});
   expect_fine(EndSleep{.run = 3, .is_error = true});
   EXPECT_EQ(talk_.under_way(), 1U);
@@ -302,6 +315,117 @@ TEST_F(ConversationTest, EndsNoSleepThatWaitsForAnAnswer) {
   expect_fine(KeepPiece{.run = 1, .total_bytes = 3, .bytes = "all"});
 
   expect_breach(EndSleep{.run = 1}, "waited for an answer");
+}
+
+class LayerConversationTest : public ConversationTest {
+ public:
+  LayerConversationTest() { talk_.begin(1, kSleepOnLayer, kNow); }
+
+  void expect_kept(const FromGuest& message) {
+    expect_fine(message);
+    talk_.answered(1);
+  }
+  void expect_breach_at_first(const FromGuest& message, const std::string& text) {
+    const Conversation before = talk_;
+    expect_breach(message, text);
+    talk_ = before;
+  }
+
+  const KeepPiece kAll{.run = 1, .total_bytes = 3, .bytes = "all"};
+};
+
+TEST_F(LayerConversationTest, KeepsPagesOfTheLayerThatAGuestHas) {
+  expect_kept(KeepPages{.run = 1, .pages = {{0, 1}}, .bytes = pages(1)});
+  expect_kept(KeepPages{.run = 1, .pages = {{2, 1}}, .bytes = pages(1)});
+  expect_kept(kAll);
+
+  expect_fine(EndSleep{.run = 1, .is_on_layer = true});
+}
+
+TEST_F(LayerConversationTest, KeepsNoPagesOutsideOfTheLayer) {
+  expect_breach_at_first(KeepPages{.run = 1, .pages = {{3, 1}}, .bytes = pages(1)}, "outside");
+  expect_breach_at_first(KeepPages{.run = 1, .pages = {{2, 2}}, .bytes = pages(2)}, "outside");
+  constexpr std::uint32_t kMost = std::numeric_limits<std::uint32_t>::max();
+  expect_breach_at_first(KeepPages{.run = 1, .pages = {{kMost, 1}}, .bytes = pages(1)}, "outside");
+  expect_breach_at_first(KeepPages{.run = 1, .pages = {{1, kMost}}, .bytes = pages(1)}, "outside");
+  expect_breach_at_first(KeepPages{.run = 1}, "outside");
+  talk_.begin(2, kSleep, kNow);
+  expect_breach(KeepPages{.run = 2, .pages = {{0, 1}}, .bytes = pages(1)}, "outside");
+}
+
+TEST_F(LayerConversationTest, KeepsEachPageAtMostOnce) {
+  expect_breach_at_first(KeepPages{.run = 1, .pages = {{1, 1}, {1, 1}}, .bytes = pages(2)},
+                         "out of order");
+  expect_breach_at_first(KeepPages{.run = 1, .pages = {{1, 1}, {0, 1}}, .bytes = pages(2)},
+                         "out of order");
+  expect_breach_at_first(KeepPages{.run = 1, .pages = {{1, 0}}}, "out of order");
+  expect_kept(KeepPages{.run = 1, .pages = {{1, 1}}, .bytes = pages(1)});
+  expect_breach(KeepPages{.run = 1, .pages = {{1, 1}}, .bytes = pages(1)}, "out of order");
+}
+
+TEST_F(LayerConversationTest, KeepsWholePagesOnly) {
+  expect_breach_at_first(KeepPages{.run = 1, .pages = {{0, 1}}, .bytes = pages(2)}, "wrong size");
+  expect_breach_at_first(KeepPages{.run = 1, .pages = {{0, 2}}, .bytes = pages(1)}, "wrong size");
+  expect_breach_at_first(KeepPages{.run = 1, .pages = {{0, 1}}, .bytes = "p"}, "wrong size");
+}
+
+TEST_F(LayerConversationTest, TakesANewLayerWithAllOfItsPages) {
+  expect_kept(MakeLayer{.run = 1, .pieces = {{10, 2}, {60, 4}}});
+  expect_breach_at_first(KeepPages{.run = 1, .pages = {{1, 1}}, .bytes = pages(1)}, "out of order");
+  expect_kept(KeepPages{.run = 1, .pages = {{0, 2}, {2, 3}}, .bytes = pages(5)});
+  expect_breach_at_first(KeepPages{.run = 1, .pages = {{5, 2}}, .bytes = pages(2)}, "outside");
+  Conversation incomplete = talk_;
+  expect_kept(kAll);
+  expect_breach_at_first(EndSleep{.run = 1, .is_on_layer = true}, "layer is incomplete");
+  talk_ = incomplete;
+  expect_kept(KeepPages{.run = 1, .pages = {{5, 1}}, .bytes = pages(1)});
+  expect_kept(kAll);
+
+  expect_fine(EndSleep{.run = 1, .is_on_layer = true});
+}
+
+TEST_F(LayerConversationTest, TakesNoNewLayerOfAnotherSize) {
+  expect_breach_at_first(MakeLayer{.run = 1}, "size of a layer");
+  expect_breach_at_first(MakeLayer{.run = 1, .pieces = {{0, 9}}}, "size of a layer");
+  expect_breach_at_first(MakeLayer{.run = 1, .pieces = {{60, 5}}}, "size of a layer");
+  expect_breach_at_first(MakeLayer{.run = 1, .pieces = {{4, 0}}}, "pieces");
+  expect_breach_at_first(MakeLayer{.run = 1, .pieces = {{4, 2}, {5, 1}}}, "pieces");
+  constexpr std::uint32_t kMost = std::numeric_limits<std::uint32_t>::max();
+  expect_breach_at_first(MakeLayer{.run = 1, .pieces = {{kMost, kMost}}}, "size of a layer");
+  talk_.begin(2, kSleep, kNow);
+  expect_breach(MakeLayer{.run = 2, .pieces = {{0, 1}}}, "size of a layer");
+}
+
+TEST_F(LayerConversationTest, TakesOneNewLayerBeforeAllElse) {
+  const MakeLayer order{.run = 1, .pieces = {{0, 1}}};
+  const Conversation before = talk_;
+  expect_kept(order);
+  expect_breach(order, "too late");
+  talk_ = before;
+  expect_kept(KeepPages{.run = 1, .pages = {{0, 1}}, .bytes = pages(1)});
+  expect_breach_at_first(order, "too late");
+  expect_kept(kAll);
+  expect_breach_at_first(order, "too late");
+  expect_breach(KeepPages{.run = 1, .pages = {{1, 1}}, .bytes = pages(1)}, "too late");
+}
+
+TEST_F(LayerConversationTest, HasNoGuestOnALayerThatDoesNotExist) {
+  talk_.begin(2, kSleep, kNow);
+  expect_fine(KeepPiece{.run = 2, .total_bytes = 3, .bytes = "all"});
+  talk_.answered(2);
+
+  expect_breach(EndSleep{.run = 2, .is_on_layer = true}, "layer is incomplete");
+}
+
+TEST_F(LayerConversationTest, HearsOnlyTheEndAfterARefusal) {
+  expect_fine(MakeLayer{.run = 1, .pieces = {{0, 8}}});
+  talk_.refused(1);
+  const KeepPages written{.run = 1, .pages = {{0, 8}}, .bytes = pages(8)};
+  expect_breach_at_first(written, "was refused");
+  expect_breach_at_first(kAll, "was refused");
+  expect_breach_at_first(EndSleep{.run = 1}, "was refused");
+
+  expect_fine(EndSleep{.run = 1, .is_error = true});
 }
 
 }  // namespace

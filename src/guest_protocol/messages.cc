@@ -13,6 +13,12 @@ namespace hangar::guest_protocol {
 
 using internal::Is;
 
+template <class Fields, Is<Pages> Part>
+static void visit_fields(Fields& fields, Part& pages) {
+  fields.number(pages.first);
+  fields.number(pages.count);
+}
+
 template <class Fields, Is<LoadModule> Message>
 static void visit_fields(Fields& fields, Message& message) {
   fields.number(message.module);
@@ -105,10 +111,8 @@ static void visit_fields(Fields& fields, Message& message) {
   fields.number(message.global_count);
   fields.flag(message.has_start);
   fields.number(message.image_number);
-  fields.list(message.image_pages, kImageRangesMax, [](auto& item_fields, auto& pages) {
-    item_fields.number(pages.first);
-    item_fields.number(pages.count);
-  });
+  fields.list(message.image_pages, kImageRangesMax,
+              [](auto& item_fields, auto& pages) { visit_fields(item_fields, pages); });
 }
 
 template <class Fields, Is<Bounds> Part>
@@ -147,6 +151,9 @@ static void visit_fields(Fields& fields, Message& message) {
   fields.text(message.consumer, kNameBytesMax);
   visit_fields(fields, message.bounds);
   fields.number(message.snapshot_bytes);
+  fields.number(message.slept_nanoseconds);
+  fields.list(message.layer, kLayerPiecesMax,
+              [](auto& item_fields, auto& pages) { visit_fields(item_fields, pages); });
 }
 
 template <class Fields, Is<HandWakeup> Message>
@@ -172,6 +179,7 @@ template <class Fields, Is<SleepGuest> Message>
 static void visit_fields(Fields& fields, Message& message) {
   fields.number(message.run);
   fields.number(message.guest);
+  fields.number(message.layer_pages_max);
 }
 
 template <class Fields, Is<DropGuest> Message>
@@ -289,6 +297,22 @@ static void visit_fields(Fields& fields, Message& message) {
   fields.flag(message.is_error);
   fields.text(message.reason, kReasonBytesMax);
   fields.number(message.memory_bytes);
+  fields.flag(message.is_on_layer);
+}
+
+template <class Fields, Is<MakeLayer> Message>
+static void visit_fields(Fields& fields, Message& message) {
+  fields.number(message.run);
+  fields.list(message.pieces, kLayerPiecesMax,
+              [](auto& item_fields, auto& pages) { visit_fields(item_fields, pages); });
+}
+
+template <class Fields, Is<KeepPages> Message>
+static void visit_fields(Fields& fields, Message& message) {
+  fields.number(message.run);
+  fields.list(message.pages, kLayerRangesMax,
+              [](auto& item_fields, auto& pages) { visit_fields(item_fields, pages); });
+  fields.text(message.bytes, kLayerBytesMax);
 }
 
 std::string encode(const ToGuest& message) {

@@ -58,6 +58,12 @@ inline constexpr std::size_t kLineBytesMax = 16 * limits::kKiB;
 inline constexpr std::size_t kTurnLinesMax = 65'536;
 // Snapshots of sleeping guests are sent in pieces of this size; only the last one is shorter.
 inline constexpr std::size_t kPieceBytes = limits::kMiB;
+// A layer (wasm/snapshot/page_layer.h): its pieces, the pages of it that one message has, and the
+// ranges that these are in. Larger messages would need fresh memory on both sides each time.
+inline constexpr std::size_t kLayerPiecesMax = 32;
+inline constexpr std::size_t kLayerPageBytes = 4096;
+inline constexpr std::size_t kLayerBytesMax = 128 * limits::kKiB;
+inline constexpr std::size_t kLayerRangesMax = kLayerBytesMax / kLayerPageBytes;
 // The description of a module: at worst, each page of its image is a separate range.
 inline constexpr std::size_t kDigestBytes = 32;
 inline constexpr std::size_t kImageRangesMax = 1'048'576;
@@ -80,6 +86,13 @@ enum class Contract : std::uint8_t { Flight, Converter };
 enum class MachineShape : std::uint8_t { HandleEvent, Command, Bundle };
 enum class MachineReturns : std::uint8_t { Nothing, Address, AddressAndSize };
 enum class MachineRequest : std::uint8_t { Start, Step, Definition, Actors, Begin };
+
+// A range of pages.
+struct Pages {
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
+  friend bool operator==(const Pages&, const Pages&) = default;
+};
 
 // To the guest process ---------------------------------------------------------------------------
 
@@ -127,11 +140,6 @@ struct CancelRun {
 };
 // Comes with the native code, and, if guests of the module can sleep, its image: read-only.
 struct LoadSleepable {
-  struct Pages {
-    std::uint32_t first = 0;
-    std::uint32_t count = 0;
-    friend bool operator==(const Pages&, const Pages&) = default;
-  };
   std::uint64_t module = 0;
   std::string digest;    // Digest of the author's bytes: kDigestBytes.
   std::string obstacle;  // Why its guests cannot sleep; empty: they can.
@@ -169,6 +177,8 @@ struct MakeGuest {
   friend bool operator==(const MakeGuest&, const MakeGuest&) = default;
 };
 // Resumes a guest that fell asleep in this or another process. Its next turn begins with AskPiece.
+// Comes with a read-only descriptor of its layer, if it has one: the pages of all its pieces, one
+// after the other.
 struct ResumeGuest {
   std::uint64_t guest = 0;
   std::uint64_t module = 0;
@@ -176,6 +186,8 @@ struct ResumeGuest {
   std::string consumer;
   Bounds bounds;
   std::uint32_t snapshot_bytes = 0;
+  std::int64_t slept_nanoseconds = -1;  // Negative: unknown.
+  std::vector<Pages> layer;             // Its pieces in the guest's memory; empty: it has none.
   friend bool operator==(const ResumeGuest&, const ResumeGuest&) = default;
 };
 // A wakeup for the guest's next turn; they are delivered in order.
@@ -198,6 +210,7 @@ struct BeginTurn {
 struct SleepGuest {
   std::uint64_t run = 0;
   std::uint64_t guest = 0;
+  std::uint32_t layer_pages_max = 0;  // The size of a new layer; zero: it may not have a new one.
   friend bool operator==(const SleepGuest&, const SleepGuest&) = default;
 };
 // Destroys a guest that has no run in progress.
@@ -211,7 +224,7 @@ struct Piece {
   std::string bytes;
   friend bool operator==(const Piece&, const Piece&) = default;
 };
-// Answers KeepPiece: the reason for a refusal, or empty when it is stored.
+// Answers KeepPiece, MakeLayer and KeepPages: the reason for a refusal, or empty when it is stored.
 struct Kept {
   std::uint64_t run = 0;
   std::string refusal;
@@ -357,12 +370,28 @@ struct KeepPiece {
   std::string bytes;
   friend bool operator==(const KeepPiece&, const KeepPiece&) = default;
 };
+// A guest that falls asleep gets a new layer of these pieces of its memory, in place of one that it
+// has. All its pages follow.
+struct MakeLayer {
+  std::uint64_t run = 0;
+  std::vector<Pages> pieces;
+  friend bool operator==(const MakeLayer&, const MakeLayer&) = default;
+};
+// Pages of its layer that the guest has written to. `pages`: where they are in the layer, which
+// begins with page zero.
+struct KeepPages {
+  std::uint64_t run = 0;
+  std::vector<Pages> pages;
+  std::string bytes;
+  friend bool operator==(const KeepPages&, const KeepPages&) = default;
+};
 // After an error the guest is still awake in the process.
 struct EndSleep {
   std::uint64_t run = 0;
   bool is_error = false;
   std::string reason;
   std::uint64_t memory_bytes = 0;  // The memory of the guest once it is resumed.
+  bool is_on_layer = false;        // It needs its layer besides the snapshot.
   friend bool operator==(const EndSleep&, const EndSleep&) = default;
 };
 struct Pong {
@@ -370,7 +399,7 @@ struct Pong {
 };
 
 using FromGuest = std::variant<LookUp, MapKind, AskMemory, EndRun, Pong, TurnCall, TurnAnswer,
-                               EndTurn, AskPiece, KeepPiece, EndSleep>;
+                               EndTurn, AskPiece, KeepPiece, EndSleep, MakeLayer, KeepPages>;
 
 // The header of a message: four bytes for the length of its payload, one for its type.
 inline constexpr std::size_t kFrameHeaderBytes = 5;

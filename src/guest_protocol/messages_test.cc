@@ -60,10 +60,12 @@ const std::vector<ToGuest> kToGuest = {
                 .tenant = "team",
                 .consumer = "operator/mirror",
                 .bounds = {.memory_bytes_max = 1},
-                .snapshot_bytes = 4},
+                .snapshot_bytes = 4,
+                .slept_nanoseconds = -1,
+                .layer = {{.first = 1, .count = 2}, {.first = 9, .count = 1}}},
     HandWakeup{.guest = 5, .id = 1, .finished = true, .is_null = true, .bytes = "x"},
     BeginTurn{.run = 1, .guest = 5, .forgotten = {3}, .inbound_count = 1, .memory_bytes = 64},
-    SleepGuest{.run = 1, .guest = 5},
+    SleepGuest{.run = 1, .guest = 5, .layer_pages_max = 2048},
     DropGuest{.guest = 5},
     Piece{.run = 1, .bytes = "piece"},
     Kept{.run = 1, .refusal = "the disk is full"},
@@ -127,7 +129,10 @@ const std::vector<FromGuest> kFromGuest = {
             .resident_bytes = 13},
     AskPiece{.run = 1},
     KeepPiece{.run = 1, .total_bytes = 5, .bytes = "piece"},
-    EndSleep{.run = 1, .is_error = true, .reason = "because", .memory_bytes = 6},
+    EndSleep{
+        .run = 1, .is_error = true, .reason = "because", .memory_bytes = 6, .is_on_layer = true},
+    MakeLayer{.run = 1, .pieces = {{.first = 1, .count = 2}, {.first = 9, .count = 1}}},
+    KeepPages{.run = 1, .pages = {{.first = 2, .count = 1}}, .bytes = "page"},
 };
 
 const EndRun kLargest{.reason = std::string(kReasonBytesMax, 'r'),

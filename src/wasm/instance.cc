@@ -28,7 +28,6 @@
 #include "wasm/snapshot/sleepable_native.h"
 #include "wasm/snapshot/sleeping_instance.h"
 #include "wasm/snapshot/snapshot.h"
-#include "wasm/snapshot/snapshot_store.h"
 #include "wasm/snapshot/snapshots.h"
 #include "wasm/snapshot/written_pages.h"
 
@@ -371,9 +370,8 @@ Result<> Instance::Native::put_to_sleep(Snapshots& store, const budget::Tenant& 
     return true;
   };
   const bool is_settled = try_settled();
-  SnapshotStore* const file = store.with_file();
-  if (file != nullptr && PageLayer::pays(resident->slept, page_count(draft.pages))) {
-    auto layer = PageLayer::make(*file, tenant, resident->memory_bytes(), draft.pages);
+  if (PageLayer::pays(resident->slept, page_count(draft.pages))) {
+    auto layer = PageLayer::make(store, tenant, resident->memory_bytes(), draft.pages);
     if (layer) {
       draft.pages.clear();
       const Snapshots::Extent extent = HANGAR_TRY(write(*module, *resident, draft, store, tenant));

@@ -135,6 +135,8 @@ inline constexpr std::chrono::minutes kLayerSleepMax{10};
 inline constexpr std::uint64_t kLayerBytesMin = 256 * kKiB;
 inline constexpr std::uint64_t kLayerBytesMax = 8 * kMiB;
 inline constexpr std::uint64_t kBesideLayerBytesMax = 128 * kKiB;
+// A layer that guest processes map is a file of its own, which the host keeps open.
+inline constexpr std::uint64_t kLayerFilesMax = 256;
 
 // Open files and directories of one guest; a usual bound of libcs.
 inline constexpr std::uint32_t kGuestDescriptorsMax = 256;

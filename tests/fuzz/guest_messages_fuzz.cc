@@ -14,8 +14,26 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 namespace protocol = hangar::guest_protocol;
+
+namespace {
+
+// Of ranges that lie in the first `end` pages, in order.
+std::uint64_t pages_of(const std::vector<protocol::Pages>& ranges, std::uint64_t end) {
+  std::uint64_t pages = 0;
+  std::uint64_t at = 0;
+  for (const protocol::Pages& range : ranges) {
+    HANGAR_ASSERT(range.count > 0 && range.first >= at, "ranges ascend");
+    at = std::uint64_t{range.first} + range.count;
+    pages += range.count;
+  }
+  HANGAR_ASSERT(at <= end, "they lie within their bound");
+  return pages;
+}
+
+}  // namespace
 
 // The first byte is the size of the pieces in which the rest arrives.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -35,8 +53,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   talk.begin(2, {.work = Work::Converter}, now);
   talk.begin(3, {.work = Work::Turn, .memory_bytes_max = hangar::limits::kMiB, .snapshot_bytes = 1},
              now);
-  talk.begin(4, {.work = Work::Sleep, .snapshot_bytes = hangar::limits::kMiB}, now);
+  talk.begin(4,
+             {.work = Work::Sleep,
+              .snapshot_bytes = hangar::limits::kMiB,
+              .layer_pages = 2,
+              .layer_pages_max = 8,
+              .layer_end_max = 64},
+             now);
   std::size_t ended = 0;
+  std::uint64_t layer_pages = 2;
+  std::uint64_t written = 0;
   while (!rest.empty()) {
     frames.add(rest.substr(0, piece_bytes));
     rest.remove_prefix(std::min(piece_bytes, rest.size()));
@@ -57,6 +83,19 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       }
       HANGAR_ASSERT(ended + talk.under_way() == 4, "each run ends once");
       if (const auto* const kept = std::get_if<protocol::KeepPiece>(&*message)) {
+        talk.answered(kept->run);
+      }
+      if (const auto* const made = std::get_if<protocol::MakeLayer>(&*message)) {
+        HANGAR_ASSERT(!made->pieces.empty() && made->pieces.size() <= 8, "none is empty");
+        layer_pages = pages_of(made->pieces, 64);
+        HANGAR_ASSERT(layer_pages <= 8, "as large as it may be");
+        talk.answered(made->run);
+      }
+      if (const auto* const kept = std::get_if<protocol::KeepPages>(&*message)) {
+        const std::uint64_t pages = pages_of(kept->pages, layer_pages);
+        HANGAR_ASSERT(pages * protocol::kLayerPageBytes == kept->bytes.size(), "whole pages");
+        written += pages;
+        HANGAR_ASSERT(written <= layer_pages, "each page once");
         talk.answered(kept->run);
       }
     }

@@ -22,6 +22,7 @@
 #include "wasm/limits.h"
 #include "wasm/module.h"
 #include "wasm/module_header.h"
+#include "wasm/snapshot/page_layer.h"
 #include "wasm/snapshot/sleepable_module.h"
 #include "wasm/snapshot/sleeping_instance.h"
 #include "wasm/snapshot/snapshots.h"
@@ -443,8 +444,7 @@ LocalGuest::~LocalGuest() = default;
 // The digest of the state, its size, the state, the snapshot. The snapshot has a checksum itself.
 Result<std::string> LocalGuest::pack() const {
   const auto* const asleep = std::get_if<Asleep>(&state_);
-  HANGAR_ASSERT(asleep != nullptr && !asleep->instance.has_layer(),
-                "a guest that travels is asleep, and its snapshot is all of its memory");
+  HANGAR_ASSERT(asleep != nullptr, "a guest that travels is asleep");
   Packer state;
   const Timer timer = timer_.value_or(Timer());
   state(runs_until_idle_, timer_.has_value(), timer.id, Duration(timer.due.time_since_epoch()));
@@ -465,9 +465,14 @@ Result<std::string> LocalGuest::pack() const {
   return bytes;
 }
 
+const wasm::PageLayer* LocalGuest::layer() const {
+  const auto* const asleep = std::get_if<Asleep>(&state_);
+  return asleep == nullptr ? nullptr : asleep->instance.layer();
+}
+
 Result<std::unique_ptr<LocalGuest>> LocalGuest::unpack(
     const LocalGuests& home, std::shared_ptr<const wasm::SleepableModule> module,
-    const GuestOptions& options, std::string_view bytes) {
+    const GuestOptions& options, std::string_view bytes, Beside beside) {
   const auto broken = [] {
     return fail(ErrorKind::Unavailable, "the snapshot is broken: the guest's state is damaged");
   };
@@ -495,8 +500,9 @@ Result<std::unique_ptr<LocalGuest>> LocalGuest::unpack(
       home.snapshots().write(std::as_bytes(std::span(bytes.substr(kPackedHeaderBytes + size))),
                              budget::unnamed_consumer().tenant));
   Asleep asleep{
-      .instance = wasm::SleepingInstance::arrived(std::move(module), options.memory_bytes_max,
-                                                  home.snapshots(), extent, memory_bytes),
+      .instance = wasm::SleepingInstance::arrived(
+          std::move(module), options.memory_bytes_max, home.snapshots(), extent,
+          {.memory_bytes = memory_bytes, .layer = std::move(beside.layer), .since = beside.since}),
       .process = std::move(process)};
   guest->state_.emplace<Asleep>(std::move(asleep));
   return guest;

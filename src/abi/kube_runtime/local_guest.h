@@ -13,6 +13,7 @@
 #include "wasm/host_call.h"
 #include "wasm/instance.h"
 #include "wasm/module.h"
+#include "wasm/snapshot/page_layer.h"
 #include "wasm/snapshot/sleepable_module.h"
 #include "wasm/snapshot/sleeping_instance.h"
 #include "wasm/snapshot/snapshots.h"
@@ -108,14 +109,21 @@ class LocalGuest final : public Guest {
   [[nodiscard]] bool is_asleep() const;
 
   // For a sleeping guest of a module that was handed over (wasm/snapshot/handed_module.h): the
-  // whole guest, as bytes with which it continues in this or another process. The guest here
-  // remains too.
+  // whole guest except its layer, as bytes with which it continues in this or another process. The
+  // guest here remains too.
   [[nodiscard]] Result<std::string> pack() const;
+  // The layer of a sleeping guest; null without one.
+  [[nodiscard]] const wasm::PageLayer* layer() const;
+  // What a sleeping guest has besides the bytes that pack() returned.
+  struct Beside {
+    std::unique_ptr<wasm::PageLayer> layer = nullptr;
+    Instant since = {};  // When it fell asleep, if that is known.
+  };
   // Makes the sleeping guest from the `bytes` that pack() returned. `options`: only the bounds
   // count. Unavailable for damaged bytes, or when the snapshots have no room.
   [[nodiscard]] static Result<std::unique_ptr<LocalGuest>> unpack(
       const LocalGuests& home, std::shared_ptr<const wasm::SleepableModule> module,
-      const GuestOptions& options, std::string_view bytes);
+      const GuestOptions& options, std::string_view bytes, Beside beside);
 
   // The pending calls, for a process that runs this guest on behalf of a host elsewhere.
   [[nodiscard]] PendingCalls& pending() { return pending_; }

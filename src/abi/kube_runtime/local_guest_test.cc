@@ -706,13 +706,13 @@ class Traveller {
     ASSERT_TRUE(rig_.await(guest_->sleep()).has_value());
     const Result<std::string> bytes = guest_->pack();
     ASSERT_TRUE(bytes.has_value()) << bytes.error().message();
-    auto arrived = LocalGuest::unpack(guests_, module_, {}, *bytes);
+    auto arrived = LocalGuest::unpack(guests_, module_, {}, *bytes, {});
     ASSERT_TRUE(arrived.has_value()) << arrived.error().message();
     guest_ = *std::move(arrived);
     EXPECT_TRUE(guest_->is_asleep());
   }
   [[nodiscard]] Result<std::unique_ptr<LocalGuest>> unpack(std::string_view bytes) const {
-    return LocalGuest::unpack(guests_, module_, {}, bytes);
+    return LocalGuest::unpack(guests_, module_, {}, bytes, {});
   }
 
  private:

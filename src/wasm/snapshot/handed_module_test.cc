@@ -139,11 +139,11 @@ TEST_F(HandedModuleTest, HasGuestsThatFallAsleepInOneProcessAndWakeInAnother) {
   ASSERT_TRUE(asleep.has_value());
   std::vector<std::byte> bytes(asleep->disk_bytes());
   ASSERT_TRUE(one_.store->read(asleep->extent(), bytes).has_value());
-  traveller.emplace(
-      other_.rig.engine(),
-      SleepingInstance::arrived(there, kMemoryMax, *other_.store,
-                                other_.store->write(bytes).value(), asleep->memory_bytes()),
-      other_.functions, other_.state);
+  traveller.emplace(other_.rig.engine(),
+                    SleepingInstance::arrived(there, kMemoryMax, *other_.store,
+                                              other_.store->write(bytes).value(),
+                                              {.memory_bytes = asleep->memory_bytes()}),
+                    other_.functions, other_.state);
 
   for (std::uint64_t amount : {2U, 9U, 40U})
     EXPECT_EQ(other_.work(*traveller, amount), host_.work(expected, amount));

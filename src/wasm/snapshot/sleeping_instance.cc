@@ -19,13 +19,13 @@ SleepingInstance::SleepingInstance(std::shared_ptr<const SleepableModule> module
 
 SleepingInstance SleepingInstance::arrived(std::shared_ptr<const SleepableModule> module,
                                            std::uint64_t memory_bytes_max, Snapshots& store,
-                                           Snapshots::Extent extent, std::uint64_t memory_bytes) {
+                                           Snapshots::Extent extent, Arrival arrival) {
   Rest rest{.store = &store,
             .extent = extent,
             .image = module->native().initial,
-            .layer = nullptr,
-            .memory_bytes = memory_bytes,
-            .since = {}};
+            .layer = std::move(arrival.layer),
+            .memory_bytes = arrival.memory_bytes,
+            .since = arrival.since};
   return {std::move(module), memory_bytes_max, std::move(rest)};
 }
 

@@ -24,18 +24,21 @@ class SleepingInstance {
     std::shared_ptr<const BaseImage> image;
     std::unique_ptr<PageLayer> layer;  // Over the image; null without one.
     std::uint64_t memory_bytes = 0;    // The size of its linear memory once it is resumed.
-    Instant since;                     // When it fell asleep; unknown if it arrived.
+    Instant since;                     // When it fell asleep, if that is known.
 
     [[nodiscard]] std::uint64_t disk_bytes() const;
   };
   SleepingInstance(std::shared_ptr<const SleepableModule> module, std::uint64_t memory_bytes_max,
                    Rest rest);
-  // An instance whose snapshot came from another process that has the same module
-  // (handed_module.h). `memory_bytes`: memory_bytes() of the instance there.
+  // What arrives with a snapshot from another process that has the same module (handed_module.h).
+  struct Arrival {
+    std::uint64_t memory_bytes = 0;  // memory_bytes() of the instance there.
+    std::unique_ptr<PageLayer> layer = nullptr;
+    Instant since = {};  // When it fell asleep, if that is known.
+  };
   [[nodiscard]] static SleepingInstance arrived(std::shared_ptr<const SleepableModule> module,
                                                 std::uint64_t memory_bytes_max, Snapshots& store,
-                                                Snapshots::Extent extent,
-                                                std::uint64_t memory_bytes);
+                                                Snapshots::Extent extent, Arrival arrival);
   SleepingInstance(SleepingInstance&&) noexcept = default;
   SleepingInstance& operator=(SleepingInstance&&) = delete;
   ~SleepingInstance();  // Frees the snapshot, unless it was taken.
@@ -45,8 +48,8 @@ class SleepingInstance {
   // The snapshot, in the store to which it was written.
   [[nodiscard]] Snapshots::Extent extent() const { return rest_.extent; }
   [[nodiscard]] std::uint64_t disk_bytes() const { return rest_.disk_bytes(); }
-  // If so, extent() alone is not all of its memory.
-  [[nodiscard]] bool has_layer() const { return rest_.layer != nullptr; }
+  // If there is one, extent() alone is not all of its memory.
+  [[nodiscard]] const PageLayer* layer() const { return rest_.layer.get(); }
   [[nodiscard]] std::uint64_t memory_bytes() const { return rest_.memory_bytes; }
 
   // The caller must then free the snapshot, and the module counts one instance less.

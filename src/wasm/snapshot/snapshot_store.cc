@@ -5,13 +5,18 @@
 #include "base/result.h"
 #include "budget/accounts.h"
 #include "budget/consumer.h"
+#include "wasm/limits.h"
+#include "wasm/snapshot/layer_file.h"
+#include "wasm/snapshot/page_layer.h"
 #include "wasm/snapshot/page_range.h"
 #include "wasm/snapshot/private_file.h"
 
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -44,6 +49,15 @@ constexpr std::uint64_t kPunchAlignment = 4 * limits::kKiB;
 
 // This much may be free before the file is searched for blocks to free.
 constexpr std::uint64_t kSlackBytesMin = 4 * limits::kMiB;
+
+// At most this part of the descriptors that the process may have is for layer files.
+constexpr std::uint64_t kLayerDescriptorsPart = 4;
+
+std::uint64_t layer_files_max() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return limits::kLayerFilesMax;
+  return std::min<std::uint64_t>(limits::kLayerFilesMax, limit.rlim_cur / kLayerDescriptorsPart);
+}
 
 std::uint64_t rounded(std::uint64_t size_bytes) {
   return (size_bytes + kGrainBytes - 1) / kGrainBytes * kGrainBytes;
@@ -172,8 +186,9 @@ class TenantShares {
 }  // namespace
 
 struct SnapshotStore::Native {
-  Native(PrivateFile file_in, Limits limits)
+  Native(PrivateFile file_in, std::filesystem::path directory_in, Limits limits)
       : file(std::move(file_in)),
+        directory(std::move(directory_in)),
         space(limits.file_bytes_max),
         shares({.host_bytes_max = limits.file_bytes_max,
                 .tenant_bytes_max = limits.tenant_bytes_max}) {}
@@ -195,10 +210,14 @@ struct SnapshotStore::Native {
   }
 
   const PrivateFile file;
+  const std::filesystem::path directory;
+  const std::uint64_t layer_files_most = layer_files_max();
   std::mutex mutex;
   FreeSpace space;
   TenantShares shares;
-  std::uint64_t live_bytes = 0;
+  std::uint64_t live_bytes = 0;  // Of extents.
+  std::uint64_t layer_files = 0;
+  std::uint64_t layer_file_bytes = 0;
   std::uint64_t freed_bytes = 0;  // Since blocks were last freed.
 };
 
@@ -206,7 +225,7 @@ Result<std::unique_ptr<SnapshotStore>> SnapshotStore::open(const std::filesystem
                                                            Limits limits) {
   PrivateFile file = HANGAR_TRY(PrivateFile::open(directory));
   return std::unique_ptr<SnapshotStore>(
-      new SnapshotStore(std::make_unique<Native>(std::move(file), limits)));
+      new SnapshotStore(std::make_unique<Native>(std::move(file), directory, limits)));
 }
 
 Result<std::unique_ptr<SnapshotStore>> SnapshotStore::open(const std::filesystem::path& directory) {
@@ -216,7 +235,8 @@ Result<std::unique_ptr<SnapshotStore>> SnapshotStore::open(const std::filesystem
 SnapshotStore::SnapshotStore(std::unique_ptr<Native> native) : native_(std::move(native)) {}
 
 SnapshotStore::~SnapshotStore() {
-  HANGAR_ASSERT(native_->live_bytes == 0, "sleeping guests end before their store does");
+  HANGAR_ASSERT(native_->live_bytes == 0 && native_->layer_files == 0,
+                "sleeping guests end before their store does");
 }
 
 Result<SnapshotStore::Extent> SnapshotStore::reserve(std::uint64_t size_bytes,
@@ -283,6 +303,10 @@ std::uint64_t position_of_page(const Snapshots::Extent& extent, std::uint32_t pa
          std::uint64_t{page} * kPageBytes;
 }
 
+std::unexpected<Error> no_room_for_layer() {
+  return fail(ErrorKind::LimitExceeded, "no room on disk for snapshots that are not compressed");
+}
+
 void check_pages(const Snapshots::Extent& extent, std::uint32_t first, std::size_t bytes) {
   HANGAR_ASSERT(bytes % kPageBytes == 0 &&
                     position_of_page(extent, first) + bytes <= extent.offset + extent.size_bytes,
@@ -294,12 +318,16 @@ void check_pages(const Snapshots::Extent& extent, std::uint32_t first, std::size
 Result<SnapshotStore::Extent> SnapshotStore::reserve_pages(std::uint32_t pages,
                                                            const budget::Tenant& tenant) {
   const std::uint64_t size = std::uint64_t{pages} * kPageBytes + kPagesHeadroom;
-  const budget::Accounts& held = accounts();
-  if (held.held_bytes() + size > held.limits().host_bytes_max / 2 ||
-      held.held_bytes(tenant) + size > held.limit_of(tenant).bytes_max / 2) {
-    return fail(ErrorKind::LimitExceeded, "no room on disk for snapshots that are not compressed");
-  }
+  if (size > room_for_layers(tenant)) return no_room_for_layer();
   return reserve(size, tenant);
+}
+
+std::uint64_t SnapshotStore::room_for_layers(const budget::Tenant& tenant) {
+  const budget::Accounts& held = accounts();
+  const std::uint64_t all = held.limits().host_bytes_max / 2;
+  const std::uint64_t share = held.limit_of(tenant).bytes_max / 2;
+  return std::min(all - std::min(all, held.held_bytes()),
+                  share - std::min(share, held.held_bytes(tenant)));
 }
 
 Result<> SnapshotStore::write_pages(Extent extent, std::uint32_t first,
@@ -320,6 +348,75 @@ Result<> SnapshotStore::map_pages(Extent extent, std::uint32_t first,
   return {};
 }
 
+// Pages of the store's file.
+class SnapshotStore::StoredLayer final : public PageLayer {
+ public:
+  StoredLayer(SnapshotStore& store, Extent extent, std::span<const PageRange> pieces)
+      : PageLayer(pieces), store_(store), extent_(extent) {}
+  StoredLayer(const StoredLayer&) = delete;
+  StoredLayer& operator=(const StoredLayer&) = delete;
+  ~StoredLayer() override { store_.free(extent_); }
+
+  [[nodiscard]] std::uint64_t disk_bytes() const override { return extent_.size_bytes; }
+
+ private:
+  Result<> write_pages(std::uint32_t place, std::span<const std::byte> pages) override {
+    return store_.write_pages(extent_, place, pages);
+  }
+  Result<> map_pages(std::uint32_t place, std::span<std::byte> part) override {
+    return store_.map_pages(extent_, place, part);
+  }
+
+  SnapshotStore& store_;
+  const Extent extent_;  // The pieces, one after the other.
+};
+
+Result<std::unique_ptr<PageLayer>> SnapshotStore::make_layer(const PageRanges& pieces,
+                                                             const budget::Tenant& tenant) {
+  const Extent extent =
+      HANGAR_TRY(reserve_pages(static_cast<std::uint32_t>(page_count(pieces)), tenant));
+  return std::make_unique<StoredLayer>(*this, extent, pieces);
+}
+
+std::uint32_t SnapshotStore::layer_file_pages_max(const budget::Tenant& tenant) {
+  {
+    const std::scoped_lock lock(native_->mutex);
+    if (native_->layer_files >= native_->layer_files_most) return 0;
+  }
+  return static_cast<std::uint32_t>(std::min(room_for_layers(tenant), limits::kLayerBytesMax) /
+                                    kPageBytes);
+}
+
+Result<std::unique_ptr<LayerFile>> SnapshotStore::make_layer_file(std::uint32_t pages,
+                                                                  const budget::Tenant& tenant) {
+  if (pages == 0 || pages > layer_file_pages_max(tenant)) return no_room_for_layer();
+  const std::uint64_t size = std::uint64_t{pages} * kPageBytes;
+  std::uint32_t account = 0;
+  {
+    const std::scoped_lock lock(native_->mutex);
+    const auto added = native_->shares.add(tenant, size);
+    if (!added) return no_room_for_layer();
+    account = *added;
+    native_->layer_file_bytes += size;
+    ++native_->layer_files;
+  }
+  Result<PrivateFile> file = PrivateFile::open(native_->directory);
+  Result<> sized = file ? file->truncate(size) : std::unexpected(std::move(file).error());
+  if (!sized) {
+    give_back_layer_file(pages, account);
+    return std::unexpected(std::move(sized).error());
+  }
+  return std::make_unique<LayerFile>(*this, *std::move(file), pages, account);
+}
+
+void SnapshotStore::give_back_layer_file(std::uint32_t pages, std::uint32_t account) {
+  const std::uint64_t size = std::uint64_t{pages} * kPageBytes;
+  const std::scoped_lock lock(native_->mutex);
+  native_->layer_file_bytes -= size;
+  --native_->layer_files;
+  native_->shares.subtract(account, size);
+}
+
 void SnapshotStore::free(Extent extent) {
   const std::uint64_t size = rounded(extent.size_bytes);
   const std::scoped_lock lock(native_->mutex);
@@ -338,11 +435,16 @@ budget::Accounts& SnapshotStore::accounts() {
 
 std::uint64_t SnapshotStore::live_bytes() const {
   const std::scoped_lock lock(native_->mutex);
-  return native_->live_bytes;
+  return native_->live_bytes + native_->layer_file_bytes;
 }
 
 std::uint64_t SnapshotStore::file_bytes() const {
-  return native_->file.disk_bytes();
+  std::uint64_t of_layers = 0;
+  {
+    const std::scoped_lock lock(native_->mutex);
+    of_layers = native_->layer_file_bytes;
+  }
+  return native_->file.disk_bytes() + of_layers;
 }
 
 }  // namespace hangar::wasm

@@ -6,6 +6,7 @@
 #include "budget/accounts.h"
 #include "budget/consumer.h"
 #include "wasm/limits.h"
+#include "wasm/snapshot/page_range.h"
 #include "wasm/snapshot/snapshots.h"
 
 #include <cstddef>
@@ -15,6 +16,8 @@
 #include <span>
 
 namespace hangar::wasm {
+
+class LayerFile;
 
 // Any thread.
 class SnapshotStore final : public Snapshots {
@@ -45,9 +48,37 @@ class SnapshotStore final : public Snapshots {
   [[nodiscard]] Result<> read_piece(Extent extent, std::uint64_t offset,
                                     std::span<std::byte> into) const;
 
-  // An extent of whole pages, which memories can map. They take more room than a compressed
-  // snapshot, so LimitExceeded also if less than half of the file, or of the tenant's share, would
-  // be left for others. write_pages() must write all of them before map_pages().
+  // In an extent of the file. Layers take more room than compressed snapshots, so LimitExceeded
+  // also if less than half of the store, or of the tenant's share, would be left for others.
+  [[nodiscard]] Result<std::unique_ptr<PageLayer>> make_layer(
+      const PageRanges& pieces, const budget::Tenant& tenant) override;
+
+  // The same in a file of its own. Blocking. LimitExceeded also when there are as many such files
+  // as this process has descriptors for, Unavailable when the disk fails.
+  [[nodiscard]] Result<std::unique_ptr<LayerFile>> make_layer_file(std::uint32_t pages,
+                                                                   const budget::Tenant& tenant);
+  // The largest layer for which make_layer_file() would have room now.
+  [[nodiscard]] std::uint32_t layer_file_pages_max(const budget::Tenant& tenant);
+
+  // Drops the file from the page cache, as far as it is on disk; layer files stay.
+  void drop_page_cache() const;
+
+  // Bytes of live extents by tenant; also used to narrow their limits.
+  [[nodiscard]] budget::Accounts& accounts();
+
+  // The bytes of live extents and layer files, and those of all files on disk.
+  [[nodiscard]] std::uint64_t live_bytes() const;
+  [[nodiscard]] std::uint64_t file_bytes() const;
+
+ private:
+  class StoredLayer;
+  friend class LayerFile;
+
+  // What may be stored uncompressed now.
+  [[nodiscard]] std::uint64_t room_for_layers(const budget::Tenant& tenant);
+  void give_back_layer_file(std::uint32_t pages, std::uint32_t account);
+  // An extent of whole pages, which memories can map. write_pages() must write all of them before
+  // map_pages().
   [[nodiscard]] Result<Extent> reserve_pages(std::uint32_t pages, const budget::Tenant& tenant);
   // From page `first` of the extent. Unavailable when the disk fails.
   [[nodiscard]] Result<> write_pages(Extent extent, std::uint32_t first,
@@ -56,19 +87,7 @@ class SnapshotStore final : public Snapshots {
   // the kernel refuses.
   [[nodiscard]] Result<> map_pages(Extent extent, std::uint32_t first,
                                    std::span<std::byte> memory) const;
-  [[nodiscard]] SnapshotStore* with_file() override { return this; }
 
-  // Drops the file from the page cache, as far as it is on disk.
-  void drop_page_cache() const;
-
-  // Bytes of live extents by tenant; also used to narrow their limits.
-  [[nodiscard]] budget::Accounts& accounts();
-
-  // The bytes of live extents, and those of the file.
-  [[nodiscard]] std::uint64_t live_bytes() const;
-  [[nodiscard]] std::uint64_t file_bytes() const;
-
- private:
   struct Native;
   explicit SnapshotStore(std::unique_ptr<Native> native);
   std::unique_ptr<Native> native_;

@@ -3,14 +3,16 @@
 
 #include "base/result.h"
 #include "budget/consumer.h"
+#include "wasm/snapshot/page_range.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 namespace hangar::wasm {
 
-class SnapshotStore;
+class PageLayer;
 
 // Any thread.
 class Snapshots {
@@ -28,8 +30,10 @@ class Snapshots {
   [[nodiscard]] virtual Result<> read(Extent extent, std::span<std::byte> into) const = 0;
   virtual void free(Extent extent) = 0;
 
-  // This store, if memories can map pages of its file.
-  [[nodiscard]] virtual SnapshotStore* with_file() { return nullptr; }
+  // Room for a layer of these pieces; its pages are undefined. LimitExceeded when there is none
+  // for pages that are not compressed.
+  [[nodiscard]] virtual Result<std::unique_ptr<PageLayer>> make_layer(
+      const PageRanges& pieces, const budget::Tenant& tenant) = 0;
 
  protected:
   ~Snapshots() = default;
