@@ -11,8 +11,10 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace hangar::guest {
 
@@ -39,6 +41,19 @@ int open_status(pid_t pid) {
   // Not by fmt: under UBSan it opens descriptors, and the process may have none left.
   const std::string path = "/proc/" + std::to_string(pid) + "/status";
   return ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+}
+
+ProcessClock::ProcessClock(pid_t pid) {
+  clockid_t clock{};
+  if (::clock_getcpuclockid(pid, &clock) == 0) clock_ = clock;
+}
+
+bool ProcessClock::stood_still() {
+  timespec now{};
+  if (!clock_ || ::clock_gettime(*clock_, &now) != 0) return false;
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  const std::int64_t nanoseconds = now.tv_sec * kSecond + now.tv_nsec;
+  return std::exchange(nanoseconds_, nanoseconds) == nanoseconds;
 }
 
 std::uint64_t memory_of(int status_file) {

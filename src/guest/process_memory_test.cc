@@ -4,8 +4,11 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/types.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -41,6 +44,40 @@ TEST(ProcessMemory, GrowsWithWhatAProcessWrites) {
 
   EXPECT_GT(before, 0U);
   EXPECT_GE(after, before + kBytes - limits::kMiB);
+}
+
+TEST(ProcessClock, StandsStillUnlessTheProcessRuns) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    // Runs at each byte, and ends with the pipe.
+    char byte = 0;
+    while (::read(ends[0], &byte, 1) == 1 && byte != 'x') {
+    }
+    ::_exit(0);
+  }
+  ProcessClock clock(child);
+  const auto wait_until_still = [&clock] {
+    int still = 0;
+    while (still < 3) {
+      still = clock.stood_still() ? still + 1 : 0;
+      ::usleep(1000);
+    }
+  };
+  wait_until_still();
+
+  EXPECT_EQ(::write(ends[1], "y", 1), 1);
+  while (clock.stood_still())
+    ::usleep(1000);
+  wait_until_still();
+
+  EXPECT_EQ(::write(ends[1], "x", 1), 1);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_FALSE(clock.stood_still()) << "it is gone";
+  EXPECT_FALSE(ProcessClock().stood_still());
+  for (const int end : ends)
+    ::close(end);
 }
 
 }  // namespace

@@ -54,7 +54,9 @@ struct Child {
   pid_t pid = -1;
   int handle = -1;  // A pidfd: readable when the process has exited.
   int status = -1;  // Its file in /proc, by open_status().
+  ProcessClock clock = {};
   std::uint64_t memory_bytes_max = 0;
+  std::uint64_t bytes = 0;           // Its memory when it was looked at last.
   std::uint64_t told_bytes = 0;      // Its memory, as the host was told last.
   Instant told;                      // When.
   std::uint64_t ended_at_bytes = 0;  // Its memory, if the zygote killed it for exceeding its bound.
@@ -117,13 +119,18 @@ class Zygote {
   void look_at_memory(Instant now) {
     look_at_ = now + kLookEvery;
     for (Child& child : children_) {
-      const std::uint64_t bytes = memory_of(child.status);
       if (child.ended_at_bytes > 0) continue;
-      if (bytes <= child.memory_bytes_max) {
-        tell_of_memory(child, bytes, now);
+      // The clock first: what the process does after it is seen at the next look. To read the file
+      // takes the kernel ten times as long. The kernel alone can add memory by merging pages into
+      // huge ones.
+      if (!child.clock.stood_still() || now >= child.told + kToldEvery) {
+        child.bytes = memory_of(child.status);
+      }
+      if (child.bytes <= child.memory_bytes_max) {
+        tell_of_memory(child, child.bytes, now);
         continue;
       }
-      child.ended_at_bytes = bytes;
+      child.ended_at_bytes = child.bytes;
       ::kill(child.pid, SIGKILL);
     }
   }
@@ -178,6 +185,7 @@ class Zygote {
                 .memory_bytes_max = order.memory_bytes_max + kOwnBytesMax};
     if (pid > 0) child.handle = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
     if (child.handle >= 0) child.status = open_status(pid);
+    if (child.status >= 0) child.clock = ProcessClock(pid);
     if (child.status >= 0) {
       children_.push_back(child);
       return;
