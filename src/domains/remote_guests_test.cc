@@ -435,6 +435,26 @@ TEST_F(RemoteGuestsTest, LoseTheirLayerWithTheirProcess) {
   EXPECT_EQ(store_->live_bytes(), 0U);
 }
 
+TEST_F(RemoteGuestsTest, AreLostIfTheirProcessEndsWhileItHandsOverALayer) {
+  const auto guest = make_waiting("kube_runtime_pages");
+  sleep(*guest);
+  ASSERT_TRUE(wake(*guest, {stores(20, 8 * kLayerPagesMin, 1)}).ended.has_value());
+  std::optional<Result<>> slept;
+  rig_.loop().spawn([](Guest& sleeper, std::optional<Result<>>& into) -> io::Task<void> {
+    into = co_await sleeper.sleep(operator_in("a").tenant);
+  }(*guest, slept));
+  // The pages follow once the loop runs again.
+  rig_.loop().run_until([this] { return store_->live_bytes() >= limits::kLayerBytesMin; });
+  ASSERT_FALSE(slept.has_value());
+
+  kill_guest_processes();
+
+  wait_until([&slept] { return slept.has_value(); });
+  EXPECT_FALSE(slept->has_value());
+  EXPECT_THAT(lost_, ElementsAre(HasSubstr("signal 9")));
+  EXPECT_EQ(store_->live_bytes(), 0U);
+}
+
 TEST_F(RemoteGuestsTest, SleepCompressedWithoutRoomForALayer) {
   const auto small = wasm::SnapshotStore::open(directory_.path() / "small",
                                                {.file_bytes_max = limits::kLayerBytesMin})

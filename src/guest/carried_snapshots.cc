@@ -40,6 +40,8 @@ Result<> CarriedLayer::write_pages(std::uint32_t place, std::span<const std::byt
     written_.clear();
     bytes_.clear();
   }
+  // Takes address space for the whole layer, and memory for what is written.
+  if (bytes_.empty()) bytes_.reserve(wasm::page_count(this->pages()) * wasm::kPageBytes);
   written_.push_back(
       {.first = place, .count = static_cast<std::uint32_t>(pages.size() / wasm::kPageBytes)});
   bytes_.append(reinterpret_cast<const char*>(pages.data()), pages.size());
