@@ -3,7 +3,7 @@
 file(GLOB_RECURSE sdk_sources RELATIVE "${CMAKE_SOURCE_DIR}/sdk/go" CONFIGURE_DEPENDS
   "${CMAKE_SOURCE_DIR}/sdk/go/*.go" "${CMAKE_SOURCE_DIR}/sdk/go/*go.mod" "${CMAKE_SOURCE_DIR}/sdk/go/*go.sum"
   "${CMAKE_SOURCE_DIR}/sdk/go/helm/internal/fromchart/template/chart/Chart.yaml")
-list(FILTER sdk_sources EXCLUDE REGEX "_test\\.go$|^hangar/|^examples/|/testdata/")
+list(FILTER sdk_sources EXCLUDE REGEX "_test\\.go$|^hangar/|^examples/|^openapi/validation/|/testdata/")
 list(SORT sdk_sources)
 set(sdk_dir "${CMAKE_BINARY_DIR}/sdk_source")
 file(MAKE_DIRECTORY "${sdk_dir}")
