@@ -3,6 +3,7 @@
 #include "abi/statemachine/limits.h"
 #include "abi/statemachine/program.h"
 #include "base/result.h"
+#include "base/utf8.h"
 #include "io/task.h"
 #include "wasm/guest_memory.h"
 #include "wasm/instance.h"
@@ -92,6 +93,15 @@ class HandleEventTurn final : public CallTurn {
   const Returns returns_;
 };
 
+// What a program prints before it traps says more than the trap: of a panic, or of memory that is
+// full.
+Error with_output(const Error& error, std::string_view log) {
+  if (error.kind() != ErrorKind::GuestFault || log.empty()) return error;
+  log = utf8_beginning(log, limits::kMachineFaultOutputBytesMax);
+  log = log.substr(0, valid_utf8_prefix(log));
+  return {error.kind(), fmt::format("{}; it has printed: {}", error.message(), log)};
+}
+
 // If so, each question of a module that cannot be copied calls _initialize.
 bool is_initialized_each_time(const Program& program) {
   return program.has_initialize && program.sleepable->obstacle() != nullptr;
@@ -170,7 +180,9 @@ io::Task<Answer> ask_handle_event(Programs::Native& programs, const Program& pro
   const wasm::TurnReport report =
       co_await programs.run(program, beginning.checkpoint, turn, state, terms, std::move(stop));
   Answer answer = answer_of(turn, state, report);
-  if (report.ended && report.has_left) {
+  if (!report.ended) {
+    answer.text = std::unexpected(with_output(report.ended.error(), answer.log));
+  } else if (report.has_left) {
     answer.text = fail(ErrorKind::GuestFault,
                        fmt::format("the machine called exit({}) and gave no answer: {}",
                                    state.exit_code.value_or(0), answer.log));

@@ -38,6 +38,9 @@ inline constexpr std::uint64_t kMachineBundleBytesMax = 8 * kMiB;
 // The output of one step (console.log), for people.
 inline constexpr std::uint64_t kMachineLogBytesMax = 16 * kKiB;
 
+// The part of that output that the message of a trap quotes: the beginning of a panic.
+inline constexpr std::size_t kMachineFaultOutputBytesMax = kKiB;
+
 // Concurrent actors below one machine, at any depth. A machine that spawns one per event and stops
 // none has a bug.
 inline constexpr std::size_t kWorkflowActorsMax = 64;

@@ -932,6 +932,7 @@ TEST_F(MachineTest, SaysWhatAModuleDidWrong) {
     expect_step_error(guest(name), kind, text, {.cpu_time_max = milliseconds(50)});
   };
   expect_fault("machine_traps", ErrorKind::GuestFault, "unreachable");
+  expect_fault("machine_traps", ErrorKind::GuestFault, "; it has printed: the sails are torn");
   expect_fault("machine_loops", ErrorKind::LimitExceeded, "execution timeout");
   expect_fault("machine_null", ErrorKind::GuestFault, "malloc has no memory");
   expect_fault("machine_outside", ErrorKind::GuestFault, "do not lie in");
