@@ -7,7 +7,7 @@ if(NOT EXISTS "${lua_dir}/lua.wasm.z")
   message(FATAL_ERROR "The Lua interpreter is not built: ${lua_dir} does not exist.\nRun `make deps` (once, takes half a minute).")
 endif()
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
-  "${CMAKE_SOURCE_DIR}/third_party/lua/main.go" "${CMAKE_SOURCE_DIR}/third_party/lua/go.mod"
+  "${CMAKE_SOURCE_DIR}/third_party/lua/main.go" "${CMAKE_SOURCE_DIR}/third_party/lua/entry_wasip1.go" "${CMAKE_SOURCE_DIR}/third_party/lua/go.mod"
   "${CMAKE_SOURCE_DIR}/third_party/lua/go.sum" "${CMAKE_SOURCE_DIR}/third_party/lua/build.sh")
 
 file(MAKE_DIRECTORY "${CMAKE_BINARY_DIR}/lua")

@@ -65,7 +65,7 @@ AirTrafficController::AirTrafficController(const Parts& parts)
                    dispatch(resource, change, object);
                  }}),
       recorder_(parts.recorder, recorder::Contract::Airway),
-      lua_(parts.runtime, parts.code_cache),
+      lua_(parts.platform.loop, parts.platform.workers, parts.machines),
       platform_{
           .shared = parts.platform,
           .view = view_,

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "abi/flight/evaluation.h"
+#include "abi/statemachine/runtime.h"
 #include "admission/webhooks.h"
 #include "airways/acting.h"
 #include "airways/admission.h"
@@ -31,7 +32,6 @@
 #include "reconcile/recording.h"
 #include "recorder/recorder.h"
 #include "tenants/policies.h"
-#include "wasm/code_cache.h"
 
 #include <cstdint>
 #include <map>
@@ -52,8 +52,8 @@ class AirTrafficController {
     FlightModules& modules;
     modules::ModuleStore& store;  // The store of `modules`.
     const abi::flight::Runtime& runtime;
-    wasm::CodeCache& code_cache;  // Of the engine of `runtime`.
-    tenants::Policies& policies;  // For Flights.
+    abi::statemachine::Runtime& machines;  // For readiness rules in Lua.
+    tenants::Policies& policies;           // For Flights.
     bool has_airways = true;
     bool has_flights = true;
     AsHost cluster_flights = AsHost::Refused;

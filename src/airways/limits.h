@@ -70,9 +70,9 @@ inline constexpr std::size_t kRecordedLookupsMax = 128;
 // Changes that a run is recorded with, for each instance; a flight may track thousands of objects.
 inline constexpr std::size_t kRecordedReasonsMax = 32;
 
-// One evaluation of a readiness rule in Lua. It takes milliseconds; the rest is a reserve for busy
-// hosts. The memory: a Go program with an interpreter and a resource has 5 to 8 MiB. The
-// interpreter's own bounds (third_party/lua/main.go) are below this one.
+// The processor time of one evaluation of a readiness rule in Lua. It takes milliseconds; the rest
+// is a reserve. The memory: a Go program with an interpreter and a resource has 10 to 15 MiB. The
+// interpreter's own bounds (third_party/lua/) are below this one.
 inline constexpr std::chrono::seconds kLuaRuleTimeMax{5};
 inline constexpr std::uint64_t kLuaRuleMemoryBytesMax = 64 * kMiB;
 

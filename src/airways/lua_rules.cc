@@ -1,18 +1,18 @@
 #include "airways/lua_rules.h"
 
-#include "abi/flight/command.h"
-#include "abi/flight/evaluation.h"
+#include "abi/statemachine/machine.h"
+#include "abi/statemachine/runtime.h"
 #include "airways/limits.h"
 #include "airways/readiness.h"
 #include "base/limits.h"
 #include "base/result.h"
 #include "budget/consumer.h"
 #include "io/event.h"
+#include "io/loop.h"
 #include "io/task.h"
+#include "io/workers.h"
 #include "json/value.h"
 #include "reconcile/readiness.h"
-#include "wasm/code_cache.h"
-#include "wasm/digest.h"
 
 #include <fmt/format.h>
 #include <zlib.h>
@@ -38,12 +38,7 @@ namespace {
 // What Go prints when memory.grow fails, before it exits.
 constexpr std::string_view kOutOfMemory = "out of memory";
 
-struct Interpreter {
-  wasm::Digest digest;
-  std::shared_ptr<const std::string> bytes;
-};
-
-Result<Interpreter> unpack_interpreter() {
+Result<std::string> unpack_interpreter() {
   std::string bytes;
   int status = Z_OK;
   bytes.resize_and_overwrite(
@@ -57,15 +52,14 @@ Result<Interpreter> unpack_interpreter() {
   if (status != Z_OK) {
     return fail(ErrorKind::Corrupt, "the Lua interpreter in this program is damaged");
   }
-  const wasm::Digest digest = wasm::Digest::of(bytes);
-  return Interpreter{.digest = digest,
-                     .bytes = std::make_shared<const std::string>(std::move(bytes))};
+  return bytes;
 }
 
-std::string question(const LuaScript& script, const json::Value& live) {
-  return fmt::format(R"({{"name":{},"script":{},"resource":{}}})",
+// The state of the machine that the interpreter is.
+std::string state_of(const LuaScript& script) {
+  return fmt::format(R"({{"name":{},"script":{}}})",
                      json::dump(json::Value(std::string_view(script.name))),
-                     json::dump(json::Value(std::string_view(script.text))), json::dump(live));
+                     json::dump(json::Value(std::string_view(script.text))));
 }
 
 Readiness failed_rule(const LuaScript& script, std::string_view why) {
@@ -79,20 +73,11 @@ LuaVerdict cut_rule(const LuaScript& script, std::string_view why) {
   return {.readiness = failed_rule(script, why), .is_cut = true};
 }
 
-LuaVerdict read_answer(const LuaScript& script, const abi::flight::Output& output,
-                       std::uint64_t memory_bytes_max) {
-  if (output.exit_code != 0) {
-    if (output.stderr_bytes.contains(kOutOfMemory)) {
-      return cut_rule(script, fmt::format("it needs more than {} MiB of memory",
-                                          memory_bytes_max / limits::kMiB));
-    }
-    return cut_rule(script, fmt::format("the interpreter exited with code {}: {}", output.exit_code,
-                                        output.stderr_bytes));
-  }
-  if (output.stdout_bytes.size() > limits::kLuaAnswerBytesMax) {
+LuaVerdict read_answer(const LuaScript& script, std::string_view text) {
+  if (text.size() > limits::kLuaAnswerBytesMax) {
     return cut_rule(script, "the interpreter's answer is too long");
   }
-  const Result<json::Value> answer = json::parse(output.stdout_bytes);
+  const Result<json::Value> answer = json::parse(text);
   if (!answer) return cut_rule(script, "the interpreter's answer is not JSON");
   const std::string_view error = json::string_at(*answer, {"error"});
   if (!error.empty()) return {.readiness = failed_rule(script, error)};
@@ -103,19 +88,19 @@ LuaVerdict read_answer(const LuaScript& script, const abi::flight::Output& outpu
 
 }  // namespace
 
-LuaRules::LuaRules(const abi::flight::Runtime& runtime, wasm::CodeCache& code_cache, Limits limits)
-    : runtime_(runtime),
-      code_cache_(code_cache),
-      limits_(limits),
-      loading_(runtime.engine().loop(), 1) {}
+LuaRules::LuaRules(io::Loop& loop, io::Workers& workers, abi::statemachine::Runtime& machines,
+                   Limits limits)
+    : workers_(workers), machines_(machines), limits_(limits), loading_(loop, 1) {}
 
 io::Task<Result<>> LuaRules::prepare(std::stop_token stop) {
   const io::Semaphore::Slot slot = HANGAR_CO_TRY(co_await loading_.acquire(stop));
   if (interpreter_ != nullptr) co_return Result<>();
-  Interpreter unpacked = HANGAR_CO_TRY(co_await runtime_.engine().workers().run(
-      budget::Consumer::of_host("lua"), [] { return unpack_interpreter(); }));
-  interpreter_ = HANGAR_CO_TRY(
-      co_await code_cache_.load(unpacked.digest, std::move(unpacked.bytes), std::move(stop)));
+  std::string bytes = HANGAR_CO_TRY(
+      co_await workers_.run(budget::Consumer::of_host("lua"), [] { return unpack_interpreter(); }));
+  interpreter_ = HANGAR_CO_TRY(co_await machines_.load(
+      std::make_shared<const std::string>(std::move(bytes)),
+      {.cpu_time_max = limits_.cpu_time_max, .memory_bytes_max = limits_.memory_bytes_max},
+      std::move(stop), budget::Consumer::of_host("lua")));
   co_return Result<>();
 }
 
@@ -123,21 +108,22 @@ io::Task<Result<LuaVerdict>> LuaRules::judge(std::shared_ptr<const LuaScript> sc
                                              const json::Value& live, budget::Consumer consumer,
                                              std::stop_token stop) {
   if (interpreter_ == nullptr) HANGAR_CO_TRY(co_await prepare(stop));
-  abi::flight::Command command{.arguments = {"lua"},
-                               .stdin_bytes = question(*script, live),
-                               .timeout = limits_.time_max,
-                               .memory_bytes_max = limits_.memory_bytes_max,
-                               .consumer = std::move(consumer)};
-  const Result<abi::flight::Output> output = co_await abi::flight::run_without_lookups(
-      runtime_, interpreter_, std::move(command), std::move(stop));
-  if (output) co_return read_answer(*script, *output, limits_.memory_bytes_max);
-  switch (output.error().kind()) {
+  const Result<abi::statemachine::Step> step = co_await interpreter_->step(
+      state_of(*script), json::dump(live), std::move(stop), {.consumer = std::move(consumer)});
+  if (step) co_return read_answer(*script, step->state);
+  switch (step.error().kind()) {
     case ErrorKind::GuestFault:
+      if (step.error().message().contains(kOutOfMemory)) {
+        co_return cut_rule(*script, fmt::format("it needs more than {} MiB of memory",
+                                                limits_.memory_bytes_max / limits::kMiB));
+      }
+      [[fallthrough]];
     case ErrorKind::LimitExceeded:
-      co_return cut_rule(*script, output.error().message());
+    case ErrorKind::InvalidInput:  // An answer that is not one.
+      co_return cut_rule(*script, step.error().message());
     default:
       co_return std::unexpected(
-          Error(output.error()).in("readiness rule " + script->name + " was not run"));
+          Error(step.error()).in("readiness rule " + script->name + " was not run"));
   }
 }
 

@@ -1,21 +1,23 @@
 // Runs readiness rules that are written in Lua.
 //
-// The interpreter is a guest: our own program (third_party/lua) that reads a script and a resource
-// and prints the answer. It runs where flights run, within limits, and starts anew for each answer,
-// so that no script sees anything of another one.
+// The interpreter is a guest: our own program (third_party/lua), which has the entry point of a
+// state machine. It runs where machines run, within limits. Each answer begins with the memory of
+// the interpreter after its start, so that no script sees anything of another one, on an instance
+// that is kept warm (wasm/warm_instances.h).
 #pragma once
 
-#include "abi/flight/evaluation.h"
+#include "abi/statemachine/machine.h"
+#include "abi/statemachine/runtime.h"
 #include "airways/limits.h"
 #include "airways/readiness.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "budget/consumer.h"
 #include "io/event.h"
+#include "io/loop.h"
 #include "io/task.h"
+#include "io/workers.h"
 #include "json/value.h"
-#include "wasm/code_cache.h"
-#include "wasm/module.h"
 
 #include <cstdint>
 #include <memory>
@@ -30,21 +32,22 @@ struct LuaVerdict {
   bool is_cut = false;
 };
 
-// Loop thread. Outlives its tasks; destroyed before the code cache and the runtime.
+// Loop thread. Outlives its tasks; destroyed before the runtime.
 class LuaRules {
  public:
   struct Limits {
-    Duration time_max = limits::kLuaRuleTimeMax;
+    Duration cpu_time_max = limits::kLuaRuleTimeMax;
     std::uint64_t memory_bytes_max = limits::kLuaRuleMemoryBytesMax;
   };
-  LuaRules(const abi::flight::Runtime& runtime, wasm::CodeCache& code_cache, Limits limits);
-  LuaRules(const abi::flight::Runtime& runtime, wasm::CodeCache& code_cache)
-      : LuaRules(runtime, code_cache, Limits{}) {}
+  LuaRules(io::Loop& loop, io::Workers& workers, abi::statemachine::Runtime& machines,
+           Limits limits);
+  LuaRules(io::Loop& loop, io::Workers& workers, abi::statemachine::Runtime& machines)
+      : LuaRules(loop, workers, machines, Limits{}) {}
   LuaRules(const LuaRules&) = delete;
   LuaRules& operator=(const LuaRules&) = delete;
 
   // Loads the interpreter, and compiles it if no host has done so with this cache. Errors: those of
-  // CodeCache::load().
+  // statemachine::Runtime::load().
   [[nodiscard]] io::Task<Result<>> prepare(std::stop_token stop);
 
   // Runs `script` on `live`. If the script is wrong, or reaches a limit, the readiness is Failed
@@ -55,11 +58,11 @@ class LuaRules {
                                                    budget::Consumer consumer, std::stop_token stop);
 
  private:
-  const abi::flight::Runtime& runtime_;
-  wasm::CodeCache& code_cache_;
+  io::Workers& workers_;
+  abi::statemachine::Runtime& machines_;
   const Limits limits_;
   io::Semaphore loading_;
-  std::shared_ptr<const wasm::Module> interpreter_;  // Null until prepare().
+  std::shared_ptr<abi::statemachine::Machine> interpreter_;  // Null until prepare().
 };
 
 }  // namespace hangar::airways

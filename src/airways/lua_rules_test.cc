@@ -1,20 +1,23 @@
 #include "airways/lua_rules.h"
 
-#include "abi/flight/evaluation.h"
+#include "abi/statemachine/runtime.h"
 #include "airways/readiness.h"
 #include "base/limits.h"
 #include "base/result.h"
+#include "budget/accounts.h"
 #include "budget/consumer.h"
 #include "io/all.h"
 #include "io/task.h"
 #include "json/value.h"
 #include "json/yaml.h"
+#include "wasm/engine.h"
 #include "wasm/test_guests.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -31,7 +34,7 @@ using testing::Not;
 using testing::StartsWith;
 using State = Readiness::State;
 
-constexpr LuaRules::Limits kShort{.time_max = std::chrono::milliseconds(200)};
+constexpr LuaRules::Limits kShort{.cpu_time_max = std::chrono::milliseconds(200)};
 
 std::shared_ptr<const LuaScript> script_of(std::string text) {
   return std::make_shared<const LuaScript>(LuaScript{.name = "Widget.rules.dev",
@@ -57,22 +60,24 @@ class LuaRulesTest : public testing::Test {
  public:
   // One rig for all tests: the interpreter is compiled once.
   static void SetUpTestSuite() {
-    rig = std::make_unique<wasm::GuestRig>();
-    runtime = std::make_unique<abi::flight::Runtime>(rig->engine());
-    rules = std::make_unique<LuaRules>(*runtime, rig->cache());
-    short_rules = std::make_unique<LuaRules>(*runtime, rig->cache(), kShort);
+    rig = std::make_unique<wasm::GuestRig>(wasm::Engine::Options{.memory = &accounts});
+    images = std::make_unique<wasm::TemporaryDirectory>();
+    machines = std::make_unique<abi::statemachine::Runtime>(rig->cache(), images->path());
+    rules = std::make_unique<LuaRules>(rig->loop(), rig->workers(), *machines);
+    short_rules = std::make_unique<LuaRules>(rig->loop(), rig->workers(), *machines, kShort);
     ASSERT_TRUE(rig->await(short_rules->prepare({})).has_value());
   }
   static void TearDownTestSuite() {
     short_rules.reset();
     rules.reset();
-    runtime.reset();
+    machines.reset();
+    images.reset();
     rig.reset();
   }
 
-  static LuaVerdict judge(const std::shared_ptr<const LuaScript>& script, LuaRules& by = *rules) {
-    Result<LuaVerdict> verdict =
-        rig->await(by.judge(script, widget(), budget::unnamed_consumer(), {}));
+  static LuaVerdict judge(const std::shared_ptr<const LuaScript>& script, LuaRules& by = *rules,
+                          const budget::Consumer& consumer = budget::unnamed_consumer()) {
+    Result<LuaVerdict> verdict = rig->await(by.judge(script, widget(), consumer, {}));
     EXPECT_TRUE(verdict.has_value()) << verdict.error().message();
     return verdict ? *std::move(verdict) : LuaVerdict{};
   }
@@ -89,8 +94,10 @@ class LuaRulesTest : public testing::Test {
   }
 
  protected:
+  inline static budget::Accounts accounts{{.host_bytes_max = 1024 * limits::kMiB}};
   inline static std::unique_ptr<wasm::GuestRig> rig;
-  inline static std::unique_ptr<abi::flight::Runtime> runtime;
+  inline static std::unique_ptr<wasm::TemporaryDirectory> images;
+  inline static std::unique_ptr<abi::statemachine::Runtime> machines;
   inline static std::unique_ptr<LuaRules> rules;
   inline static std::unique_ptr<LuaRules> short_rules;
 };
@@ -129,7 +136,8 @@ TEST_F(LuaRulesTest, EndWhenTheirTimeIsUp) {
   const LuaVerdict verdict = judge(body("while true do end"), *short_rules);
 
   EXPECT_EQ(verdict.readiness.state, State::Failed);
-  EXPECT_THAT(verdict.readiness.why, HasSubstr("execution timeout (200ms) exceeded"));
+  EXPECT_THAT(verdict.readiness.why,
+              HasSubstr("execution timeout (200ms of processor time) exceeded"));
   EXPECT_TRUE(verdict.is_cut);
 }
 
@@ -152,6 +160,24 @@ TEST_F(LuaRulesTest, SeeNothingOfEachOther) {
   EXPECT_TRUE(judge(script_of("kept = 1 string.kept = 1 return function() return kept == 1 end"))
                   .readiness.is_ready());
   EXPECT_TRUE(judge(body("return kept == nil and string.kept == nil")).readiness.is_ready());
+}
+
+// Accounts show the memory of an instance that waits for the next answer.
+TEST_F(LuaRulesTest, FindAWarmInstance) {
+  const auto held_after = [](const std::string& namespace_name, std::string_view text,
+                             LuaRules& by) {
+    const budget::Consumer consumer{.tenant = budget::Tenant::of_namespace(namespace_name),
+                                    .name = "w"};
+    judge(body(text), by, consumer);
+    return accounts.held_bytes(consumer.tenant);
+  };
+  const std::uint64_t kept = held_after("warm", "return resource.status.ready", *rules);
+  EXPECT_GT(kept, 0U);
+  EXPECT_EQ(held_after("warm", "return resource.status.text", *rules), kept) << "the same one";
+  EXPECT_EQ(held_after("warm", "return error('x')", *rules), kept) << "also after an error of Lua";
+
+  EXPECT_EQ(held_after("cold", "while true do end", *short_rules), 0U);
+  EXPECT_EQ(held_after("cold", "return #string.rep('x', 16000000) > 0", *rules), 0U);
 }
 
 TEST_F(LuaRulesTest, GoOnWhileAnotherOneIsEndless) {

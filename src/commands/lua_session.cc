@@ -7,6 +7,7 @@
 #include "host/config.h"
 #include "host/guest_parts.h"
 #include "host/module_supply.h"
+#include "host/workflow_parts.h"
 #include "http/client.h"
 #include "io/loop.h"
 #include "io/workers.h"
@@ -30,6 +31,7 @@ Result<std::unique_ptr<LuaSession>> LuaSession::open(Start start, io::Loop& loop
   std::unique_ptr<LuaSession> session(
       new LuaSession(std::move(start), std::move(files), loop, workers, http, metrics, log));
   HANGAR_TRY(session->supply_.code_cache.open());
+  HANGAR_TRY(host::prepare_machine_directory(session->config_));
   HANGAR_TRY(host::hide_from_guests(session->config_));
   return session;
 }
@@ -41,7 +43,7 @@ LuaSession::LuaSession(Start start, host::ModuleFiles files, io::Loop& loop, io:
               log),
       guest_processes_(host::make_guest_processes(config_, std::move(start.zygote), supply_.engine,
                                                   metrics, log, domains::TellsOfWalls::No)),
-      runtime_(supply_.engine, guest_processes_.get()),
-      rules_(runtime_, supply_.code_cache) {}
+      machines_(supply_.code_cache, host::machine_directory(config_), guest_processes_.get()),
+      rules_(loop, workers, machines_) {}
 
 }  // namespace hangar::commands

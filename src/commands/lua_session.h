@@ -2,7 +2,7 @@
 // processes, since a command cannot use those of a host.
 #pragma once
 
-#include "abi/flight/evaluation.h"
+#include "abi/statemachine/runtime.h"
 #include "airways/lua_rules.h"
 #include "base/log.h"
 #include "base/metrics.h"
@@ -49,7 +49,7 @@ class LuaSession {
   const host::Config config_;
   host::ModuleSupply supply_;
   const std::unique_ptr<domains::GuestProcesses> guest_processes_;  // Null: rules run here.
-  const abi::flight::Runtime runtime_;
+  abi::statemachine::Runtime machines_;
   airways::LuaRules rules_;
 };
 

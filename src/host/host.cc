@@ -382,7 +382,7 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                .modules = flight_modules,
                .store = *supply.store,
                .runtime = flights,
-               .code_cache = supply.code_cache,
+               .machines = machine_parts.runtime,
                .policies = policies,
                .has_airways = config.has(Feature::Airways),
                .has_flights = config.has(Feature::Flights),

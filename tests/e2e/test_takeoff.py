@@ -416,7 +416,7 @@ def test_a_wrong_rule_in_lua_is_named_with_the_error_and_its_line(scripted):
 
 
 def test_a_rule_in_lua_ends_at_its_limits(scripted):
-    for script, says in (("return function() while true do end end", "execution timeout (5s) exceeded"),
+    for script, says in (("return function() while true do end end", "execution timeout (5s of processor time) exceeded"),
                          ("return function() local all = {} while true do all[#all + 1] = ('x'):rep(100000) end end", "it needs more than 64 MiB of memory")):
         scripted.rule(script)
         assert says in scripted.failure()

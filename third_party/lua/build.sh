@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the Lua interpreter for WebAssembly, a Go program, and keeps it in the cache:
 #
-#   <cache>/lua-<hash>/lua.wasm     a WASI command
+#   <cache>/lua-<hash>/lua.wasm     a module with the entry point of a state machine
 #   <cache>/lua-<hash>/lua.wasm.z   the same as a zlib stream, as hangar contains it
 #
 #   build.sh              build it if it is missing, print the directory
@@ -13,10 +13,10 @@ here=$(dirname "$(readlink -f "$0")")
 . "$here/../../dev/env.sh"
 
 # Change the number when this script builds differently from the same sources.
-recipe=1
+recipe=2
 command -v go >/dev/null || die "no go: run dev/setup.sh"
 # `go version` of another directory: one with a go.mod may want another toolchain.
-pins=$(cd "$here" && cat main.go go.mod go.sum; echo "recipe $recipe"; cd / && go version)
+pins=$(cd "$here" && cat main.go entry_wasip1.go go.mod go.sum; echo "recipe $recipe"; cd / && go version)
 out=$HANGAR_CACHE_DIR/lua-$(sha256sum <<<"$pins" | cut -c1-16)
 
 if [ "${1:-}" = --print-dir ] || [ -d "$out" ]; then
@@ -36,7 +36,7 @@ say "building the Lua interpreter for WebAssembly (once, takes half a minute)"
 work=$(mktemp -d "$out.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 # No path of this machine is in it: the same sources give the same bytes, so native code of it can be shared.
-(cd "$here" && GOOS=wasip1 GOARCH=wasm GOFLAGS='' go build -p "$HANGAR_JOBS" -mod=readonly -trimpath -buildvcs=false -ldflags '-s -w' \
+(cd "$here" && GOOS=wasip1 GOARCH=wasm GOFLAGS='' go build -p "$HANGAR_JOBS" -buildmode=c-shared -mod=readonly -trimpath -buildvcs=false -ldflags '-s -w' \
   -o "$work/lua.wasm" .) 9>&-
 python3 - "$work/lua.wasm" <<'PYTHON'
 import pathlib, sys, zlib

@@ -1,6 +1,6 @@
 // Command lua answers whether a resource of Kubernetes is ready, by a script that returns a function of the resource,
-// as yoke's custom readiness has them. It runs as a guest, once for each question: {"name", "script", "resource"} on
-// standard input, {"ready"} or {"error"} on standard output.
+// as yoke's custom readiness has them. It runs as a guest, with the entry point of a state machine (entry_wasip1.go):
+// every question finds it as it was after its start, so nothing of one script is left for the next.
 //
 // Scripts are hostile. The bounds of memory and time are the host's; what is bounded here is what should end as an
 // error of Lua, with the line, and not as the end of the guest.
@@ -10,8 +10,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"runtime/debug"
 	"strings"
 	"unicode/utf8"
 
@@ -24,53 +22,59 @@ const (
 	// Values on Lua's stack; 1 MiB.
 	registryMax  = 64 * 1024
 	registryStep = 4 * 1024
-	// Below the host's bound on memory (src/airways/limits.h), so that garbage is collected before that is reached.
-	memorySoftMax = 48 << 20
 	// An error is shown in the status of an object.
 	errorBytesMax = 1024
 )
 
-type question struct {
-	Name     string         `json:"name"` // Of the script, for errors.
-	Script   string         `json:"script"`
-	Resource map[string]any `json:"resource"`
+// rule is the machine's state.
+type rule struct {
+	Name   string `json:"name"` // Of the script, for errors.
+	Script string `json:"script"`
 }
 
-type answer struct {
+type verdict struct {
 	Ready bool   `json:"ready"`
 	Error string `json:"error,omitempty"`
 }
 
-func main() {
-	debug.SetMemoryLimit(memorySoftMax)
-	var asked question
-	if err := json.NewDecoder(os.Stdin).Decode(&asked); err != nil {
-		fmt.Fprintln(os.Stderr, "the question:", err)
-		os.Exit(1)
+// A module is called by its exports. For other systems, where tests run, this is a program that does nothing.
+func main() {}
+
+// answer decides by a rule about a resource, both in JSON. Its result has the form of a state machine's answer: the
+// new state is the verdict.
+func answer(ruleText, resourceText []byte) []byte {
+	var by rule
+	var resource map[string]any
+	var said verdict
+	err := json.Unmarshal(ruleText, &by)
+	if err == nil {
+		err = json.Unmarshal(resourceText, &resource)
 	}
-	var said answer
-	var err error
-	if said.Ready, err = judge(asked); err != nil {
+	if err == nil {
+		said.Ready, err = judge(by, resource)
+	}
+	if err != nil {
 		said.Error = shortened(err.Error())
 	}
-	if err := json.NewEncoder(os.Stdout).Encode(said); err != nil {
-		fmt.Fprintln(os.Stderr, "the answer:", err)
-		os.Exit(1)
+	text, err := json.Marshal(map[string]verdict{"newState": said})
+	if err != nil {
+		panic(err)
 	}
+	return text
 }
 
 // judge has yoke's texts for what is wrong with a script.
-func judge(asked question) (ready bool, err error) {
+func judge(by rule, resource map[string]any) (ready bool, err error) {
 	// Of gopher-lua itself: Lua's errors are returned.
 	defer func() {
 		if panicked := recover(); panicked != nil {
-			ready, err = false, fmt.Errorf("%s: %v", asked.Name, panicked)
+			ready, err = false, fmt.Errorf("%s: %v", by.Name, panicked)
 		}
 	}()
 	state := newState()
 	defer state.Close()
 
-	chunk, err := state.Load(strings.NewReader(asked.Script), asked.Name)
+	chunk, err := state.Load(strings.NewReader(by.Script), by.Name)
 	if err != nil {
 		return false, fmt.Errorf("failed to load lua script: %w", plain(err))
 	}
@@ -81,7 +85,7 @@ func judge(asked question) (ready bool, err error) {
 	if !isCallable(state, function) {
 		return false, fmt.Errorf("expected script to return a function but got: %s", function.Type())
 	}
-	result, err := call(state, function, valueOf(state, asked.Resource))
+	result, err := call(state, function, valueOf(state, resource))
 	if err != nil {
 		return false, fmt.Errorf("failed to invoke lua readiness function: %w", plain(err))
 	}

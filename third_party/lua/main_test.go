@@ -15,11 +15,11 @@ const widget = `{
 
 func ask(t *testing.T, script string) (bool, error) {
 	t.Helper()
-	asked := question{Name: "Widget.rules.dev", Script: script}
-	if err := json.Unmarshal([]byte(widget), &asked.Resource); err != nil {
+	var resource map[string]any
+	if err := json.Unmarshal([]byte(widget), &resource); err != nil {
 		t.Fatal(err)
 	}
-	return judge(asked)
+	return judge(rule{Name: "Widget.rules.dev", Script: script}, resource)
 }
 
 func body(text string) string { return "return function(resource)\n" + text + "\nend" }
@@ -105,5 +105,20 @@ func TestShortensErrors(t *testing.T) {
 	}
 	if text := shortened("short"); text != "short" {
 		t.Errorf("%q", text)
+	}
+}
+
+func TestAnswersAsAStateMachine(t *testing.T) {
+	for _, one := range []struct{ rule, resource, text string }{
+		{`{"name": "it", "script": "return function(it) return it.kind == 'Widget' end"}`, widget, `{"newState":{"ready":true}}`},
+		{`{"name": "it", "script": "return function(it) return it.kind end"}`, widget,
+			`{"newState":{"ready":false,"error":"expected result to be a boolean but got: string"}}`},
+		{`{"name": "it", "script": "return"`, widget, `{"newState":{"ready":false,"error":"unexpected end of JSON input"}}`},
+		{`{"name": "it", "script": "return function() end"}`, `[]`,
+			`{"newState":{"ready":false,"error":"json: cannot unmarshal array into Go value of type map[string]interface {}"}}`},
+	} {
+		if text := string(answer([]byte(one.rule), []byte(one.resource))); text != one.text {
+			t.Errorf("%s: %s", one.rule, text)
+		}
 	}
 }
