@@ -262,6 +262,15 @@ def test_skip_admission_webhook_accepts_and_says_so(cluster, webhook_host, kind,
     eventually(lambda: "has skipAdmissionWebhook" in (warnings_of(cluster, manifest) or ""), "kubectl shows the warning")
 
 
+def test_warnings_of_the_api_server_about_resources_are_passed_on(cluster, webhook_host, kind, namespace):
+    name = kind()
+    refused(cluster, name, "probe", "panic", namespace)
+    cluster.patch("v1", "Namespace", namespace, {"metadata": {"labels": {"pod-security.kubernetes.io/warn": "restricted"}}}, None)
+    pod = json.dumps([{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}])
+
+    assert "would violate PodSecurity" in warnings_of(cluster, instance(name, "one", {"behaviour": "raw", "stdout": pod}, namespace, group=GROUP))
+
+
 def test_an_instance_goes_with_its_namespace(cluster, webhook_host, kind, unique):
     name = kind()
     cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"gone-{unique}"}})

@@ -128,15 +128,21 @@ def test_a_module_that_takes_longer_than_a_review_is_made_ready_all_the_same(hos
 
 
 def test_an_airway_that_is_deleted_while_a_review_runs_goes_with_everything(rig, hosts, home, kind):
+    """Two run: of an instance that its flight accepts, and of one that is refused when its time is over."""
     host = hosts()
     name = kind()
     plural = f"{name.lower()}s"
-    with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        creation = pool.submit(try_to, create, rig, name, "one", "sleep", home, milliseconds=1500)
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        before = cpu_seconds(host)
+        accepted = pool.submit(try_to, create, rig, name, "one", "sleep", home, milliseconds=4000)
+        endless = pool.submit(try_to, create, rig, name, "two", "endless", home)
+        eventually(lambda: any(now > before.get(pid, 0) + 0.5 for pid, now in cpu_seconds(host).items()), "the reviews run")
+        assert not endless.done()
         rig.delete(*AIRWAY, f"{plural}.{GROUP}")
-        creation.result()
+        accepted.result()
+        assert not endless.result(), "it is refused"
     eventually(lambda: rig.get(*AIRWAY, f"{plural}.{GROUP}") is None, "the Airway is gone", 90)
-    assert rig.get(*CRD, f"{plural}.{GROUP}") is None
+    assert rig.get(*CRD, f"{plural}.{GROUP}") is None and rig.get("v1", "ConfigMap", "one", home) is None
     eventually(lambda: f"{plural}.{GROUP}" not in configurations(rig, host.namespace), "its configuration is gone", 60)
     assert host.process.poll() is None
 
@@ -155,16 +161,26 @@ def test_what_a_feature_has_registered_goes_once_the_feature_is_off(rig, hosts, 
     eventually(lambda: "hangar-flights" not in configurations(rig, home), "the configuration of Flights is gone", 60)
 
 
-def test_two_hosts_that_begin_at_once_agree_on_one_certificate(rig, hosts):
-    both = [hosts("--leader-elect", wait=False) for _ in range(2)]
+@pytest.mark.parametrize("flags", [("--leader-elect",), ()], ids=["one leads", "each takes itself for the leader"])
+def test_two_hosts_that_begin_at_once_register_the_same(rig, hosts, home, kind, flags):
+    both = [hosts(*flags, wait=False) for _ in range(2)]
     for host in both:
         host.wait_ready()
-    authorities = authorities_of(rig, both[0].namespace)
+    authorities = authorities_of(rig, home)
 
     for host in both:
         eventually(lambda host=host: is_trusted(host, authorities), "each shows a certificate of the same authority", 60)
-    wait_registered(rig, both[0].namespace)
-    assert len(rig.list("v1", "Secret", both[0].namespace)) == 1
+    wait_registered(rig, home)
+    plural = f"{kind().lower()}s.{GROUP}"
+    assert {"hangar-airways", plural} <= set(configurations(rig, home))
+    eventually(lambda: {bundle_of(one["webhooks"][0]) for one in configurations(rig, home).values()} == {authorities}, "the API server trusts that one", 60)
+    assert kept_by(rig, home, POLICY) == kept_by(rig, home, BINDING) == {"hangar-airway-children"}
+    assert len(rig.list("v1", "Secret", home)) == 1
+    # Nothing is written again and again.
+    versions = {name: one["metadata"]["resourceVersion"] for name, one in configurations(rig, home).items()}
+    create(rig, plural.partition(".")[0][:-1].capitalize(), "one", "basic", home)
+    eventually(lambda: rig.get("v1", "ConfigMap", "one", home), "an instance is carried out", 60)
+    assert {name: one["metadata"]["resourceVersion"] for name, one in configurations(rig, home).items()} == versions
 
 
 def openssl(*arguments, stdin=None):
@@ -214,6 +230,24 @@ def test_certificate_files_that_are_replaced_are_used_without_a_restart(rig, hos
         except ApiError as error:
             return "denied the request" in str(error)
     eventually(is_reviewed, "the API server reaches the host again", 60)
+
+
+def test_a_secret_of_somebody_else_is_used_and_never_written(rig, hosts, home, tmp_path):
+    first, second = (Authority(tmp_path, name) for name in ("first", "second"))
+
+    def data(authority):
+        directory = authority.serve(tmp_path / f"of-{authority.certificate.stem}")
+        return {one.name: base64.b64encode(one.read_bytes()).decode() for one in directory.iterdir()}
+    rig.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": SECRET[2], "namespace": home}, "data": data(first)})
+    host = hosts()
+    assert is_trusted(host, first.certificate.read_text()) and bundle_of(configurations(rig, home)["hangar-airways"]["webhooks"][0]) == first.certificate.read_text()
+
+    renewed = data(second)
+    rig.patch(*SECRET, {"data": renewed}, home)
+
+    eventually(lambda: is_trusted(host, second.certificate.read_text()), "the host shows the new certificate", 60)
+    eventually(lambda: bundle_of(configurations(rig, home)["hangar-airways"]["webhooks"][0]) == second.certificate.read_text(), "the API server is told", 60)
+    assert rig.get(*SECRET, home)["data"] == renewed
 
 
 INJECTED = "cert-manager.io/inject-ca-from"

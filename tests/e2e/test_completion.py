@@ -107,8 +107,8 @@ def fish(tmp_path_factory):
     home = tmp_path_factory.mktemp("fish")
     complete = 'source (hangar completion fish | psub); complete --do-complete "$argv"'
 
-    def offers(line, cwd=None):
-        environment = {"PATH": f"{BINARY.parent}:{os.environ['PATH']}", "HOME": str(home)}
+    def offers(line, cwd=None, kubeconfig="/nonexistent"):
+        environment = {"PATH": f"{BINARY.parent}:{os.environ['PATH']}", "HOME": str(home), "KUBECONFIG": kubeconfig}
         done = subprocess.run(["fish", "--no-config", "-c", complete, line], stdout=subprocess.PIPE, text=True, env=environment, cwd=cwd, check=True)
         return [row.split("\t")[0] for row in done.stdout.splitlines()]
     return offers
@@ -121,8 +121,8 @@ def zsh(tmp_path_factory):
     script = home / "complete.zsh"
     script.write_text(ZSH)
 
-    def completes(line, cwd=None):
-        environment = {"PATH": f"{BINARY.parent}:{os.environ['PATH']}", "HOME": str(home), "TERM": "dumb"}
+    def completes(line, cwd=None, kubeconfig="/nonexistent"):
+        environment = {"PATH": f"{BINARY.parent}:{os.environ['PATH']}", "HOME": str(home), "TERM": "dumb", "KUBECONFIG": kubeconfig}
         done = subprocess.run(["zsh", "-f", script, line], stdout=subprocess.PIPE, text=True, env=environment, cwd=cwd, check=True, timeout=300)
         return done.stdout
     return completes
@@ -145,6 +145,17 @@ def test_fish_offers_files(fish, tmp_path):
     (tmp_path / "main.wasm").touch()
 
     assert fish("hangar takeoff web ma", cwd=tmp_path) == ["main.wasm"]
+
+
+def test_fish_and_zsh_complete_releases_and_revisions_of_the_cluster(cluster, namespace, fish, zsh):
+    for second, number in enumerate("123"):
+        record(cluster, namespace, "web", [[config_map("a", namespace, n=number)]], created=second)
+    record(cluster, namespace, "worker", [[config_map("b", namespace)]], created=0)
+
+    assert sorted(fish(f"hangar mayday -namespace {namespace} ", kubeconfig=cluster.kubeconfig)) == ["web", "worker"]
+    assert sorted(fish(f"hangar descent --namespace={namespace} web ", kubeconfig=cluster.kubeconfig)) == ["1", "2", "3"]
+    assert zsh(f"hangar mayday -namespace {namespace} wo", kubeconfig=cluster.kubeconfig) == f"hangar mayday -namespace {namespace} worker "
+    assert zsh(f"hangar blackbox --namespace={namespace} we", kubeconfig=cluster.kubeconfig) == f"hangar blackbox --namespace={namespace} web "
 
 
 @pytest.mark.parametrize("line, completed", [

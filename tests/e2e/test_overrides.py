@@ -5,7 +5,8 @@ import pytest
 
 import airways
 from airways import flight, instance
-from cluster import ApiError, eventually, is_ready, never, try_to, when_compiled
+from cluster import ApiError, condition, eventually, is_ready, never, try_to, when_compiled
+from conftest import COMPILED
 from webhooks import as_user, ask, host_with_webhooks, remove_configurations, review, wait_registered
 
 GROUP = "overrides.hangar.dev"
@@ -150,6 +151,24 @@ def test_an_override_of_the_flight_replaces_its_resources_until_it_is_removed(cl
     eventually(lambda: not approvals_of(cluster, uid), "the approval is gone", 60)
     eventually(lambda: cluster.get("apps/v1", "Deployment", "one", namespace), "the Airway's own flight made a Deployment", 60)
     eventually(lambda: not cluster.request("GET", daemon_sets)["items"], "the DaemonSet is pruned", 60)
+
+
+def test_an_override_of_the_flight_has_the_limits_of_the_airway(cluster, kind, namespace, accounts):
+    """Its own flight, which only prints the spec, is within them."""
+    name = kind("basic", timeout="2s", maxMemoryMib=64)
+
+    def problem(instance_name):
+        return condition(cluster.get(f"{GROUP}/v1", name, instance_name, namespace)).get("message", "")
+    for number, (spec, words) in enumerate([({"behaviour": "endless"}, "execution timeout (2s) exceeded"),
+                                            ({"behaviour": "memory", "mib": 128}, "out of memory")]):
+        one = instance(name, f"i{number}", spec, namespace, group=GROUP)
+        cluster.create(one)
+        ready(cluster, name, f"i{number}", namespace)
+        write_when_asked(lambda query, one=one: annotate(cluster, cluster.path_of(one) + query, accounts[0], flight=flight("behave")))
+
+        annotate(cluster, cluster.path_of(one), accounts[1], flight=flight("behave"))
+
+        eventually(lambda number=number, words=words: words in problem(f"i{number}"), f"it ends with: {words}", COMPILED)
 
 
 def test_an_override_is_denied_whose_module_is_not_allowed(cluster, kind, namespace, accounts):
