@@ -440,8 +440,8 @@ class Follower {
   }
 
  private:
-  // Reads back to some time before the last check, or to the start of the records. A clock that was
-  // set back costs one long read.
+  // Reads back to some time before the last check, or to the start of the records. If the host's
+  // clock was set back since, this check finds nothing, and the next one what it has not found.
   [[nodiscard]] Result<WhyFindings> look_back() {
     seeing::FoundWrites found = HANGAR_TRY(session_.run(records_.writes(
         {.target = target_,

@@ -35,6 +35,7 @@ Story own(const Place& place, const Turn& turn) {
               .module = std::string(turn.module),
               .number = turn.number,
               .arrived = place.wall(turn.arrived),
+              .ended = turn.ended,
               .waited = turn.began - turn.arrived,
               .ran = turn.ended - turn.began,
               .resume = turn.resume,

@@ -85,6 +85,7 @@ struct Story {
   std::uint64_t number = 0;
 
   WallTime arrived;
+  Instant ended{};    // By the clock that its process alone has; not passed on as JSON.
   Duration waited{};  // Wait for one of the slots for turns.
   Duration ran{};     // Including `resume`.
   Duration resume{};

@@ -81,9 +81,9 @@ Result<FoundWrites> find_writes(const std::filesystem::path& directory,
   Reading reading(bounds);
   std::size_t kept = 0;
   const auto on_story = [&](Story story) {
-    // Turns are read in the reverse order of their ends, so all further ones ended before, too.
-    if (!reading.has_time() || (question.since && internal::ended_at(story) < *question.since))
+    if (!reading.has_time() || (question.since && reading.ended_before(story, *question.since))) {
       return false;
+    }
     if (!question.bodies) internal::drop_bodies(story);
     const bool goes_on = search.add(std::move(story));
     const std::vector<WhyStep>& steps = search.findings().steps;

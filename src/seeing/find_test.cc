@@ -37,11 +37,13 @@ class FindTest : public testing::Test {
  protected:
   ~FindTest() override { std::filesystem::remove_all(root_); }
 
-  // Records a turn of `name` that began `after` kInstant, lasted `took` and wrote the target.
-  void record(std::string_view name, std::uint64_t number, Duration after, Duration took) {
+  // Records a turn of `name` that began `after` kInstant, lasted `took` and wrote the target. The
+  // clock says `wall` at kInstant.
+  void record(std::string_view name, std::uint64_t number, Duration after, Duration took,
+              WallTime wall = kWall) {
     const recorder::Guest guest{.namespace_ = "team", .name = name, .instance = 1};
     recorder::Block block;
-    const recorder::Block::Moment moment{.instant = kInstant, .wall = kWall};
+    const recorder::Block::Moment moment{.instant = kInstant, .wall = wall};
     block.add(Turn{.guest = guest,
                    .number = number,
                    .arrived = kInstant + after,
@@ -191,6 +193,31 @@ TEST_F(FindTest, ATableCountsTheTurnsOfItsTime) {
   EXPECT_EQ(found.rows[0].cpu, 2ms);
   EXPECT_EQ(found.window, 600s);
   EXPECT_EQ(top({.namespace_ = "nobody", .window = 600s}).rows.size(), 0U);
+}
+
+// The clock was an hour ahead, and was set back between the second turn and the third.
+TEST_F(FindTest, ATableHasNothingFromBeforeItsTimeThoughTheClockWasSetBack) {
+  record("mirror", 1, -300s, 1ms, kWall + 1h);
+  record("mirror", 2, -120s, 1ms, kWall + 1h);
+  record("mirror", 3, -30s, 1ms);
+  record("mirror", 4, -5s, 1ms);
+
+  EXPECT_EQ(top({.window = 60s}).rows.at(0).turns, 2U);
+  EXPECT_EQ(top({.window = 600s}).rows.at(0).turns, 4U);
+}
+
+TEST_F(FindTest, WritesSinceThenAreFewThoughTheClockWasSetBack) {
+  record("mirror", 1, -120s, 1ms, kWall + 1h);
+  record("mirror", 2, -40s, 1ms, kWall + 1h);
+  record("mirror", 3, -5s, 1ms);
+
+  const auto found =
+      find_writes(root(),
+                  {.target = {.plural = "things", .namespace_ = "team", .name = "target"},
+                   .since = kWall - 60s},
+                  {});
+  ASSERT_TRUE(found) << found.error().message();
+  EXPECT_EQ(found->findings.writes.size(), 2U);
 }
 
 TEST_F(FindTest, ATableOfYoungRecordsSaysOfHowLongItIs) {

@@ -58,7 +58,7 @@ Result<FoundTop> find_top(const RecordsPlace& place, const TopQuestion& question
   std::map<GuestKey, Gathered> guests;
   bool is_reached = false;
   const auto on_story = [&](const Story& story) {
-    is_reached = internal::ended_at(story) < since;
+    is_reached = reading.ended_before(story, since);
     if (is_reached || !reading.has_time()) return false;
     const bool is_meant = question.namespace_.empty() || story.namespace_ == question.namespace_;
     if (!is_meant) return true;

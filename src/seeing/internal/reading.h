@@ -9,12 +9,20 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace hangar::seeing::internal {
+
+// The end of the turn by the wall clock of that time.
+[[nodiscard]] inline WallTime ended_at(const recorder::Story& story) {
+  return story.arrived + std::chrono::duration_cast<WallTime::duration>(story.took());
+}
 
 // Counts time and entries.
 class Reading {
@@ -36,6 +44,19 @@ class Reading {
     return !is_full_;
   }
   void drop(const recorder::Story& story) { entries_ -= entries_of(story); }
+  // Whether the turn ended before that time; then all turns that are read later did, too. Call it
+  // for each turn that is read: turns are read from the newest to the oldest. The age of a turn is
+  // that by the monotonic clock of its process, since the wall clock may have been set back.
+  [[nodiscard]] bool ended_before(const recorder::Story& story, WallTime time) {
+    if (!newest_ || newest_->host != story.host) {
+      newest_ = {
+          .host = story.host, .ended = story.ended, .wall = std::min(latest_, ended_at(story))};
+    }
+    const Duration age = newest_->ended - story.ended;
+    latest_ =
+        std::min(latest_, newest_->wall - std::chrono::duration_cast<WallTime::duration>(age));
+    return latest_ < time;
+  }
 
   void tell(recorder::ReadDirectory& read) const {
     if (is_late_) {
@@ -63,6 +84,14 @@ class Reading {
   const Instant began_;
   std::size_t met_ = 0;
   std::size_t entries_ = 0;
+  // The newest turn of the process whose turns are being read.
+  struct Newest {
+    std::uint64_t host = 0;
+    Instant ended;
+    WallTime wall;
+  };
+  std::optional<Newest> newest_;
+  WallTime latest_ = WallTime::max();  // No turn that is read later ended after that.
   bool is_late_ = false;
   bool is_full_ = false;
 };
@@ -77,11 +106,6 @@ inline void leave_only(recorder::ReadDirectory& read, const std::string& namespa
   std::erase_if(read.shortened, [&namespace_](const recorder::Shortened& one) {
     return one.namespace_ != namespace_;
   });
-}
-
-// The end of the turn by the wall clock.
-[[nodiscard]] inline WallTime ended_at(const recorder::Story& story) {
-  return story.arrived + std::chrono::duration_cast<WallTime::duration>(story.took());
 }
 
 }  // namespace hangar::seeing::internal
