@@ -20,33 +20,47 @@ def _read(controller):
         return b""
 
 
+class Terminal:
+    """`side` is the descriptor for a program. Whoever uses it closes it after the program has ended."""
+
+    def __init__(self):
+        self._controller, self.side = pty.openpty()
+        self._pieces = []
+        self._reading = threading.Thread(target=self._read_all)
+        self._reading.start()
+
+    def _read_all(self):
+        for piece in iter(lambda: _read(self._controller), b""):
+            self._pieces.append(piece)
+
+    def shown(self):
+        """All that has been shown so far."""
+        return b"".join(self._pieces).decode(errors="replace")
+
+    def press(self, keys):
+        os.write(self._controller, keys.encode())
+
+    def close(self):
+        os.close(self.side)
+        self._reading.join()
+        os.close(self._controller)
+
+
 def run(command, seconds=300, meanwhile=lambda shown: None):
     """The exit status, standard output, and what was shown on a terminal as standard error. `meanwhile` is called while the command runs, with
     a function that returns what has been shown so far."""
-    controller, terminal = pty.openpty()
-    pieces = []
-
-    def read():
-        for piece in iter(lambda: _read(controller), b""):
-            pieces.append(piece)
-
-    def shown():
-        return b"".join(pieces).decode(errors="replace")
-    reading = threading.Thread(target=read)
-    reading.start()
+    terminal = Terminal()
     try:
-        with subprocess.Popen(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=terminal) as process:
+        with subprocess.Popen(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=terminal.side) as process:
             try:
-                meanwhile(shown)
+                meanwhile(terminal.shown)
                 out = process.communicate(timeout=seconds)[0]
             except BaseException:
                 process.kill()
                 raise
     finally:
-        os.close(terminal)
-        reading.join()
-        os.close(controller)
-    return process.returncode, out.decode(), shown()
+        terminal.close()
+    return process.returncode, out.decode(), terminal.shown()
 
 
 class Screen:
