@@ -408,6 +408,7 @@ Admission::DecisionTask Admission::review_instance(Review review, std::string ai
   Decision decision =
       HANGAR_CO_TRY(co_await evaluate_proposed({.platform = platform_,
                                                 .review = review,
+                                                .kind = own.instances,
                                                 .binding = binding,
                                                 .release = release,
                                                 .actor = actor,

@@ -123,11 +123,14 @@ FlightAdmission::DecisionTask FlightAdmission::evaluate(const Review& review, Te
   }
   FlightModule module = *std::move(prepared);
 
+  const kube::Resource of_cluster = cluster_flight_resource();
+  const bool is_of_cluster = review.kind.kind == of_cluster.kind;
   const Release release = release_of(review.object);
   auto binding = std::make_shared<const Binding>(
       Binding{.terms = std::move(terms), .module = std::move(module)});
   co_return co_await evaluate_proposed({.platform = platform_,
                                         .review = review,
+                                        .kind = is_of_cluster ? of_cluster : flight_resource(),
                                         .binding = std::move(binding),
                                         .release = release,
                                         .actor = actor,

@@ -7,11 +7,16 @@
 #include "airways/instance_work.h"
 #include "airways/output.h"
 #include "airways/ownership.h"
+#include "airways/reasons.h"
+#include "airways/recording.h"
 #include "airways/rehearsal.h"
+#include "airways/release_work.h"
 #include "airways/resource_ref.h"
 #include "airways/review_slots.h"
 #include "airways/tracker.h"
 #include "base/result.h"
+#include "base/time.h"
+#include "io/loop.h"
 #include "io/task.h"
 #include "json/value.h"
 
@@ -24,7 +29,9 @@
 #include <initializer_list>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <stop_token>
+#include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -84,17 +91,20 @@ void withhold(Rehearsed& rehearsed) {
   if (count > 0) rehearsed.not_rehearsed = {fmt::format("resources not rehearsed: {}", count)};
 }
 
-io::Task<Result<Rehearsed>> look_at_output(const Proposal& proposal, abi::flight::Output output,
-                                           std::stop_token stop) {
+// `recording`: null: nothing is recorded.
+io::Task<Result<Rehearsed>> look_at_output(const Proposal& proposal, FlightRecording* recording,
+                                           abi::flight::Output output, std::stop_token stop) {
   const Platform& platform = proposal.platform;
+  ReleaseParts parts = platform.release_parts();
+  parts.recording = recording;
   if (output.exit_code != 0) co_return fail(ErrorKind::GuestFault, evaluation_failure(output));
   Output parsed = HANGAR_CO_TRY(co_await parse_printed(
       platform.shared.workers, consumer_of(proposal.review, proposal.consumer),
       std::move(output.stdout_bytes)));
   std::ignore = take_identity(parsed.stages, proposal.release.instance);
   Result<Rehearsed> rehearsed =
-      co_await rehearse(platform.release_parts(), proposal.actor.client(platform.shared.client),
-                        proposal.release, parsed.stages, {.rehearse_flights = false}, {}, stop);
+      co_await rehearse(parts, proposal.actor.client(platform.shared.client), proposal.release,
+                        parsed.stages, {.rehearse_flights = false}, {}, stop);
   if (!rehearsed) co_return std::unexpected(proposal.actor.advise(rehearsed.error()));
   co_return rehearsed;
 }
@@ -136,6 +146,13 @@ io::Task<Result<admission::Decision>> evaluate_proposed(Proposal proposal, std::
   const std::shared_ptr<void> watches(
       nullptr, [&platform, holder = lookups](void*) { platform.view.forget(holder); });
   tracker.begin(lookups, proposal.binding->terms.mode);
+  // A name that the server generates later has no turns.
+  std::optional<FlightRecording> recorded;
+  if (proposal.review.is_authenticated && !proposal.review.key.name.empty()) {
+    recorded.emplace(platform.recorder, proposal.kind, proposal.review.object);
+  }
+  FlightRecording* const recording = recorded ? &*recorded : nullptr;
+  const Instant began = io::Loop::now();
   Result<abi::flight::Output> output =
       co_await run_flight({.platform = platform,
                            .binding = proposal.binding,
@@ -144,11 +161,20 @@ io::Task<Result<admission::Decision>> evaluate_proposed(Proposal proposal, std::
                            .tracker = tracker,
                            .actor = proposal.actor,
                            .consumer = consumer_of(proposal.review, proposal.consumer),
-                           .time_max = kFlightTimeAtAdmissionMax},
+                           .time_max = kFlightTimeAtAdmissionMax,
+                           .recording = recording},
                           proposal.review.object, stop);
+  if (recording != nullptr) {
+    Reasons reasons;
+    reasons.add("review");
+    const Account* const account = proposal.actor.account();
+    recording->ran(began, account == nullptr ? std::string() : account->identity().user,
+                   proposal.binding->module.sha256, output, reasons);
+  }
   if (!output) co_return std::unexpected(std::move(output).error());
   const bool tells = proposal.review.is_authenticated || tracker.tracked(lookups).empty();
-  Result<Rehearsed> rehearsed = co_await look_at_output(proposal, *std::move(output), stop);
+  Result<Rehearsed> rehearsed =
+      co_await look_at_output(proposal, recording, *std::move(output), stop);
   if (!rehearsed) {
     co_return std::unexpected(tells ? rehearsed.error() : withheld(rehearsed.error()));
   }

@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "io/task.h"
 #include "json/value.h"
+#include "kube/object.h"
 
 #include <memory>
 #include <stop_token>
@@ -46,6 +47,7 @@ inline constexpr std::string_view kWhoAsks =
 struct Proposal {
   const Platform& platform;
   const admission::Review& review;
+  kube::Resource kind;  // Of the proposed object.
   std::shared_ptr<const Binding> binding;
   const Release& release;
   const Actor& actor;
@@ -54,7 +56,8 @@ struct Proposal {
 // All references live until the task ends. Accepts with the API server's warnings about resources,
 // and with one for each resource that could not be rehearsed; an error is a refusal. If the sender
 // is not authenticated and the flight looked up objects that are remembered, the answer does not
-// reveal what the flight made of them.
+// reveal what the flight made of them. The run is recorded as a turn of the proposed object if the
+// sender is authenticated: anybody else could fill the records of a namespace.
 [[nodiscard]] io::Task<Result<admission::Decision>> evaluate_proposed(Proposal proposal,
                                                                       std::stop_token stop);
 

@@ -4,6 +4,7 @@
 #include "airways/limits.h"
 #include "airways/ownership.h"
 #include "airways/plan.h"
+#include "airways/recording.h"
 #include "airways/release_view.h"
 #include "airways/release_work.h"
 #include "airways/resource_ref.h"
@@ -16,6 +17,7 @@
 #include "kube/core_resources.h"
 #include "kube/dry_apply.h"
 #include "kube/object.h"
+#include "recorder/record.h"
 
 #include <fmt/format.h>
 
@@ -51,15 +53,34 @@ struct Rehearsal {
       fact.live = HANGAR_CO_TRY(co_await parts.view.read_as(client, kind, ref.key(), stop));
     }
     HANGAR_CO_TRY(plan_stage({*resource}, {&fact, 1}, release, options.adoption));
-    Result<std::vector<std::string>> warned = co_await kube::dry_apply(
-        client, std::move(kind), *resource,
-        {.field_manager = std::string(kFieldManager), .force = options.force_conflicts}, stop);
+    const kube::ObjectKey key = ref.key();
+    Result<std::vector<std::string>> warned = co_await dry_apply(kind, key, *resource);
     if (!warned) {
       co_return std::unexpected(std::move(warned).error().in(canonical_name(*resource)));
     }
     for (std::string& text : *warned)
       warn(std::move(text));
     co_return Result<>();
+  }
+
+  [[nodiscard]] io::Task<Result<std::vector<std::string>>> dry_apply(
+      const kube::Resource& kind, const kube::ObjectKey& key, const json::Value& resource) const {
+    std::optional<FlightRecording::Exchange> exchange;
+    if (parts.recording != nullptr) {
+      exchange.emplace(*parts.recording, FlightRecording::Request{.verb = recorder::Verb::Patch,
+                                                                  .resource = kind,
+                                                                  .key = key,
+                                                                  .field_manager = kFieldManager,
+                                                                  .is_dry_run = true});
+    }
+    Result<std::vector<std::string>> warned = co_await kube::dry_apply(
+        client.observed_by(exchange ? &*exchange : nullptr), kind, resource,
+        {.field_manager = std::string(kFieldManager), .force = options.force_conflicts}, stop);
+    if (exchange) {
+      exchange->end(warned ? Result<json::Value>(json::Value())
+                           : std::unexpected(Error(warned.error())));
+    }
+    co_return warned;
   }
 
   void warn(std::string text) const {

@@ -318,16 +318,23 @@ struct Client::Shared {
     }
   }
 
+  // Sends a call that may have an observer.
+  static io::Task<Result<http::Response>> observed(std::shared_ptr<Shared> self, Call call,
+                                                   std::stop_token stop) {
+    RequestObserver* const observer = call.observer;
+    if (observer != nullptr) call.traceparent = observer->on_request(call.body.size());
+    auto response = HANGAR_CO_TRY(co_await send(std::move(self), std::move(call), std::move(stop)));
+    if (observer != nullptr) observer->on_response(response.status, response.body.size());
+    co_return response;
+  }
+
   // Returns the body of a success; anything else is an error. If `call` is an error, that
   // is returned.
   static io::Task<Result<std::string>> body(std::shared_ptr<Shared> self, Result<Call> call,
                                             std::stop_token stop) {
     if (!call) co_return std::unexpected(std::move(call).error());
-    RequestObserver* const observer = call->observer;
-    if (observer != nullptr) call->traceparent = observer->on_request(call->body.size());
     auto response =
-        HANGAR_CO_TRY(co_await send(std::move(self), *std::move(call), std::move(stop)));
-    if (observer != nullptr) observer->on_response(response.status, response.body.size());
+        HANGAR_CO_TRY(co_await observed(std::move(self), *std::move(call), std::move(stop)));
     if (!is_success(response.status)) {
       co_return std::unexpected(error_from_status(response.status, response.body));
     }
@@ -422,10 +429,12 @@ struct Client::Shared {
     }
   }
 
-  static io::Task<Result<http::Response>> raw(std::shared_ptr<Shared> self, Result<Call> call,
+  static io::Task<Result<http::Response>> raw(std::shared_ptr<Shared> self,
+                                              RequestObserver* observer, Result<Call> call,
                                               std::stop_token stop) {
     if (!call) co_return std::unexpected(std::move(call).error());
-    co_return co_await send(std::move(self), *std::move(call), std::move(stop));
+    call->observer = observer;
+    co_return co_await observed(std::move(self), *std::move(call), std::move(stop));
   }
 
   static io::Task<Result<http::Response>> raw_stream(std::shared_ptr<Shared> self,
@@ -696,7 +705,7 @@ Result<Call> raw_call(RawRequest request, const Identity& identity) {
 }  // namespace
 
 io::Task<Result<http::Response>> Client::send(RawRequest request, std::stop_token stop) const {
-  return Shared::raw(shared_, raw_call(std::move(request), identity_), std::move(stop));
+  return Shared::raw(shared_, observer_, raw_call(std::move(request), identity_), std::move(stop));
 }
 
 io::Task<Result<http::Response>> Client::stream(RawRequest request,

@@ -155,8 +155,8 @@ class Client {
 
   // A client for the same server and connections whose requests impersonate `identity`.
   [[nodiscard]] Client as(Identity identity) const;
-  // The same client, of which `observer` learns each request that returns a ValueTask. It outlives
-  // those tasks. Null: nobody does.
+  // The same client, of which `observer` learns each request of send(), and each that returns a
+  // ValueTask. It outlives those tasks. Null: nobody does.
   [[nodiscard]] Client observed_by(RequestObserver* observer) const;
 
   using ValueTask = io::Task<Result<json::Value>>;

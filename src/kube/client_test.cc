@@ -116,6 +116,9 @@ TEST_F(ClientTest, TellsWhatItSendsAndReceives) {
   EXPECT_EQ(ledger.take(), "sent 0;200 21;");
   ASSERT_FALSE(io::run_to_end(loop_, observed.get_path("/010", {})));
   EXPECT_EQ(ledger.take(), "sent 0;403 21;");
+  ASSERT_TRUE(io::run_to_end(loop_, observed.send({.target = "/10", .body = "{}"}, {})));
+  EXPECT_EQ(ledger.take(), "sent 2;200 21;");
+  EXPECT_EQ(traceparent_, kTrace);
   // Nothing was sent.
   ASSERT_FALSE(io::run_to_end(loop_, observed.get_path("/a b", {})));
   EXPECT_EQ(ledger.take(), "");

@@ -4,6 +4,7 @@ import json
 import pathlib
 import signal
 import ssl
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -12,6 +13,7 @@ import airways
 from airways import flight, instance
 from cluster import ApiError, eventually, is_ready, never
 from conftest import COMPILED, control_plane
+from host import BINARY
 from module_server import Modules
 from test_flight_changes import variant
 from webhooks import (BINDING, CONFIGURATION, GROUP, POLICY, as_user, ask, authorities_of, bundle_of, configurations, create, host_with_webhooks, kept_by,
@@ -245,6 +247,21 @@ def test_a_review_remembers_nothing_of_an_instance(cluster, webhook_host, kind, 
     before = webhook_host.metrics()["hangar_evaluations_total"]
     cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "watched", "namespace": namespace}})
     never(lambda: webhook_host.metrics()["hangar_evaluations_total"] != before, "the instance is evaluated again")
+
+
+def test_a_review_by_who_may_be_anybody_is_not_recorded(cluster, webhook_host, kind, namespace):
+    """Strangers could fill the records of a namespace."""
+    name = kind()
+    refused(cluster, name, "probe", "panic", namespace)
+    create(cluster, name, "one", "basic", namespace)
+    guest = f"{name.lower()}s.{GROUP}/one"
+
+    def told():
+        return subprocess.run([str(BINARY), "timeline", guest, "-n", namespace, f"--module-cache-dir={webhook_host.directory / 'cache'}"],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=30).stdout
+    # The run of its reconcile comes after the review.
+    shown = eventually(lambda: "; completed" in (said := told()) and said, "its run is recorded", 60)
+    assert "<- review" not in shown, shown
 
 
 def test_who_may_be_anybody_is_not_told_what_a_flight_makes_of_what_it_looked_up(cluster, webhook_host, airway, unique, namespace):

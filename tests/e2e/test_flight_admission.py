@@ -1,6 +1,7 @@
 """Flights and ClusterFlights before they are accepted, by a host that knows that the API server asks, and by one that does not."""
 import json
 import pathlib
+import subprocess
 
 import pytest
 
@@ -8,6 +9,7 @@ import cluster as kubernetes
 from airways import GUESTS, flight
 from cluster import ApiError, condition, eventually, when_compiled
 from flights import CLUSTER_FLIGHT, FLIGHT, Flights, allow, behaving, manifest
+from host import BINARY
 from webhooks import as_user, ask, configurations, host_with_webhooks, review, warnings_of
 
 NAMESPACE = "webhooks"
@@ -155,6 +157,29 @@ def test_a_good_flight_is_accepted_and_a_bad_change_of_it_is_not(cluster, flight
     eventually(lambda: flights.data("web") == {"a": "2"}, "the release follows", 60)
     flights.delete("web")
     flights.goes("web")
+
+
+def reviews_of(host, name, namespace):
+    """The recorded turns of a Flight that were reviews."""
+    done = subprocess.run([str(BINARY), "timeline", f"flights.yoke.cd/{name}", "-n", namespace, f"--module-cache-dir={host.directory / 'cache'}",
+                           "--turns=1000", "-o", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=30)
+    turns = json.loads(done.stdout)["turns"] if done.returncode == 0 else []
+    return [turn for turn in turns if [cause.get("event") for cause in turn["causes"]] == ["review"]]
+
+
+def test_a_review_is_recorded_as_a_turn_that_changes_nothing(cluster, flights, webhook_host, namespace):
+    refused(flights, "bad", "basic", {"exitCode": 1})
+    when_compiled(lambda: flights.create("good", "basic", does={"data": {"a": "1"}}))
+
+    turn = eventually(lambda: reviews_of(webhook_host, "good", namespace), "its review is recorded", 60)[0]
+    assert (turn["contract"], turn["outcome"], turn["user"]) == ("airway", "completed", f"system:serviceaccount:{namespace}:default")
+    assert len(turn["module"]) == 64 and turn["cpuMicroseconds"] > 0
+    assert [(one["verb"], one["resource"], one["object"]["name"], one["dryRun"], one["status"]) for one in turn["requests"]
+            if one["verb"] == "patch"] == [("patch", "configmaps", "good", True, 201)]
+    failed = eventually(lambda: reviews_of(webhook_host, "bad", namespace), "so is that of one that was refused", 60)
+    assert {one["outcome"] for one in failed} == {"failed"}
+    flights.delete("good")
+    flights.goes("good")
 
 
 def test_skip_admission_webhook_accepts_and_says_so(cluster, flights, namespace):
