@@ -5,13 +5,16 @@ import pty
 import re
 import signal
 import subprocess
+import urllib.request
 
 import pytest
 
+import consoles
+import terminals
 import users
 from airways import GUESTS
 from cluster import ROOT, Cluster, eventually
-from host import BINARY
+from host import BINARY, free_port
 
 # What the demonstration may not leave behind, and must not change.
 WATCHED = ("namespaces", "customresourcedefinitions", "clusterroles", "clusterrolebindings", "mutatingwebhookconfigurations",
@@ -140,6 +143,46 @@ def test_what_a_killed_one_has_left_is_removed(bare, demo):
     assert state_of(bare) == before, said
     code, said = ended(demo("--clean"))
     assert code == 0 and "nothing of a demonstration" in said, said
+
+
+def test_on_a_cluster_of_its_own_it_ends_with_how_to_open_the_console(installed, tmp_path):
+    """As `make demo` runs it, on a terminal."""
+    cluster = Cluster("--with-kcm", "--with-scheduler", "--with-kwok=3")
+    terminal = terminals.Terminal()
+    tools = os.path.dirname(cluster.env["HANGAR_CP_KUBECTL"])
+    environment = {"PATH": f"{tools}:/usr/bin:/bin", "HOME": str(tmp_path), "KUBECONFIG": str(cluster.kubeconfig), "HANGAR_DEMO_PORT": str(free_port())}
+    (tmp_path / "state").mkdir()
+    process = subprocess.Popen([installed / "share/hangar/demo/show.sh", "--hangar", installed / "bin/hangar", "--state", tmp_path / "state", "--own-cluster"],
+                               stdin=terminal.side, stdout=terminal.side, stderr=terminal.side, env=environment, start_new_session=True, preexec_fn=with_ctrl_c)
+    try:
+        eventually(lambda: process.poll() is not None or "Press Enter to end it." in terminal.shown(), "it has shown everything", 600)
+        lines = [line.strip() for line in terminal.shown().splitlines()]
+        (exported,) = [line for line in lines if line.startswith("export KUBECONFIG=")]
+        (console,) = [line for line in lines if line.startswith("hangar console ")]
+        # As a person would, in another terminal, but without a browser.
+        opened = subprocess.Popen(["bash", "-c", f"{exported}\nexec {console.replace('console', 'console --no-open')}"], stdout=subprocess.PIPE,
+                                  text=True, env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)})
+        try:
+            port, key = re.search(r"http://127\.0\.0\.1:(\d+)/#key=([0-9a-f]{64})", opened.stdout.readline()).groups()
+
+            def answer(path):
+                asked = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers={consoles.KEY_HEADER: key})
+                with urllib.request.urlopen(asked, timeout=60) as found:
+                    return json.load(found)
+            assert len(answer("/api/cluster/apis/hangar.dev/v1alpha1/operators")["items"]) == 100
+            assert len(answer("/api/top?window=600")["guests"]) > 100, "the host shows its records"
+        finally:
+            opened.terminate()
+            opened.wait(60)
+            opened.stdout.close()
+        terminal.press("\n")
+        assert process.wait(120) == 0, terminal.shown()
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            process.wait(120)
+        terminal.close()
+        cluster.close()
 
 
 def elsewhere(cluster, path):
