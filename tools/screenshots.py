@@ -36,9 +36,11 @@ import operators  # noqa: E402
 import workflows  # noqa: E402
 from cluster import eventually, is_ready, try_to, when_compiled  # noqa: E402
 from conftest import COMPILED, control_plane  # noqa: E402
+from host import free_port  # noqa: E402
 from prometheus import Prometheus  # noqa: E402
 from shown import SYSTEM, showing_host  # noqa: E402
 from terminals import Screen  # noqa: E402
+from webhooks import wait_registered  # noqa: E402
 
 # Pages show a picture up to 900 px wide. A larger file makes a page slow, and stays in the history for ever.
 WIDTH, BYTES_MAX = 1000, 120 * 1024
@@ -47,6 +49,7 @@ TEAMS = ("billing", "catalog", "checkout", "media", "orders", "search", "shippin
 # Operators that watch the ConfigMaps of their namespace.
 WATCHERS = ("backups", "banners", "certificates", "dashboards", "domains", "feeds", "invites", "labels", "limits", "queues", "routes", "themes")
 SECONDS_BUSY = 75
+NODES, INSTALLER = 6, "registry.example.com/hangar-node:v1"
 
 # `until` is a text, and `appears` an element, that a finished page has.
 COSTS = "td.number:has-text('µs'), td.number:has-text('ms')"
@@ -57,10 +60,12 @@ PICTURES = [
     {"name": "operator", "hash": "#/operator/checkout/mirror", "until": "What it watches", "height": 1000, "open": ".turns li:has-text('wrote') button"},
     {"name": "airways", "hash": "#/releases", "until": "pipelines.examples.com", "height": 1040, "unfolds": "pipelines.examples.com"},
     {"name": "workflow", "hash": "#/workflow/orders/orders", "until": "Filled: where it is", "height": 900},
-    {"name": "tenants", "hash": "#/tenants", "until": "shipping", "appears": COSTS, "height": 720, "width": 1280},
+    {"name": "nodes", "hash": "#/nodes", "until": "Provisioned", "height": 560},
+    {"name": "tenants", "hash": "#/tenants", "until": "(sum)", "appears": COSTS, "height": 1240, "width": 1280},
+    {"name": "why", "hash": "#/why/TestResource.amurant.io/run/media", "until": "Records go back to", "height": 800},
 ]
 
-DASHBOARDS = ("host", "operators")
+DASHBOARDS = ("host", "operators", "airways", "workflows", "nodes")
 SCRAPES_PER_RATE, STEP_SECONDS = 15, 2
 
 # What there is to see ------------------------------------------------------------------------------------
@@ -106,18 +111,22 @@ def example_airway(cluster, name):
     eventually(lambda: is_ready(cluster.get("yoke.cd/v1alpha1", "Airway", airway)), f"Airway {airway} is ready", COMPILED)
 
 
+def rates(rate):
+    return {"metadata": {"name": "rates"}, "spec": {"rate": str(rate)}}
+
+
 def create_airways(cluster):
     cluster.apply_crds(ROOT / "examples/app/cloudsqlinstances.yaml")
     for name in ("app", "pipeline"):
         example_airway(cluster, name)
-    create = lambda kind, name, namespace, spec: cluster.create(airways.instance(kind, name, spec, namespace, "examples.com"))  # noqa: E731
+    create = lambda kind, name, namespace, spec: when_compiled(lambda: cluster.create(airways.instance(kind, name, spec, namespace, "examples.com")))  # noqa: E731
     steps = {step: {"command": ["true"]} for step in ("one", "two", "three")}
     create("Pipeline", "nightly", "orders", steps)
     create("Pipeline", "weekly", "orders", {**steps, "two": {"nodeSelector": {"disk": "large"}, "activeDeadlineSeconds": 2}})
     create("App", "shop", "checkout", {"image": "nginx:stable", "replicas": 2})
     create("App", "wiki", "support", {"image": "nginx:stable"})
     cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "shop", "namespace": "checkout"}, "stringData": {"endpoint": "db.example"}})
-    cluster.create(flights.manifest("rates", "search", "basic", inputObject={"metadata": {"name": "rates"}, "spec": {"rate": "20"}}))
+    when_compiled(lambda: cluster.create(flights.manifest("rates", "search", "basic", inputObject=rates(20))))
     says = lambda kind, name, namespace: cluster.get("examples.com/v1", kind, name, namespace).get("status", {}).get("msg")  # noqa: E731
     for kind, name, namespace, message in (("Pipeline", "nightly", "orders", "all jobs have completed"), ("Pipeline", "weekly", "orders", "job weekly-two failed"),
                                            ("App", "shop", "checkout", "application deployed and ready")):
@@ -134,7 +143,7 @@ def create_workflows(cluster):
 
 
 class Changes:
-    """Writes objects that operators watch, until stopped."""
+    """Writes objects that operators watch, instances, and workflows that are approved, until stopped. Begins by asking for runtimes on nodes."""
 
     def __init__(self, cluster, dice):
         self._cluster, self._dice = cluster, dice
@@ -143,6 +152,8 @@ class Changes:
         self._thread.start()
 
     def _run(self):
+        for node in self._cluster.list("v1", "Node")[1:]:
+            self._cluster.patch("v1", "Node", node["metadata"]["name"], {"metadata": {"annotations": {"kwasm.sh/kwasm-node": "true"}}}, None)
         for number in itertools.count(1):
             # Some teams change more than others.
             team = TEAMS[min(self._dice.randrange(len(TEAMS)) for _ in range(2))]
@@ -151,8 +162,20 @@ class Changes:
                 self._change("checkout", "prices", number)
             if number % 10 == 0:
                 try_to(operators.send_nonce, self._cluster, TEAMS[0], number)
+            if number % 4 == 0:
+                try_to(self._cluster.patch, "examples.com/v1", "App", "shop", {"spec": {"replicas": 2 + number // 4 % 2}}, "checkout")
+            if number % 7 == 0:
+                try_to(self._cluster.patch, *flights.FLIGHT, "rates", {"spec": {"inputObject": rates(number)}}, "search")
+            if number % 5 == 0:
+                try_to(self._approve, f"notes-{number}")
             if self._end.wait(self._dice.choice((0.1, 0.4, 1.5, 2.5))):
                 return
+
+    def _approve(self, name):
+        """Creates a workflow, and answers it when it has begun."""
+        self._cluster.create(workflows.workflow(name, "support", "approval", input={"name": name, "text": "1.3 is out"}))
+        workflows.reaches(self._cluster, "support", name, "waiting")
+        workflows.signal(self._cluster, "support", name, "yes", "APPROVE")
 
     def _change(self, team, name, number):
         data = {"data": {"number": str(number), "list": "x" * self._dice.randrange(4000)}}
@@ -262,7 +285,11 @@ def recording_svg(frames):
 
 def start_host(cluster, work):
     (work / "modules").symlink_to(airways.GUESTS.resolve())
-    return showing_host(cluster, work / "host", "--leader-elect", inside=("env", f"--chdir={work}"))
+    port = free_port()
+    host = showing_host(cluster, work / "host", "--leader-elect", f"--webhook-bind-address=127.0.0.1:{port}", f"--webhook-url=https://127.0.0.1:{port}",
+                        f"--installer-image={INSTALLER}", "--node-ready-delay=30s", inside=("env", f"--chdir={work}"))
+    wait_registered(cluster, SYSTEM)
+    return host
 
 
 # The dashboards ------------------------------------------------------------------------------------------
@@ -320,7 +347,7 @@ def main():
     chosen.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as work:
         work = pathlib.Path(work)
-        cluster = control_plane("--with-kcm", "--with-scheduler", "--with-kwok=2")
+        cluster = control_plane("--with-kcm", "--with-scheduler", f"--with-kwok={NODES}")
         try:
             cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM}})
             host = start_host(cluster, work)

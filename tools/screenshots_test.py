@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ElementTree
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
-from screenshots import LINES, PICTURES, recording_svg, rows_of
+from screenshots import DASHBOARDS, LINES, PICTURES, recording_svg, rows_of
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SVG = "{http://www.w3.org/2000/svg}"
@@ -57,3 +57,11 @@ def test_the_document_shows_every_picture():
     assert shown == {"top.svg", *(f"{one['name']}.png" for one in PICTURES)}
     for name in shown:
         assert (ROOT / "docs/operating/seeing" / name).exists(), name
+
+
+def test_every_dashboard_of_the_chart_is_shown():
+    text = (ROOT / "docs/operating/host.md").read_text()
+
+    assert set(DASHBOARDS) == {path.stem for path in (ROOT / "deploy/chart/dashboards").iterdir()}
+    for name in DASHBOARDS:
+        assert f"(seeing/dashboard-{name}.svg)" in text and (ROOT / f"docs/operating/seeing/dashboard-{name}.svg").exists(), name
