@@ -13,6 +13,9 @@ namespace hangar::guest_protocol {
 
 using internal::Is;
 
+// For lists of parts.
+static constexpr auto visit_part = [](auto& fields, auto& part) { visit_fields(fields, part); };
+
 template <class Fields, Is<Pages> Part>
 static void visit_fields(Fields& fields, Part& pages) {
   fields.number(pages.first);
@@ -111,8 +114,7 @@ static void visit_fields(Fields& fields, Message& message) {
   fields.number(message.global_count);
   fields.flag(message.has_start);
   fields.number(message.image_number);
-  fields.list(message.image_pages, kImageRangesMax,
-              [](auto& item_fields, auto& pages) { visit_fields(item_fields, pages); });
+  fields.list(message.image_pages, kImageRangesMax, visit_part);
 }
 
 template <class Fields, Is<Bounds> Part>
@@ -130,7 +132,6 @@ static void visit_fields(Fields& fields, Part& file) {
 
 template <class Fields, Is<MakeGuest> Message>
 static void visit_fields(Fields& fields, Message& message) {
-  const auto visit_file = [](auto& file_fields, auto& file) { visit_fields(file_fields, file); };
   fields.number(message.guest);
   fields.number(message.module);
   fields.text(message.tenant, kNameBytesMax);
@@ -138,9 +139,9 @@ static void visit_fields(Fields& fields, Message& message) {
   visit_fields(fields, message.bounds);
   fields.texts(message.arguments, kTextsMax, kTextBytesMax);
   fields.texts(message.environment, kTextsMax, kTextBytesMax);
-  fields.list(message.files, kFilesMax, visit_file);
+  fields.list(message.files, kFilesMax, visit_part);
   fields.texts(message.pod_environment, kTextsMax, kTextBytesMax);
-  fields.list(message.pod_files, kFilesMax, visit_file);
+  fields.list(message.pod_files, kFilesMax, visit_part);
 }
 
 template <class Fields, Is<ResumeGuest> Message>
@@ -152,8 +153,7 @@ static void visit_fields(Fields& fields, Message& message) {
   visit_fields(fields, message.bounds);
   fields.number(message.snapshot_bytes);
   fields.number(message.slept_nanoseconds);
-  fields.list(message.layer, kLayerPiecesMax,
-              [](auto& item_fields, auto& pages) { visit_fields(item_fields, pages); });
+  fields.list(message.layer, kLayerPiecesMax, visit_part);
 }
 
 template <class Fields, Is<HandWakeup> Message>
@@ -303,15 +303,13 @@ static void visit_fields(Fields& fields, Message& message) {
 template <class Fields, Is<MakeLayer> Message>
 static void visit_fields(Fields& fields, Message& message) {
   fields.number(message.run);
-  fields.list(message.pieces, kLayerPiecesMax,
-              [](auto& item_fields, auto& pages) { visit_fields(item_fields, pages); });
+  fields.list(message.pieces, kLayerPiecesMax, visit_part);
 }
 
 template <class Fields, Is<KeepPages> Message>
 static void visit_fields(Fields& fields, Message& message) {
   fields.number(message.run);
-  fields.list(message.pages, kLayerRangesMax,
-              [](auto& item_fields, auto& pages) { visit_fields(item_fields, pages); });
+  fields.list(message.pages, kLayerRangesMax, visit_part);
   fields.text(message.bytes, kLayerBytesMax);
 }
 
