@@ -64,7 +64,7 @@ Result<> PageLayer::map_into(std::span<std::byte> memory) {
 Result<> PageLayer::update(std::span<const std::byte> memory, const PageRanges& written) {
   auto piece = pages().begin();
   std::uint32_t place = 0;  // Of the piece in the layer.
-  for (const PageRange& range : common({pages().begin(), pages().end()}, written)) {
+  for (const PageRange& range : common(pages(), written)) {
     while (piece->end() <= range.first)
       place += (piece++)->count;
     HANGAR_TRY(write_pages(place + range.first - piece->first, part_of(memory, range)));

@@ -31,7 +31,7 @@ PageRanges united(std::span<const PageRange> left, std::span<const PageRange> ri
   return result;
 }
 
-PageRanges common(const PageRanges& left, const PageRanges& right) {
+PageRanges common(std::span<const PageRange> left, std::span<const PageRange> right) {
   PageRanges result;
   for (auto a = left.begin(), b = right.begin(); a != left.end() && b != right.end();) {
     const std::uint32_t first = std::max(a->first, b->first);

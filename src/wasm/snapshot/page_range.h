@@ -41,7 +41,7 @@ inline void append_page(PageRanges& ranges, std::uint32_t page) {
 // All pages that are in either.
 [[nodiscard]] PageRanges united(std::span<const PageRange> left, std::span<const PageRange> right);
 // All pages that are in both.
-[[nodiscard]] PageRanges common(const PageRanges& left, const PageRanges& right);
+[[nodiscard]] PageRanges common(std::span<const PageRange> left, std::span<const PageRange> right);
 // All pages of `ranges` that are not in `others`.
 [[nodiscard]] PageRanges without(std::span<const PageRange> ranges,
                                  std::span<const PageRange> others);

@@ -171,10 +171,11 @@ TEST(PageRanges, AreUnited) {
 }
 
 TEST(PageRanges, HaveInCommonWhatIsInBoth) {
-  EXPECT_EQ(common({}, {{1, 2}}), PageRanges{});
-  EXPECT_EQ(common({{1, 2}}, {{3, 4}}), PageRanges{}) << "adjacent";
-  EXPECT_EQ(common({{0, 10}}, {{2, 3}, {7, 1}}), (PageRanges{{2, 3}, {7, 1}}));
-  EXPECT_EQ(common({{1, 4}, {8, 4}}, {{3, 7}, {11, 1}}), (PageRanges{{3, 2}, {8, 2}, {11, 1}}));
+  EXPECT_EQ(common(PageRanges{}, PageRanges{{1, 2}}), PageRanges{});
+  EXPECT_EQ(common(PageRanges{{1, 2}}, PageRanges{{3, 4}}), PageRanges{}) << "adjacent";
+  EXPECT_EQ(common(PageRanges{{0, 10}}, PageRanges{{2, 3}, {7, 1}}), (PageRanges{{2, 3}, {7, 1}}));
+  EXPECT_EQ(common(PageRanges{{1, 4}, {8, 4}}, PageRanges{{3, 7}, {11, 1}}),
+            (PageRanges{{3, 2}, {8, 2}, {11, 1}}));
 }
 
 }  // namespace
