@@ -109,6 +109,8 @@ EnginePtr make_engine() {
   wasm::apply_code_config(config);
   wasmtime_config_strategy_set(config, WASMTIME_STRATEGY_CRANELIFT);
   wasmtime_config_cranelift_opt_level_set(config, WASMTIME_OPT_LEVEL_SPEED);
+  // The same bits on every machine, so that a guest's memory may move between machines.
+  wasmtime_config_cranelift_nan_canonicalization_set(config, true);
   return EnginePtr(wasm_engine_new_with_config(config));
 }
 

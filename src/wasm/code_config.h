@@ -19,7 +19,7 @@ namespace hangar::wasm {
 
 // Part of the cache's key. Change it together with anything below, with the output of
 // link_plugin(), and with every update of wasmtime.
-inline constexpr std::string_view kCodeVersion = "wasmtime-48.0.8-config-1";
+inline constexpr std::string_view kCodeVersion = "wasmtime-48.0.8-config-2";
 
 // A whole 32-bit memory is reserved and guarded, so that loads and stores need no bounds checks.
 inline constexpr std::uint64_t kMemoryReservationBytes = 4096 * limits::kMiB;

@@ -302,6 +302,29 @@ TEST_F(InstanceTest, TheStartFunctionRunsOnce) {
   EXPECT_EQ(call(*instance, "load", {1024}), 5U);
 }
 
+// x86-64 makes a negative NaN where AArch64 makes a positive one, and both keep payloads by rules
+// of their own.
+TEST_F(InstanceTest, ANumberThatIsNoneHasTheSameBitsOnEveryMachine) {
+  constexpr std::uint64_t kNan = 0x7ff8'0000'0000'0000;
+  constexpr std::uint64_t kNan32 = 0x7fc0'0000;
+  constexpr std::uint64_t kWithPayload = 0xfff8'0000'0000'0123;
+  constexpr std::uint64_t kWithPayload32 = 0xffc0'0123;
+  constexpr std::uint64_t kOne = 0x3ff0'0000'0000'0000;
+  constexpr std::uint64_t kOne32 = 0x3f80'0000;
+  constexpr std::uint64_t kMinusOne = 0xbff0'0000'0000'0000;
+  const auto instance = make(load("not_a_number"));
+
+  EXPECT_EQ(call(*instance, "divide_f64", {0, 0}), kNan);
+  EXPECT_EQ(call(*instance, "root_f64", {kMinusOne}), kNan);
+  EXPECT_EQ(call(*instance, "add_f64", {kWithPayload, kOne}), kNan);
+  EXPECT_EQ(call(*instance, "largest_f64", {kWithPayload, kOne}), kNan);
+  EXPECT_EQ(call(*instance, "round_f64", {kWithPayload}), kNan);
+  EXPECT_EQ(call(*instance, "add_f64x2", {kWithPayload, kOne}), kNan);
+  EXPECT_EQ(call(*instance, "widen_f32", {kWithPayload32}), kNan);
+  EXPECT_EQ(call(*instance, "narrow_f64", {kWithPayload}), kNan32);
+  EXPECT_EQ(call(*instance, "add_f32", {kWithPayload32, kOne32}), kNan32);
+}
+
 TEST_F(InstanceTest, GrownMemoryIsZeroAfterSleeping) {
   const auto module = load("sleeper");
   const auto store = make_store();
