@@ -28,7 +28,7 @@ DOORS = {
     "protozero": {"tracing"},
     "toml++": {"node_install"},
     "zlib": {"modules", "airways"},
-    "zstd.h": {"wasm"},
+    "zstd.h": {"kube", "wasm"},
     "openssl": {"admission", "base", "http", "schematics", "sigstore"},
     "seccomp.h": {"sandbox"},
     "sys/random.h": {"base"},

@@ -95,11 +95,11 @@ def main():
     def values(name, key):
         return [one[key] for one in rounds_of[name]]
 
-    third, no_worse = at_most_of_peer(1 / 3), at_most_of_peer(1)
+    fifth, no_worse = at_most_of_peer(1 / 5), at_most_of_peer(1)
     for figure, unit, key, target in (
-            (f"bytes per object of {count}, RSS after returning what is free", "B", "rss", third),
+            (f"bytes per object of {count}, RSS after returning what is free", "B", "rss", fifth),
             (f"bytes per object of {count}, RSS as left after the sync", "B", "left_alone", None),
-            (f"bytes per object of {count}, heap in use", "B", "heap", third),
+            (f"bytes per object of {count}, heap in use", "B", "heap", fifth),
             ("start of the process to synced", "s", "seconds", no_worse),
             ("CPU for the sync", "s", "cpu", None),
             ("CPU per change through the watch", "ms", "change_cpu", None),

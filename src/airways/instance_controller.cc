@@ -110,9 +110,9 @@ ResourceRef InstanceController::instance_ref(const kube::ObjectKey& key) const {
 void InstanceController::note(Instance& memory, const ResourceRef& resource, Change change,
                               const kube::Object& object) const {
   if (!platform_.recorder.is_on()) return;
-  memory.reasons.add(resource, change, object,
-                     platform_.recorder.is_tracing() ? recorder::traceparent_in(object.bytes())
-                                                     : std::string_view());
+  if (!platform_.recorder.is_tracing()) return memory.reasons.add(resource, change, object, {});
+  const kube::ObjectText text = object.text();
+  memory.reasons.add(resource, change, object, recorder::traceparent_in(text.view()));
 }
 
 void InstanceController::on_child(const kube::ObjectKey& instance, const ResourceRef& child,

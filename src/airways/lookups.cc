@@ -157,7 +157,7 @@ io::Task<LookupAnswer> ReleaseLookups::lookup(LookupRequest request) {
   if (const kube::ObjectPtr child = view_.child(ref)) {
     if (release_.owns(child->to_value())) {
       remember(ref, LookupOutcome::Owned);
-      co_return LookupAnswer{.state = LookupState::Ok, .body = std::string(child->bytes())};
+      co_return LookupAnswer{.state = LookupState::Ok, .body = child->text().str()};
     }
   }
   const bool covered = any_matches(terms_->resource_access_matchers, ref);
@@ -175,7 +175,7 @@ io::Task<LookupAnswer> ReleaseLookups::lookup(LookupRequest request) {
         .body = "forbidden: cannot access resource outside of target release ownership"};
   }
   remember(ref, owned ? LookupOutcome::Owned : LookupOutcome::External);
-  co_return LookupAnswer{.state = LookupState::Ok, .body = std::string((*found)->bytes())};
+  co_return LookupAnswer{.state = LookupState::Ok, .body = (*found)->text().str()};
 }
 
 io::Task<LookupAnswer> ReleaseLookups::rest_mapping(std::string group_or_api_version,

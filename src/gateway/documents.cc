@@ -53,13 +53,14 @@ kube::GroupVersionKind shown_type(const kube::Resource& resource, kube::Detail d
 }
 
 void append_object(std::string& out, const kube::Object& object, kube::Detail detail) {
+  const kube::ObjectText text = object.text();
   if (detail == kube::Detail::Whole) {
-    out += object.bytes();
+    out += text.view();
     return;
   }
   out.append(R"({"kind":")").append(kMetadataKind);
   out.append(R"(","apiVersion":")").append(kMetadataVersion);
-  out.append(R"(","metadata":)").append(kube::metadata_text_of(object)).append("}");
+  out.append(R"(","metadata":)").append(kube::metadata_text_of(text.view())).append("}");
 }
 
 std::string_view trimmed(std::string_view text) {
@@ -214,7 +215,7 @@ std::string text_of(const Piece& piece) {
   const auto& line = std::get<WatchLine>(piece);
   const std::string_view word = word_of(line.type);
   std::string out;
-  if (line.detail == kube::Detail::Whole) out.reserve(line.object->bytes().size() + 40);
+  if (line.detail == kube::Detail::Whole) out.reserve(line.object->text_size() + 40);
   out.append(R"({"type":")").append(word).append(R"(","object":)");
   append_object(out, *line.object, line.detail);
   out.append("}\n");

@@ -80,7 +80,7 @@ TEST(Documents, OfBareMetadataAreTheSameWhetherTheObjectIsWholeOrNot) {
     EXPECT_EQ(text_of(WatchLine{WatchLine::Type::Added, object, kMetadata}),
               R"({"type":"ADDED","object":)" + metadata + "}\n");
   }
-  EXPECT_EQ(object_text(*whole, kWhole), whole->bytes());
+  EXPECT_EQ(object_text(*whole, kWhole), whole->text().str());
   EXPECT_EQ(
       bookmark_line(kThings, 7, /*ends_initial_events=*/false, kMetadata),
       R"({"type":"BOOKMARK","object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"7"}}})"

@@ -216,7 +216,7 @@ io::Task<void> give_list(budget::Slices::Job job, Feed::Window window,
     job.add(budget::kSliceObjectBytes + object->labels().size());
     if (!window.view().sees(*object)) continue;
     text.add(*object);
-    job.add(object->bytes().size());
+    job.add(object->text_size());
   }
   text.end();
   reply->piece(text.take());
@@ -561,7 +561,7 @@ io::Task<void> Gateway::State::read(std::shared_ptr<State> self, WorkPtr work) {
   if (found.empty() || !window->view().sees(*found.front())) {
     co_return reply->refuse(not_found(feed->scope().resource, window->view().name()));
   }
-  job.add(found.front()->bytes().size());
+  job.add(found.front()->text_size());
   reply->head_json(200, Source::Cache);
   reply->piece(object_text(*found.front(), window->view().detail()));
   reply->end();

@@ -21,15 +21,16 @@ using kube::Delta;
 using kube::ObjectPtr;
 
 ObjectPtr with_version(const ObjectPtr& object, std::uint64_t version) {
-  // Replaces the version within the text: resource_version() is a view into bytes(), which gives
-  // its place. All else stays byte for byte.
-  const std::string_view bytes = object->bytes();
-  const std::string_view old = object->resource_version();
-  if (old.empty()) return object;
-  const auto at = static_cast<std::size_t>(old.data() - bytes.data());
-  std::string text(bytes.substr(0, at));
+  if (object->resource_version().empty()) return object;
+  // Replaces the version within the text, where identify() finds it. All else stays byte for byte.
+  const kube::ObjectText before = object->text();
+  const auto found = kube::identify(before.view());
+  HANGAR_ASSERT(found.has_value(), "an object has an identity");
+  const std::string_view old = found->resource_version;
+  const auto at = static_cast<std::size_t>(old.data() - before.view().data());
+  std::string text(before.view().substr(0, at));
   text += std::to_string(version);
-  text += bytes.substr(at + old.size());
+  text += before.view().substr(at + old.size());
   auto made = kube::Object::make(text);
   HANGAR_ASSERT(made.has_value(), "an object with another version is an object");
   return *std::move(made);

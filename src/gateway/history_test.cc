@@ -213,7 +213,7 @@ TEST(Differences, AreTakenOneByOneInOrder) {
 
 TEST(WithVersion, ChangesNothingElse) {
   const ObjectPtr changed = with_version(object("a", 9), 1234567);
-  EXPECT_EQ(changed->bytes(), object("a", 1234567)->bytes());
+  EXPECT_EQ(changed->text().str(), object("a", 1234567)->text().str());
 }
 
 TEST(View, TellsWhatEntersAndLeavesItsSelector) {
@@ -249,7 +249,8 @@ TEST(View, TellsWhatEntersAndLeavesItsSelector) {
     EXPECT_EQ(line->object->resource_version(), "9");
     // For an object that has left, the API server shows the state that was selected.
     const bool is_there = *row.seen != WatchLine::Type::Deleted;
-    EXPECT_EQ(line->object->bytes(), object("a", 9, is_there ? row.now : row.before)->bytes());
+    EXPECT_EQ(line->object->text().str(),
+              object("a", 9, is_there ? row.now : row.before)->text().str());
   }
 }
 

@@ -68,7 +68,7 @@ TEST(View, LooksAtLabelsOnlyHoweverLargeTheObjectIs) {
   const View view({"ns", ""}, kube::LabelSelector::parse("app in (x,y),!none").value(), {});
   const kube::ObjectPtr in = large("x");
   const kube::ObjectPtr out = large("z");
-  ASSERT_GT(in->bytes().size(), 300'000U);
+  ASSERT_GT(in->text_size(), 300'000U);
 
   const std::size_t before = taken_bytes;
   EXPECT_TRUE(view.sees(*in));

@@ -200,7 +200,7 @@ io::Task<std::optional<std::uint64_t>> Watching::compare_with(std::shared_ptr<Wa
   // In the order that in_order() explains.
   for (const kube::ObjectPtr& object : gone) {
     if (job.is_over() && !co_await take_turn(self, job)) co_return std::nullopt;
-    job.add(budget::kSliceObjectBytes + 2 * object->bytes().size());
+    job.add(budget::kSliceObjectBytes + 2 * object->text_size());
     const bool is_last = object == gone.back() && changed.empty();
     self->on_line({WatchLine::Type::Deleted, with_version(object, is_last ? now : seen)});
   }

@@ -70,6 +70,16 @@ inline constexpr std::uint64_t kCacheSliceObjects = 512;
 // Freeing an object counts as this many: it may be the last one of a slab, which is then unmapped.
 inline constexpr std::uint64_t kCacheFreedObjectCost = 16;
 
+// A kind keeps its objects packed when their texts have so many bytes (kube/packing.h): fewer save
+// less than the dictionary takes.
+inline constexpr std::size_t kPackedKindBytesMin = kMiB;
+// The samples that make a dictionary, and how much of each.
+inline constexpr std::size_t kPackSamples = 16;
+inline constexpr std::size_t kPackSampleBytesMax = 2 * kKiB;
+// Smaller texts save little, and larger ones take the loop more than a millisecond.
+inline constexpr std::size_t kPackedTextBytesMin = 512;
+inline constexpr std::size_t kPackedTextBytesMax = 128 * kKiB;
+
 // Changes of one scope that wait until its list has been handled, in bytes of their objects. A list
 // of 100,000 objects takes about a second, in which a busy cluster changes a thousand of them.
 // Beyond the bound, all waiting work is handled at once.

@@ -1,10 +1,12 @@
 #include "kube/object.h"
 
+#include "base/assert.h"
 #include "base/number.h"
 #include "base/result.h"
 #include "base/slots.h"
 #include "json/value.h"
 #include "kube/internal/skim.h"
+#include "kube/packing.h"
 
 #include <fmt/format.h>
 
@@ -216,8 +218,12 @@ std::optional<Identification> identify(std::string_view bytes) {
   return found;
 }
 
-// Copies the bytes once, and removes and adds what make() promises.
+struct Object::Packed final : Object {
+  std::shared_ptr<const PackDictionary> dictionary;
+};
+
 struct ObjectBuilder {
+  // Copies the bytes once, and removes and adds what make() promises.
   static Result<ObjectPtr> build(std::string_view text, const GroupVersionKind* gvk) {
     Skimmed skimmed = HANGAR_TRY(skim_object(text));
     if (skimmed.has_blanks) {
@@ -237,6 +243,38 @@ struct ObjectBuilder {
     return copy(text, std::move(skimmed), type);
   }
 
+  // What packed() promises.
+  static ObjectPtr pack(const Object& from, std::shared_ptr<const PackDictionary> dictionary) {
+    const std::string packed = dictionary->pack(from.bytes_);
+    std::size_t size =
+        packed.size() + from.uid_.size + from.resource_version_.size + from.labels_.size;
+    for (const std::string_view uid : from.owner_uids_)
+      size += uid.size();
+    if (size > from.bytes_.size() / 4 * 3) return nullptr;
+
+    auto object = std::allocate_shared<Object::Packed>(slots::Allocator<Object::Packed>());
+    object->bytes_.reserve(size);  // No view into it moves.
+    const auto append = [&object](std::string_view bytes) {
+      const auto offset = static_cast<std::uint32_t>(object->bytes_.size());
+      object->bytes_ += bytes;
+      return Object::Span{offset, static_cast<std::uint32_t>(bytes.size())};
+    };
+    object->owner_uids_.reserve(from.owner_uids_.size());
+    for (const std::string_view uid : from.owner_uids_)
+      object->owner_uids_.push_back(object->view(append(uid)));
+    object->uid_ = append(from.uid());
+    object->resource_version_ = append(from.resource_version());
+    object->labels_ = append(from.labels());
+    (void)append(packed);
+    object->key_ = from.key_;
+    object->generation_ = from.generation_;
+    object->being_deleted_ = from.being_deleted_;
+    object->text_size_ = from.text_size_;
+    object->is_packed_ = true;
+    object->dictionary = std::move(dictionary);
+    return object;
+  }
+
  private:
   static Result<ObjectPtr> copy(std::string_view text, Skimmed skimmed, std::string_view type) {
     text = text.substr(0, text.rfind('}') + 1);
@@ -254,6 +292,7 @@ struct ObjectBuilder {
     object->bytes_ += type;
     object->bytes_ += text.substr(1, cut_begin - 1);
     object->bytes_ += text.substr(cut_begin + cut.size());
+    object->text_size_ = static_cast<std::uint32_t>(size);
 
     // The position of a view into `text` in the copy.
     const auto moved = [&](std::string_view view) {
@@ -297,25 +336,46 @@ Result<ObjectPtr> Object::make_item(std::string_view bytes, const GroupVersionKi
   return ObjectBuilder::build(bytes, &gvk);
 }
 
+ObjectPtr Object::packed(std::shared_ptr<const PackDictionary> dictionary) const {
+  HANGAR_ASSERT(!is_packed(), "an object is packed once");
+  return ObjectBuilder::pack(*this, std::move(dictionary));
+}
+
+ObjectText Object::text() const {
+  const std::string_view bytes = bytes_;
+  if (!is_packed()) return ObjectText(bytes);
+  const std::string_view packed = bytes.substr(labels_.offset + labels_.size);
+  return ObjectText(static_cast<const Packed&>(*this).dictionary->unpack(packed, text_size_));
+}
+
 json::Value Object::to_value() const {
-  // make() checked the bytes: parsing them cannot fail.
-  return json::parse(bytes()).value_or(json::Value());
+  const ObjectText text = this->text();
+  // make() checked the text: parsing it cannot fail.
+  return json::parse(text.view()).value_or(json::Value());
 }
 
 std::size_t Object::size_bytes() const {
+  return bytes_with(sizeof(Object), text_size_);
+}
+
+std::size_t Object::resident_bytes() const {
+  return bytes_with(is_packed() ? sizeof(Packed) : sizeof(Object), bytes_.capacity());
+}
+
+std::size_t Object::bytes_with(std::size_t own, std::size_t characters) const {
   const auto heap = [](const std::string& text) {
     constexpr std::size_t kWithinString = 15;  // libstdc++ stores that much in the string itself.
     return text.capacity() > kWithinString ? text.capacity() + 1 : 0;
   };
   constexpr std::size_t kSharedCounts = 16;
-  return slots::slot_size(sizeof(Object) + kSharedCounts) +
-         slots::slot_size(bytes_.capacity() + 1) +
+  return slots::slot_size(own + kSharedCounts) + slots::slot_size(characters + 1) +
          slots::slot_size(owner_uids_.capacity() * sizeof(std::string_view)) +
          heap(key_.namespace_) + heap(key_.name);
 }
 
 ObjectPtr metadata_of(const Object& object) {
-  Skim skim(object.bytes());
+  const ObjectText text = object.text();
+  Skim skim(text.view());
   std::string kept;
   for (auto members = skim.object(); const auto key = skim.next_key(members);) {
     const std::string_view value = skim.value();
@@ -328,8 +388,8 @@ ObjectPtr metadata_of(const Object& object) {
   return Object::make(kept).value();
 }
 
-std::string_view metadata_text_of(const Object& object) {
-  Skim skim(object.bytes());
+std::string_view metadata_text_of(std::string_view object_text) {
+  Skim skim(object_text);
   for (auto members = skim.object(); const auto key = skim.next_key(members);) {
     const std::string_view value = skim.value();
     if (*key == "metadata") return value;

@@ -12,9 +12,13 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <variant>
 #include <vector>
 
 namespace hangar::kube {
+
+class PackDictionary;
 
 struct GroupKind {
   std::string group;  // Empty: the core group.
@@ -73,8 +77,29 @@ struct OwnerReference {
   bool controller = false;
 };
 
+// The text of an object: compact JSON. Must not outlive the object.
+class ObjectText {
+ public:
+  explicit ObjectText(std::string_view kept) : text_(kept) {}
+  explicit ObjectText(std::string unpacked) : text_(std::move(unpacked)) {}
+
+  // Not of a temporary: the view may be one of its own memory.
+  [[nodiscard]] std::string_view view() const& {
+    const auto* const kept = std::get_if<std::string_view>(&text_);
+    return kept != nullptr ? *kept : std::string_view(std::get<std::string>(text_));
+  }
+  std::string_view view() const&& = delete;
+  [[nodiscard]] std::string str() && {
+    auto* const unpacked = std::get_if<std::string>(&text_);
+    return unpacked != nullptr ? std::move(*unpacked) : std::string(view());
+  }
+
+ private:
+  std::variant<std::string_view, std::string> text_;
+};
+
 // An object as the API server sent it: immutable, shared, compact. The fields that queues,
-// indexes and predicates read are extracted once; the rest stays bytes until a caller parses it.
+// indexes and predicates read are extracted once; the rest stays text until a caller parses it.
 // Any thread.
 class Object {
  public:
@@ -89,53 +114,68 @@ class Object {
                                                                        const GroupVersionKind& gvk);
 
   [[nodiscard]] const ObjectKey& key() const { return key_; }
-  // Views into bytes().
+  // Views into the object.
   [[nodiscard]] std::string_view uid() const { return view(uid_); }
   [[nodiscard]] std::string_view resource_version() const { return view(resource_version_); }
   [[nodiscard]] std::int64_t generation() const { return generation_; }
   [[nodiscard]] bool is_being_deleted() const { return being_deleted_; }
-  // The uids of the owners, sorted, as views into bytes().
+  // The uids of the owners, sorted, as views into the object.
   [[nodiscard]] std::span<const std::string_view> owner_uids() const { return owner_uids_; }
 
   // metadata.labels as a JSON object: see labels.h. Empty when there are none.
   [[nodiscard]] std::string_view labels() const { return view(labels_); }
 
-  // Compact JSON.
-  [[nodiscard]] std::string_view bytes() const { return bytes_; }
-  // Parses the bytes at each call.
+  // A packed object unpacks it at each call, in some microseconds.
+  [[nodiscard]] ObjectText text() const;
+  [[nodiscard]] std::size_t text_size() const { return text_size_; }
+  // Parses the text at each call.
   [[nodiscard]] json::Value to_value() const;
-  // The bytes of memory that it occupies, for accounting.
+  // The same object in less memory: all but the fields above is compressed. Null when that would
+  // save less than a quarter. For an object that is not packed.
+  [[nodiscard]] std::shared_ptr<const Object> packed(
+      std::shared_ptr<const PackDictionary> dictionary) const;
+  [[nodiscard]] bool is_packed() const { return is_packed_; }
+  // The bytes of memory that it occupies while it is not packed. Tenants are charged for these: the
+  // size of a packed object would tell them what is in its dictionary, which has texts of others.
   [[nodiscard]] std::size_t size_bytes() const;
+  // The bytes that it occupies.
+  [[nodiscard]] std::size_t resident_bytes() const;
 
  private:
   friend struct ObjectBuilder;
   Object() = default;
 
+  struct Packed;
   // Offsets of 32 bits: there is an Object for every watched object of the cluster.
   struct Span {
     std::uint32_t offset = 0;
     std::uint32_t size = 0;
   };
   [[nodiscard]] std::string_view view(Span span) const {
-    return bytes().substr(span.offset, span.size);
+    return std::string_view(bytes_).substr(span.offset, span.size);
   }
+
+  [[nodiscard]] std::size_t bytes_with(std::size_t own, std::size_t characters) const;
 
   ObjectKey key_;
   std::vector<std::string_view, slots::Allocator<std::string_view>> owner_uids_;
+  // The text. Of a packed object: the uids of its owners, the other fields, the packed text.
   std::basic_string<char, std::char_traits<char>, slots::Allocator<char>> bytes_;
   std::int64_t generation_ = 0;
   Span uid_;
   Span resource_version_;
   Span labels_;
+  std::uint32_t text_size_ = 0;
   bool being_deleted_ = false;
+  bool is_packed_ = false;
 };
 
 using ObjectPtr = std::shared_ptr<const Object>;
 
 // The object reduced to apiVersion, kind and metadata: what Detail::Metadata shows.
 [[nodiscard]] ObjectPtr metadata_of(const Object& object);
-// The value of metadata, as a view into bytes(). Searches the bytes at each call.
-[[nodiscard]] std::string_view metadata_text_of(const Object& object);
+// The value of metadata in an object's text, as a view into it. Searches the text at each call.
+[[nodiscard]] std::string_view metadata_text_of(std::string_view object_text);
 
 // The identity and version of a document. Views are into its bytes.
 struct Identification {

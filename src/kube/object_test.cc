@@ -50,7 +50,7 @@ TEST(Object, DropsManagedFieldsWhereverTheyStand) {
 
     const ObjectPtr object = make(head + std::string(metadata) + R"(,"data":{"k":"v"}})");
 
-    EXPECT_EQ(object->bytes(), head + std::string(want) + R"(,"data":{"k":"v"}})");
+    EXPECT_EQ(object->text().str(), head + std::string(want) + R"(,"data":{"k":"v"}})");
     if (want != "{}") EXPECT_EQ(object->uid(), "u");
   }
 }
@@ -64,12 +64,13 @@ TEST(Object, PutsInTheTypeThatItemsOfAListLack) {
   const auto typed =
       Object::make_item(R"({"kind":"Other","apiVersion":"v9","metadata":{"name":"n"}})", gvk);
 
-  EXPECT_EQ((*item)->bytes(),
+  EXPECT_EQ((*item)->text().str(),
             R"({"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"n","uid":"u"}})");
   EXPECT_EQ((*item)->uid(), "u");
-  EXPECT_EQ((*value)->bytes(),
+  EXPECT_EQ((*value)->text().str(),
             R"({"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"n"}})");
-  EXPECT_EQ((*typed)->bytes(), R"({"kind":"Other","apiVersion":"v9","metadata":{"name":"n"}})");
+  EXPECT_EQ((*typed)->text().str(),
+            R"({"kind":"Other","apiVersion":"v9","metadata":{"name":"n"}})");
 }
 
 TEST(Object, IsCompactWhateverItWasMadeFrom) {
@@ -77,7 +78,7 @@ TEST(Object, IsCompactWhateverItWasMadeFrom) {
       "\n{ \"apiVersion\" : \"v1\",\"kind\":\"X\",\t\"metadata\": {\"name\": \"a b\\\" c\", "
       "\"managedFields\" : [ ] , \"uid\": \"u\" } }\n");
 
-  EXPECT_EQ(object->bytes(),
+  EXPECT_EQ(object->text().str(),
             R"({"apiVersion":"v1","kind":"X","metadata":{"name":"a b\" c","uid":"u"}})");
   EXPECT_EQ(object->key().name, "a b\" c");
   EXPECT_EQ(object->uid(), "u");
@@ -233,12 +234,14 @@ TEST(Object, HasAViewOfItsMetadataAlone) {
   const ObjectPtr metadata = metadata_of(*whole);
 
   EXPECT_EQ(
-      metadata->bytes(),
+      metadata->text().str(),
       R"({"apiVersion":"v1","kind":"Secret","metadata":{"name":"a","uid":"u","resourceVersion":"7","labels":{"l":"x"}}})");
   EXPECT_EQ(metadata->resource_version(), "7");
-  EXPECT_EQ(metadata_text_of(*whole),
+  const ObjectText text = whole->text();
+  const ObjectText of_metadata = metadata->text();
+  EXPECT_EQ(metadata_text_of(text.view()),
             R"({"name":"a","uid":"u","resourceVersion":"7","labels":{"l":"x"}})");
-  EXPECT_EQ(metadata_text_of(*metadata), metadata_text_of(*whole));
+  EXPECT_EQ(metadata_text_of(of_metadata.view()), metadata_text_of(text.view()));
 }
 
 TEST(Identification, IsWhatAnObjectIsKnownBy) {

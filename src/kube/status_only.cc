@@ -12,9 +12,9 @@ namespace hangar::kube {
 namespace {
 
 // The keys and values of the object and of its metadata, without those that are ignored.
-std::vector<std::string_view> parts_of(const Object& object) {
+std::vector<std::string_view> parts_of(std::string_view object_text) {
   std::vector<std::string_view> parts;
-  internal::Skim skim(object.bytes());
+  internal::Skim skim(object_text);
   auto members = skim.object();
   while (const std::optional<std::string_view> key = skim.next_key(members)) {
     if (*key == "metadata") {
@@ -38,7 +38,9 @@ std::vector<std::string_view> parts_of(const Object& object) {
 }  // namespace
 
 bool differs_in_status_only(const Object& before, const Object& after) {
-  return parts_of(before) == parts_of(after);
+  const ObjectText text_before = before.text();
+  const ObjectText text_after = after.text();
+  return parts_of(text_before.view()) == parts_of(text_after.view());
 }
 
 }  // namespace hangar::kube

@@ -14,7 +14,7 @@ std::size_t size_of(const Mailbox::Arrival& arrival) {
   const auto* const piece = std::get_if<gateway::Piece>(&arrival.what);
   if (piece == nullptr) return 0;
   if (const auto* const text = std::get_if<std::string>(piece)) return text->size();
-  return std::get<gateway::WatchLine>(*piece).object->bytes().size();
+  return std::get<gateway::WatchLine>(*piece).object->text_size();
 }
 
 }  // namespace

@@ -103,11 +103,12 @@ std::string_view Woken::kept(std::string_view text) {
 
 void Woken::add_piece(std::uint64_t id, const gateway::Piece& piece) {
   Waking::Cause cause = Waking::Cause::Line;
+  std::optional<kube::ObjectText> object_text;
   std::string_view document;
   std::uint64_t bytes = 0;
   if (const auto* const line = std::get_if<gateway::WatchLine>(&piece)) {
     cause = cause_of(line->type);
-    document = line->object->bytes();
+    document = object_text.emplace(line->object->text()).view();
     bytes = document.size();
   } else {
     const std::string_view text = std::get<std::string>(piece);

@@ -190,7 +190,8 @@ bool WorkflowController::is_pinned(const archive::ArchivedModule& module) const 
   // digest somewhere in their text are parsed.
   return std::ranges::any_of(
       workflows_.list(module.namespace_), [&](const kube::ObjectPtr& workflow) {
-        return workflow->bytes().contains(module.sha256) && digest_of(*workflow) == module.sha256;
+        const kube::ObjectText text = workflow->text();
+        return text.view().contains(module.sha256) && digest_of(*workflow) == module.sha256;
       });
 }
 

@@ -20,6 +20,7 @@
 #include "kube/cache/store.h"
 #include "kube/client.h"
 #include "kube/object.h"
+#include "kube/packing.h"
 #include "kube/scope.h"
 
 #include <chrono>
@@ -58,6 +59,8 @@ class Cache {
     Duration linger = std::chrono::seconds(30);
     // How long a wide watch is kept after narrower ones would suffice: subscribers come and go.
     Duration narrow_after = std::chrono::minutes(5);
+    // From which size on objects are kept packed.
+    Packer::Bounds packing = {};
   };
   Cache(io::Loop& loop, const Client& client, Metrics& metrics, Log log, Options options);
   Cache(io::Loop& loop, const Client& client, Metrics& metrics, Log log)

@@ -9,6 +9,7 @@
 #include "kube/cache/reflector.h"
 #include "kube/cache/store.h"
 #include "kube/cache/watch_plan.h"
+#include "kube/core_resources.h"
 #include "kube/object.h"
 #include "kube/scope.h"
 #include "kube/selection.h"
@@ -47,7 +48,9 @@ KindCache::KindCache(std::shared_ptr<Reflector::Platform> platform, const Resour
       objects_(platform_->metrics.gauge("hangar_cache_objects", "Objects held in watch caches.",
                                         labels_of(resource))),
       bytes_(platform_->metrics.gauge("hangar_cache_bytes", "Heap bytes of the objects in caches.",
-                                      labels_of(resource))) {}
+                                      labels_of(resource))) {
+  if (resource != secret_resource()) packer_.emplace(options.packing);
+}
 
 void KindCache::subscribe(const Scope& scope, const std::shared_ptr<Subscriber>& subscriber) {
   const auto known = informers_.find(scope);
@@ -221,17 +224,19 @@ void KindCache::review_in(Duration delay) {
   review_ = platform_->loop.after(delay, [this] { plan(); });
 }
 
-ObjectPtr KindCache::shared(ObjectPtr object, Detail detail) const {
+ObjectPtr KindCache::shared(ObjectPtr object, Detail detail) {
   if (object->resource_version().empty()) return object;
+  bool is_new = true;
   for (const auto& informer : audience_.concerned_by(object->key())) {
     if (detail == Detail::Whole && informer->scope().detail == Detail::Metadata) continue;
     ObjectPtr known = informer->store().get(object->key());
-    if (known && known->uid() == object->uid() &&
-        known->resource_version() == object->resource_version()) {
+    if (known == nullptr) continue;
+    if (known->uid() == object->uid() && known->resource_version() == object->resource_version()) {
       return known;
     }
+    is_new = false;
   }
-  return object;
+  return packer_ ? packer_->pack(std::move(object), is_new) : object;
 }
 
 void KindCache::on_settled(Reflector& reflector, Informer& informer) {
@@ -271,7 +276,7 @@ void KindCache::count(const Informer& informer, const ObjectPtr& object, int sig
     return other.get() != &informer && other->told(object->key()) == object;
   });
   if (is_held) return;
-  const auto bytes = static_cast<std::ptrdiff_t>(object->size_bytes());
+  const auto bytes = static_cast<std::ptrdiff_t>(object->resident_bytes());
   object_count_ += static_cast<std::size_t>(sign);
   object_bytes_ += static_cast<std::size_t>(sign * bytes);
   objects_.add(sign);

@@ -11,6 +11,7 @@
 #include "kube/cache/reflector.h"
 #include "kube/cache/store.h"
 #include "kube/object.h"
+#include "kube/packing.h"
 #include "kube/scope.h"
 
 #include <cstddef>
@@ -68,7 +69,7 @@ class KindCache final : public std::enable_shared_from_this<KindCache> {
   void stop_unused();
   void review_in(Duration delay);
 
-  [[nodiscard]] ObjectPtr shared(ObjectPtr object, Detail detail) const;
+  [[nodiscard]] ObjectPtr shared(ObjectPtr object, Detail detail);
   void on_settled(Reflector& reflector, Informer& informer);
   void on_use(Reflector& reflector, bool is_usable);
   void on_delta(const Informer& informer, const Delta& delta);
@@ -80,8 +81,10 @@ class KindCache final : public std::enable_shared_from_this<KindCache> {
   std::map<Scope, Fed> informers_;
   Audience<Informer> audience_;  // The same informers, and those that are being emptied.
   std::map<Scope, std::shared_ptr<Reflector>> reflectors_;
-  std::set<Scope> watches_;                // The keys of reflectors_ in the last plan.
-  std::map<Scope, Denial> denied_;         // Watches that the API server refused.
+  std::set<Scope> watches_;         // The keys of reflectors_ in the last plan.
+  std::map<Scope, Denial> denied_;  // Watches that the API server refused.
+  // Not for Secrets: its samples outlive the objects that they are from.
+  std::optional<Packer> packer_;
   std::optional<Instant> narrower_since_;  // Since when narrower watches would suffice.
   io::Loop::Timer review_;
   bool is_stopped_ = false;

@@ -105,7 +105,7 @@ io::Task<Result<PageEnd>> PageReading::read_elsewhere(std::string body, GroupVer
       }));
   io::Slice slice(loop_, limits::kListSliceBytes);
   for (ObjectPtr& item : page.items) {
-    const std::size_t bytes = item->bytes().size();
+    const std::size_t bytes = item->text_size();
     HANGAR_CO_TRY(on_item(std::move(item)));
     if (slice.is_used_up_by(bytes)) HANGAR_CO_TRY(co_await slice.rest(stop));
   }

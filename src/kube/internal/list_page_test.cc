@@ -78,8 +78,8 @@ TEST(PageReader, GivesItemsTheirKindAndKeepsTheirBytes) {
 
   ASSERT_EQ(reader.step(1'000), true);
   ASSERT_EQ(reader.items().size(), 2U);
-  EXPECT_EQ(reader.items()[1]->bytes(), R"({"kind":"Thing","apiVersion":"example.com/v1",)"
-                                        R"("metadata":{"name":"b","uid":"2"}})");
+  EXPECT_EQ(reader.items()[1]->text().str(), R"({"kind":"Thing","apiVersion":"example.com/v1",)"
+                                             R"("metadata":{"name":"b","uid":"2"}})");
 }
 
 TEST(PageReader, ReadsPagesWithoutItems) {

@@ -368,7 +368,7 @@ TEST(ParseWatchEvent, ReadsWhatTheServerWrites) {
       parse_watch_event(R"({"type":"MODIFIED","object":)" + json_of("a", 7) + "}\n");
   ASSERT_TRUE(change.has_value()) << change.error().message();
   EXPECT_EQ(std::get<Change>(*change).type, Change::Type::Modified);
-  EXPECT_EQ(std::get<Change>(*change).object->bytes(), json_of("a", 7));
+  EXPECT_EQ(std::get<Change>(*change).object->text().str(), json_of("a", 7));
 
   const auto end = parse_watch_event(
       R"({"type":"BOOKMARK","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"resourceVersion":"99","annotations":{"k8s.io/initial-events-end":"true"}}}})");
@@ -392,7 +392,7 @@ TEST(ParseWatchEvent, ReadsUnusualSpellings) {
   const auto more =
       parse_watch_event(R"({"type":"ADDED","object":)" + json_of("a", 7) + R"(,"more":{}})");
   ASSERT_TRUE(more.has_value()) << more.error().message();
-  EXPECT_EQ(std::get<Change>(*more).object->bytes(), json_of("a", 7));
+  EXPECT_EQ(std::get<Change>(*more).object->text().str(), json_of("a", 7));
 }
 
 TEST(ParseWatchEvent, RefusesWhatIsNoEvent) {

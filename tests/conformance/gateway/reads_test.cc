@@ -580,8 +580,10 @@ class ReadsTest : public testing::OwnControlPlane<ReadsTest> {
     OwnControlPlane::SetUp();
     if (is_absent()) return;
     session_ = std::make_unique<Session>(own_->kubeconfig());
-    cache_ =
-        std::make_unique<kube::Cache>(session_->loop, session_->client, session_->metrics, Log());
+    // Every object is packed, so that what the gateway answers has been unpacked.
+    cache_ = std::make_unique<kube::Cache>(
+        session_->loop, session_->client, session_->metrics, Log(),
+        kube::Cache::Options{.packing = {.kind_min = 0, .text_min = 0}});
     discovery_ = std::make_unique<kube::Discovery>(session_->client);
     gateway_ = std::make_unique<Gateway>(Gateway::Parts{.loop = session_->loop,
                                                         .client = session_->client,

@@ -262,7 +262,7 @@ TEST_F(CacheTest, KeepsMetadataAloneForWhoAsksForNoMore) {
   EXPECT_TRUE(wait([&] { return mirror.content == expected; }));
   const ObjectPtr kept = subscription->get({namespace_, "a"});
   ASSERT_NE(kept, nullptr);
-  EXPECT_EQ(json::find(kept->to_value(), {"data"}), nullptr) << kept->bytes();
+  EXPECT_EQ(json::find(kept->to_value(), {"data"}), nullptr) << kept->text().str();
   const auto whole = cache_->subscribe(here(), {});
   ASSERT_TRUE(session_->run(whole->wait_synced({})).has_value());
   EXPECT_EQ(json::string_at(whole->get({namespace_, "a"})->to_value(), {"data", "x"}), "2");
@@ -539,7 +539,8 @@ TEST_F(CacheTest, KeepsNoMoreOfASecretThanSomebodyLooksAt) {
       const ObjectPtr kept = subscriptions[static_cast<std::size_t>(index)]->get(
           {namespace_, fmt::format("s{}", index)});
       ASSERT_NE(kept, nullptr);
-      EXPECT_EQ(json::find(kept->to_value(), {"data"}) != nullptr, index >= 3) << kept->bytes();
+      EXPECT_EQ(json::find(kept->to_value(), {"data"}) != nullptr, index >= 3)
+          << kept->text().str();
     }
     for (int index = 0; round == 1 && index < 6; ++index)
       change(fmt::format("s{}", index), R"({"x":"2"})");

@@ -305,8 +305,8 @@ TEST_F(ClientTest, ListsMetadataAlone) {
   ASSERT_TRUE(list.has_value()) << list.error().message();
   EXPECT_GE(list->items.size(), 3);
   for (const ObjectPtr& item : list->items) {
-    EXPECT_FALSE(item->uid().empty() || item->resource_version().empty()) << item->bytes();
-    EXPECT_EQ(json::find(item->to_value(), {"data"}), nullptr) << item->bytes();
+    EXPECT_FALSE(item->uid().empty() || item->resource_version().empty()) << item->text().str();
+    EXPECT_EQ(json::find(item->to_value(), {"data"}), nullptr) << item->text().str();
   }
 }
 
