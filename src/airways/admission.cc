@@ -11,6 +11,7 @@
 #include "airways/conditions.h"
 #include "airways/conversion.h"
 #include "airways/conversion_memory.h"
+#include "airways/conversion_recording.h"
 #include "airways/crd_template.h"
 #include "airways/flight_modules.h"
 #include "airways/flight_status.h"
@@ -158,6 +159,7 @@ Admission::Admission(const Platform& platform, const reconcile::Platform& shared
                 .check_protection = platform.check_protection},
       webhooks_(webhooks),
       has_airways_(options.has_airways),
+      conversions_(platform.recorder),
       failed_conversions_(shared.metrics.counter(
           "hangar_conversions_failed_total",
           "Conversions of objects between versions of their kind that failed.")),
@@ -464,7 +466,8 @@ io::Task<Result<kube::ObjectPtr>> Admission::find_airway(std::string name, std::
 // The module that instances are reconciled with: the one in the status. Its source may serve
 // another one by now.
 io::Task<Result<FlightModule>> Admission::module_for(ModuleRole role, modules::Source source,
-                                                     json::Value airway, std::stop_token stop) {
+                                                     const json::Value& airway,
+                                                     std::stop_token stop) {
   HANGAR_CO_TRY(platform_.modules.check_allowed(source.reference));
   const std::optional<modules::Pin> pin = pin_in(airway, role);
   modules::Wish wish{.requester = modules::Requester::cluster_wide(), .module = source};
@@ -529,7 +532,8 @@ std::size_t Admission::conversion_parts_max() const {
 io::Task<Result<std::string>> Admission::answer_conversion(
     std::shared_ptr<const admission::ConversionReview> review, std::vector<std::string> bodies,
     std::string airway_name, std::stop_token stop) {
-  auto printed = HANGAR_CO_TRY(co_await run_converter(std::move(bodies), airway_name, stop));
+  auto printed =
+      HANGAR_CO_TRY(co_await run_converter(*review, std::move(bodies), airway_name, stop));
   std::size_t size = 0;
   for (const std::string& text : printed)
     size += text.size();
@@ -547,33 +551,38 @@ io::Task<Result<std::string>> Admission::answer_conversion(
 }
 
 io::Task<Result<std::vector<std::string>>> Admission::run_converter(
-    std::vector<std::string> reviews, std::string airway_name, std::stop_token stop) {
+    const admission::ConversionReview& review, std::vector<std::string> bodies,
+    std::string airway_name, std::stop_token stop) {
   const kube::ObjectPtr object = HANGAR_CO_TRY(co_await find_airway(airway_name, stop));
   if (!object) {
     co_return fail(ErrorKind::NotFound, fmt::format("there is no Airway {}", airway_name));
   }
-  json::Value value = object->to_value();
+  const json::Value value = object->to_value();
   const Airway airway = HANGAR_CO_TRY(parse_airway(value));
   if (airway.converter_url.empty()) {
     co_return fail(ErrorKind::NotFound,
                    fmt::format("Airway {} no longer has a converter", airway_name));
   }
-  FlightModule module =
-      HANGAR_CO_TRY(co_await module_for(kConverter, converter_of(airway), std::move(value), stop));
+  const FlightModule module =
+      HANGAR_CO_TRY(co_await module_for(kConverter, converter_of(airway), value, stop));
   const std::shared_ptr<const wasm::Module> code = HANGAR_CO_TRY(
-      co_await platform_.modules.load(std::move(module), conversion_consumer(airway_name), stop));
+      co_await platform_.modules.load(module, conversion_consumer(airway_name), stop));
   std::vector<io::Task<Result<abi::flight::Output>>> runs;
-  runs.reserve(reviews.size());
-  for (std::string& review : reviews) {
+  runs.reserve(bodies.size());
+  for (std::size_t part = 0; part < bodies.size(); ++part) {
     abi::flight::Conversion conversion{
-        .stdin_bytes = std::move(review),
+        .stdin_bytes = std::move(bodies[part]),
         .timeout = std::min<Duration>(airway.terms.timeout.value_or(kConversionTimeMax),
                                       kConversionTimeMax),
         .consumer = conversion_consumer(airway_name)};
     if (airway.terms.memory_mib_max > 0) {
       conversion.memory_bytes_max = airway.terms.memory_mib_max * limits::kMiB;
     }
-    runs.push_back(abi::flight::convert(platform_.runtime, code, std::move(conversion), stop));
+    const std::size_t object_count =
+        review.parts.empty() ? review.statuses.size() : review.parts[part].object_count;
+    runs.push_back(run_recorded(
+        value, conversion_event(airway.instances.kind, review.desired_api_version, object_count),
+        module.sha256, abi::flight::convert(platform_.runtime, code, std::move(conversion), stop)));
   }
   std::vector<Result<abi::flight::Output>> outputs =
       co_await io::all(platform_.shared.loop, std::move(runs));
@@ -588,6 +597,15 @@ io::Task<Result<std::vector<std::string>>> Admission::run_converter(
     printed.push_back(std::move(output->stdout_bytes));
   }
   co_return printed;
+}
+
+io::Task<Result<abi::flight::Output>> Admission::run_recorded(
+    const json::Value& airway, std::string event, const std::string& module_sha256,
+    io::Task<Result<abi::flight::Output>> run) {
+  const Instant began = io::Loop::now();
+  Result<abi::flight::Output> output = co_await std::move(run);
+  conversions_.ran(airway, event, began, module_sha256, output);
+  co_return output;
 }
 
 }  // namespace hangar::airways

@@ -19,6 +19,7 @@
 #include "admission/webhooks.h"
 #include "airways/acting.h"
 #include "airways/airway.h"
+#include "airways/conversion_recording.h"
 #include "airways/flight.h"
 #include "airways/flight_admission.h"
 #include "airways/flight_modules.h"
@@ -95,8 +96,10 @@ class Admission {
                                                           std::stop_token stop);
   [[nodiscard]] io::Task<Result<FlightModule>> prepare(modules::Source source,
                                                        std::stop_token stop);
+  // `airway` outlives the task.
   [[nodiscard]] io::Task<Result<FlightModule>> module_for(ModuleRole role, modules::Source source,
-                                                          json::Value airway, std::stop_token stop);
+                                                          const json::Value& airway,
+                                                          std::stop_token stop);
   // A failed conversion is an answer, too. InvalidInput if the body is not a ConversionReview.
   [[nodiscard]] io::Task<Result<std::string>> convert(std::string body, std::string airway_name,
                                                       std::stop_token stop);
@@ -105,9 +108,15 @@ class Admission {
   [[nodiscard]] io::Task<Result<std::string>> answer_conversion(
       std::shared_ptr<const admission::ConversionReview> review, std::vector<std::string> bodies,
       std::string airway_name, std::stop_token stop);
-  // Runs the converter once for each of the reviews, at the same time, and returns what it printed.
+  // Runs the converter once for the body of each part of the review, at the same time, and returns
+  // what it printed. `review` outlives the task.
   [[nodiscard]] io::Task<Result<std::vector<std::string>>> run_converter(
-      std::vector<std::string> reviews, std::string airway_name, std::stop_token stop);
+      const admission::ConversionReview& review, std::vector<std::string> bodies,
+      std::string airway_name, std::stop_token stop);
+  // A run of a converter. All references outlive the task.
+  [[nodiscard]] io::Task<Result<abi::flight::Output>> run_recorded(
+      const json::Value& airway, std::string event, const std::string& module_sha256,
+      io::Task<Result<abi::flight::Output>> run);
   [[nodiscard]] io::Task<Result<>> rehearse_crd(const Airway& airway, std::stop_token stop);
   [[nodiscard]] io::Task<void> protect_children();
   void start_airways();
@@ -117,6 +126,7 @@ class Admission {
   const Platform platform_;
   admission::Webhooks& webhooks_;
   const bool has_airways_;
+  ConversionRecorder conversions_;
   Counter& failed_conversions_;
   std::size_t conversion_count_ = 0;  // Under way.
   std::unique_ptr<kube::Cache::Subscription> airways_;

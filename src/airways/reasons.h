@@ -20,7 +20,7 @@ class Reasons {
   // `traceparent`: the trace that the object names; empty: none.
   void add(const ResourceRef& resource, Change change, const kube::Object& object,
            std::string_view traceparent);
-  // Anything else. `what` is a literal, in the words of docs/operating/seeing.md.
+  // Anything else, in the words of docs/operating/seeing.md. `what` outlives this object.
   void add(std::string_view what);
 
   [[nodiscard]] bool is_empty() const { return reasons_.empty(); }

@@ -1,7 +1,7 @@
 // Records runs of flights, and the requests that they cause.
 //
 // A run is a turn of its instance or Flight (reconcile/recording.h), also one for a review of it by
-// an authenticated sender. Lookups are its reads. Runs of converters are not recorded.
+// an authenticated sender. Lookups are its reads. Converters: conversion_recording.h.
 #pragma once
 
 #include "abi/flight/evaluation.h"

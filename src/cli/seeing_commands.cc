@@ -73,7 +73,7 @@ void add_guest(CLI::App& command, std::string& name, std::string& namespace_) {
   command
       .add_option("NAME", name,
                   "an Operator; workflow/NAME for a StatefulWorkflow; or RESOURCE/NAME for a "
-                  "Flight or an instance of an Airway, such as backends.examples.com/web")
+                  "Flight, an Airway or an instance of one, such as backends.examples.com/web")
       ->type_name("NAME")
       ->required();
   command

@@ -2,6 +2,7 @@
 import base64
 import contextlib
 import json
+import subprocess
 import threading
 
 import pytest
@@ -10,7 +11,7 @@ import airways
 from airways import OPEN_SCHEMA, flight
 from cluster import ApiError, condition, eventually, is_ready, try_to
 from conftest import COMPILED
-from host import Host, free_port
+from host import BINARY, Host, free_port
 from users import openssl
 from webhooks import CONVERSIONS, ask, authorities_of, bundle_of, configurations, is_trusted, standby, wait_registered, webhook_flags
 
@@ -253,6 +254,31 @@ def test_a_converter_that_fails_costs_that_read_alone(rig, backends, namespace, 
     assert words in str(refusal.value)
     assert backends.get("v1", "good", namespace)["spec"]["image"] == "x"
     eventually(lambda: is_ready(backends.get("v2", "bad", namespace)), "the instance is carried out", 60)
+
+
+def conversions_of(host, airway):
+    """The recorded turns of an Airway, with the event of each."""
+    command = [str(BINARY), "timeline", f"airways.yoke.cd/{airway}", f"--module-cache-dir={host.directory / 'cache'}", "--turns=1000", "-o", "json"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=30)
+    turns = json.loads(done.stdout)["turns"] if done.returncode == 0 else []
+    return [(turn, cause["event"]) for turn in turns for cause in turn["causes"]]
+
+
+def test_each_run_of_a_converter_is_recorded_as_a_turn_of_its_airway_without_objects(rig, webhook_host, backends, namespace):
+    airway = backends.apply("v1", "v2", stored="v2")
+    backends.create("v2", "good", namespace, {"img": "of-no-record", "replicas": 1})
+    backends.create("v2", "bad", namespace, {"img": "x", "replicas": 1}, converter="exit")
+    backends.get("v1", "good", namespace)
+    with pytest.raises(ApiError):
+        backends.get("v1", "bad", namespace)
+
+    def seen():
+        found = [turn for turn, event in conversions_of(webhook_host, backends.name) if event == f"conversion of {backends.kind} to {GROUP}/v1, objects: 1"]
+        return {"completed", "failed"} <= {turn["outcome"] for turn in found} and found
+    for turn in eventually(seen, "both runs are recorded", 60):
+        assert (turn["contract"], turn["module"], turn["requests"]) == ("airway", airway["status"]["converter"]["sha256"], [])
+        assert turn["cpuMicroseconds"] > 0 and turn["memoryBytes"] > 0 and turn["ranMicroseconds"] > 0
+    assert all(b"of-no-record" not in file.read_bytes() for file in (webhook_host.directory / "cache/recorder").glob("turns-*.rec"))
 
 
 def test_a_long_list_is_converted_in_order_and_as_a_whole(rig, webhook_host, backends):
