@@ -33,9 +33,6 @@ struct Watches {
     kube::ObjectPtr get(const kube::ObjectKey&) const override { return nullptr; }
     std::vector<kube::ObjectPtr> list(std::string_view) const override { return {}; }
     std::vector<kube::ObjectPtr> owned_by(std::string_view) const override { return {}; }
-    std::vector<kube::ObjectPtr> labelled(std::string_view, std::string_view) const override {
-      return {};
-    }
     std::string_view resource_version() const override { return "1"; }
     io::Task<Result<>> wait_synced(std::stop_token) override { co_return Result<>(); }
     std::optional<Error> last_error() const override { return watches.error; }

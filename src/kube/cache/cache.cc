@@ -53,10 +53,6 @@ class Cache::Ticket final : public Subscription {
   [[nodiscard]] std::vector<ObjectPtr> owned_by(std::string_view uid) const override {
     return is_synced() ? store().owned_by(uid) : std::vector<ObjectPtr>();
   }
-  [[nodiscard]] std::vector<ObjectPtr> labelled(std::string_view key,
-                                                std::string_view value) const override {
-    return is_synced() ? store().labelled(key, value) : std::vector<ObjectPtr>();
-  }
   [[nodiscard]] std::string_view resource_version() const override {
     return is_synced() ? subscriber_->informer->resource_version() : std::string_view();
   }

@@ -96,8 +96,6 @@ class Cache {
     // Every object of the scope, or of one namespace of it, in the order of their keys.
     [[nodiscard]] virtual std::vector<ObjectPtr> list(std::string_view namespace_ = {}) const = 0;
     [[nodiscard]] virtual std::vector<ObjectPtr> owned_by(std::string_view uid) const = 0;
-    [[nodiscard]] virtual std::vector<ObjectPtr> labelled(std::string_view key,
-                                                          std::string_view value) const = 0;
     // The version whose state the queries above return; empty when not synced.
     [[nodiscard]] virtual std::string_view resource_version() const = 0;
     // Waits for the first complete list. Cancelled, or the list's error when it is final (Denied,

@@ -50,7 +50,8 @@ ObjectPtr thing(int index, int version, const std::string& team = "a") {
   return Object::make(
              fmt::format(R"({{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"namespace":"ns",)"
                          R"("name":"{}","uid":"u{}","resourceVersion":"{}",)"
-                         R"("labels":{{"team":"{}"}}}}}})",
+                         R"("labels":{{"team":"{}"}},"ownerReferences":[{{"apiVersion":"v1",)"
+                         R"("kind":"X","name":"x","uid":"owner"}}]}}}})",
                          name_of(index), index, version, team))
       .value();
 }
@@ -283,7 +284,7 @@ TEST_F(ReflectorTest, QueriesAnswerWithTheStateBeforeOrWithTheList) {
   const auto subscriber = subscribe(mirror, informer_);
   list(things(kMany, 1), 10);
   finish();
-  ASSERT_EQ(informer_->store().labelled("team", "a").size(), static_cast<std::size_t>(kMany));
+  ASSERT_EQ(informer_->store().owned_by("owner").size(), static_cast<std::size_t>(kMany));
 
   std::vector<ObjectPtr> objects = things(kMany / 2, 2);
   objects.push_back(thing(kMany, 2));
@@ -295,7 +296,7 @@ TEST_F(ReflectorTest, QueriesAnswerWithTheStateBeforeOrWithTheList) {
     ++(is_new ? new_rounds : old_rounds);
     const std::size_t count = is_new ? objects.size() : static_cast<std::size_t>(kMany);
     ASSERT_EQ(informer_->store().object_count(), count);
-    EXPECT_EQ(informer_->store().labelled("team", "a").size(), count);
+    EXPECT_EQ(informer_->store().owned_by("owner").size(), count);
     EXPECT_EQ(informer_->store().get({"ns", name_of(0)})->resource_version(), is_new ? "2" : "1");
     EXPECT_EQ(informer_->store().get({"ns", name_of(kMany)}) != nullptr, is_new);
     EXPECT_EQ(told_[informer_.get()].size(), mirror.content.size());

@@ -1,7 +1,6 @@
 #include "kube/cache/store.h"
 
 #include "kube/cache/object_set.h"
-#include "kube/labels.h"
 #include "kube/object.h"
 #include "kube/watch/watch_event.h"
 
@@ -30,13 +29,6 @@ void remove_from(auto& index, std::string_view value, const Object* object) {
   if (position->second.empty()) index.erase(position);
 }
 
-void for_each_label(const auto& indexes, const Object& object, const auto& visit) {
-  if (indexes.empty()) return;
-  const Labels labels(object);
-  for (auto& [key, index] : indexes)
-    if (const auto value = labels.find(key)) visit(key, *value);
-}
-
 bool is_same_version(const Object& known, const Object& object) {
   return !object.resource_version().empty() &&
          known.resource_version() == object.resource_version();
@@ -52,9 +44,6 @@ void Store::Content::count_in(const ObjectPtr& object) {
     for (const std::string_view owner : object->owner_uids())
       add_to(*by_owner, owner, object.get());
   }
-  for_each_label(by_label, *object, [&](const std::string& key, std::string_view value) {
-    add_to(by_label.find(key)->second, value, object.get());
-  });
 }
 
 void Store::Content::count_out(const ObjectPtr& object) {
@@ -63,9 +52,6 @@ void Store::Content::count_out(const ObjectPtr& object) {
     for (const std::string_view owner : object->owner_uids())
       remove_from(*by_owner, owner, object.get());
   }
-  for_each_label(by_label, *object, [&](const std::string& key, std::string_view value) {
-    remove_from(by_label.find(key)->second, value, object.get());
-  });
 }
 
 void Store::Content::index_by_owner() {
@@ -73,17 +59,6 @@ void Store::Content::index_by_owner() {
   for (const ObjectPtr& object : objects)
     for (const std::string_view owner : object->owner_uids())
       add_to(*by_owner, owner, object.get());
-}
-
-void Store::Content::index_by_label(std::string_view key) {
-  std::map<std::string, Index, std::less<>> made;
-  Index& made_index = made[std::string(key)];
-  for (const ObjectPtr& object : objects) {
-    for_each_label(made, *object, [&](std::string_view, std::string_view label) {
-      add_to(made_index, label, object.get());
-    });
-  }
-  by_label.insert(made.extract(made.begin()));
 }
 
 // --- Replacement
@@ -107,8 +82,6 @@ bool Store::Replacement::step(Store& store, const OnDelta& on_delta) {
 
 void Store::Replacement::begin(const Store& store) {
   if (store.content_.by_owner) content_.by_owner.emplace();
-  for (const auto& [key, index] : store.content_.by_label)
-    content_.by_label.try_emplace(key);
   old_ = store.content_.objects.begin();
   new_ = content_.objects.begin();
   phase_ = Phase::Comparing;
@@ -146,11 +119,9 @@ bool Store::Replacement::compare(const Store& store) {
 }
 
 void Store::Replacement::put_in_place(Store& store) {
-  // A query may have been the first to need an index since begin(): this is built at once, as
-  // always at its first use.
+  // A query may have been the first to need the index since begin(): it is built at once, as always
+  // at its first use.
   if (store.content_.by_owner && !content_.by_owner) content_.index_by_owner();
-  for (const auto& [key, index] : store.content_.by_label)
-    if (!content_.by_label.contains(key)) content_.index_by_label(key);
   std::swap(store.content_, content_);
   is_in_place_ = true;
   phase_ = Phase::Telling;
@@ -246,16 +217,13 @@ ObjectPtr Store::next(std::string_view namespace_, const Object* last) const {
 
 std::vector<ObjectPtr> Store::owned_by(std::string_view uid) {
   if (!content_.by_owner) content_.index_by_owner();
-  return find(*content_.by_owner, uid);
-}
-
-std::vector<ObjectPtr> Store::labelled(std::string_view key, std::string_view value) {
-  auto position = content_.by_label.find(key);
-  if (position == content_.by_label.end()) {
-    content_.index_by_label(key);
-    position = content_.by_label.find(key);
-  }
-  return find(position->second, value);
+  std::vector<ObjectPtr> found;
+  const auto position = content_.by_owner->find(uid);
+  if (position == content_.by_owner->end()) return found;
+  found.reserve(position->second.size());
+  for (const Object* object : position->second)
+    found.push_back(*content_.objects.find(object));
+  return found;
 }
 
 void Store::put(ObjectPtr object, const OnDelta& on_delta) {
@@ -284,16 +252,6 @@ void Store::erase(ObjectSet::iterator position, const OnDelta& on_delta) {
   content_.count_out(object);
   content_.objects.erase(position);
   on_delta({.type = Delta::Type::Deleted, .object = object, .previous = object});
-}
-
-std::vector<ObjectPtr> Store::find(const Index& index, std::string_view value) const {
-  std::vector<ObjectPtr> found;
-  const auto position = index.find(value);
-  if (position == index.end()) return found;
-  found.reserve(position->second.size());
-  for (const Object* object : position->second)
-    found.push_back(*content_.objects.find(object));
-  return found;
 }
 
 }  // namespace hangar::kube

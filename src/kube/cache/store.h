@@ -1,8 +1,8 @@
 // The objects of one scope by key, with the usual queries.
 //
 // No I/O and no subscribers: it turns whole lists and changes into the deltas between the old state
-// and the new. One writer. Its overhead is one tree node per object (some 60 bytes). The indexes by
-// owner and by label are built at their first use, then kept.
+// and the new. One writer. Its overhead is one tree node per object (some 60 bytes). The index by
+// owner is built at its first use, then kept. There is none by label: see ADR 0071.
 #pragma once
 
 #include "base/time.h"
@@ -37,7 +37,7 @@ struct Delta {
 };
 
 class Store {
-  // From a value (uid, label value) to objects of the content.
+  // From the uid of an owner to objects of the content.
   using Index = std::map<std::string, std::set<const Object*, ByKey>, std::less<>>;
 
   // One state.
@@ -45,12 +45,10 @@ class Store {
     ObjectSet objects;
     std::size_t size_bytes = 0;
     std::optional<Index> by_owner;
-    std::map<std::string, Index, std::less<>> by_label;  // By label key.
 
     void count_in(const ObjectPtr& object);
     void count_out(const ObjectPtr& object);
     void index_by_owner();
-    void index_by_label(std::string_view key);
   };
 
  public:
@@ -121,16 +119,14 @@ class Store {
   // The first object of list(), or the one that follows `last` there; null at the end.
   [[nodiscard]] ObjectPtr next(std::string_view namespace_, const Object* last) const;
   [[nodiscard]] std::vector<ObjectPtr> owned_by(std::string_view uid);
-  [[nodiscard]] std::vector<ObjectPtr> labelled(std::string_view key, std::string_view value);
 
   [[nodiscard]] std::size_t object_count() const { return content_.objects.size(); }
-  // The memory of objects and nodes in bytes, without the indexes.
+  // The memory of objects and nodes in bytes, without the index.
   [[nodiscard]] std::size_t size_bytes() const { return content_.size_bytes; }
 
  private:
   void put(ObjectPtr object, const OnDelta& on_delta);
   void erase(ObjectSet::iterator position, const OnDelta& on_delta);
-  [[nodiscard]] std::vector<ObjectPtr> find(const Index& index, std::string_view value) const;
 
   Content content_;
 };

@@ -30,7 +30,6 @@ struct Spec {
   std::string uid = "1";
   std::string version = "1";
   std::string owner = {};
-  std::string app = {};
 };
 
 ObjectPtr make(const Spec& spec) {
@@ -40,12 +39,10 @@ ObjectPtr make(const Spec& spec) {
         R"(,"ownerReferences":[{{"apiVersion":"v1","kind":"X","name":"x","uid":"{}"}}])",
         spec.owner);
   }
-  const std::string labels =
-      spec.app.empty() ? "" : fmt::format(R"(,"labels":{{"app":"{}"}})", spec.app);
   return Object::
       make(fmt::format(
-               R"({{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"namespace":"{}","name":"{}","uid":"{}","resourceVersion":"{}"{}{}}}}})",
-               spec.namespace_, spec.name, spec.uid, spec.version, owners, labels))
+               R"({{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"namespace":"{}","name":"{}","uid":"{}","resourceVersion":"{}"{}}}}})",
+               spec.namespace_, spec.name, spec.uid, spec.version, owners))
           .value();
 }
 
@@ -136,31 +133,26 @@ TEST(Store, ListsByKeyAndNamespace) {
   EXPECT_EQ(names(store.list("none")), Lines{});
 }
 
-TEST(Store, FindsByOwnerAndLabelBeforeAndAfterChanges) {
+TEST(Store, FindsByOwnerBeforeAndAfterChanges) {
   Store store;
   Log log;
-  store.replace({make({.name = "a", .owner = "o1", .app = "web"}),
-                 make({.name = "b", .owner = "o1"}), make({.name = "c", .app = "web"})},
-                log.record());
+  store.replace(
+      {make({.name = "a", .owner = "o1"}), make({.name = "b", .owner = "o1"}), make({.name = "c"})},
+      log.record());
   EXPECT_EQ(store.owned_by("o1").size(), 2U);
   EXPECT_EQ(store.owned_by("o2").size(), 0U);
-  EXPECT_EQ(store.labelled("app", "web").size(), 2U);
-  EXPECT_EQ(store.labelled("tier", "web").size(), 0U);
 
-  store.apply(
-      {Change::Type::Modified, make({.name = "a", .version = "2", .owner = "o2", .app = "db"})},
-      log.record());
+  store.apply({Change::Type::Modified, make({.name = "a", .version = "2", .owner = "o2"})},
+              log.record());
   store.apply({Change::Type::Deleted, make({.name = "c", .version = "2"})}, log.record());
-  store.apply({Change::Type::Added, make({.name = "d", .uid = "9", .app = "db"})}, log.record());
+  store.apply({Change::Type::Added, make({.name = "d", .uid = "9", .owner = "o3"})}, log.record());
 
   EXPECT_EQ(store.owned_by("o1").size(), 1U);
   ASSERT_EQ(store.owned_by("o2").size(), 1U);
   EXPECT_EQ(store.owned_by("o2")[0]->key().name, "a");
-  EXPECT_EQ(store.labelled("app", "web").size(), 0U);
-  EXPECT_EQ(store.labelled("app", "db").size(), 2U);
+  EXPECT_EQ(store.owned_by("o3").size(), 1U);
   store.replace({}, log.record());
   EXPECT_EQ(store.owned_by("o2").size(), 0U);
-  EXPECT_EQ(store.labelled("app", "db").size(), 0U);
 }
 
 #if !HANGAR_TEST_ALLOCATOR_IS_REPLACED
