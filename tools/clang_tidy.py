@@ -274,10 +274,18 @@ def check(works, run, jobs, deadline, on_clean):
     return sorted(bad), late
 
 
+def summary(wanted, due, bad, late):
+    """The last line of a run over WANTED, of which DUE were not known to be in order."""
+    left = {name for work in late for name in work.files}
+    return (f"clang-tidy: {len(set(due) - left)} files checked, {len(set(wanted) - set(due))} known to be in order, "
+            f"{len(bad)} with findings, {len(left)} left for another run")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="*", metavar="FILE", help="such as src/io/loop.cc; all of src/ if none is named")
     parser.add_argument("--within", type=float, default=float("inf"), metavar="SECONDS", help="begin no other run after that")
+    parser.add_argument("--sources", action="store_true", help="leave out the tests, if no file is named")
     parser.add_argument("--again", action="store_true", help="check files that are known to be in order, too")
     parser.add_argument("--includes", action="store_true", help=f"check {INCLUDES} and nothing else")
     parser.add_argument("--fix-includes", action="store_true", help="the same, and write what it asks for")
@@ -286,7 +294,8 @@ def main() -> int:
 
     began, deadline = time.time(), time.monotonic() + given.within
     commands = commands_of(json.loads((ROOT / "build/dev/compile_commands.json").read_text()), ROOT)
-    wanted = [pathlib.Path(name).resolve().relative_to(ROOT).as_posix() for name in given.files] or list(commands)
+    wanted = [pathlib.Path(name).resolve().relative_to(ROOT).as_posix() for name in given.files]
+    wanted = wanted or [name for name in commands if not (given.sources and is_test(name))]
     if unknown := [name for name in wanted if name not in commands]:
         print(f"no part of the build: {' '.join(unknown)}")
         return 1
@@ -312,9 +321,7 @@ def main() -> int:
     runner = Runner(ROOT, commands, given.fix_includes)
     runner.prepare(works)
     bad, late = check(works, runner.run, given.jobs, deadline, keep)
-    unchecked = {name for work in late for name in work.files}
-    in_order = len(set(wanted) - set(bad) - unchecked)
-    print(f"clang-tidy: {in_order} files in order, {len(bad)} with findings, {len(unchecked)} left for another run")
+    print(summary(wanted, due, bad, late))
     return 1 if bad else 0
 
 

@@ -110,6 +110,13 @@ def test_after_the_deadline_nothing_is_begun(monkeypatch, tmp_path):
     assert (bad, late, kept) == ([], [TOGETHER], [])
 
 
+def test_the_last_line_tells_what_was_checked_what_was_known_and_what_is_left():
+    wanted = [f"src/io/{name}.cc" for name in "abcdef"]
+    due = ["src/io/a.cc", "src/io/b.cc", "src/io/c.cc", "src/io/d.cc"]
+    assert clang_tidy.summary(wanted, due, ["src/io/c.cc"], [TOGETHER]) == (
+        "clang-tidy: 2 files checked, 2 known to be in order, 1 with findings, 2 left for another run")
+
+
 def test_stamps_are_kept_by_part_and_forgotten_when_old(tmp_path):
     stamps = clang_tidy.Stamps(tmp_path / "tidy")
     stamps.add("key", "checks")

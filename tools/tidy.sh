@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # clang-tidy over src/ with the checks of .clang-tidy (tools/clang_tidy.py), and tools/tidy.py (layers, doors, headers).
 #
-#   tidy.sh [--again] [--within SECONDS] [--jobs N] [--includes|--fix-includes] [FILE...]
+#   tidy.sh [--again] [--within SECONDS] [--jobs N] [--sources] [--includes|--fix-includes] [FILE...]
 #
 # What clang-tidy found nothing in before is not checked again, unless --again says so: the results are in the
 # cache. All files take half an hour on two cores. --includes checks misc-include-cleaner and nothing else,
