@@ -161,8 +161,8 @@ class Server::Door {
 
   Result<> show(http::ServerOptions::Tls certificate) {
     HANGAR_TRY(http::check_certificate(certificate));
-    loop_.post([this, certificate = std::move(certificate)]() mutable {
-      const Result<> shown = server_->set_certificate(std::move(certificate));
+    loop_.post([this, certificate = std::move(certificate)] {
+      const Result<> shown = server_->set_certificate(certificate);
       HANGAR_ASSERT(shown.has_value(), "it was checked");
     });
     return {};

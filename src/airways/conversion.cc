@@ -99,7 +99,7 @@ Result<std::string> converted(const admission::ConversionReview& asked,
     json::Array* const objects = converted_objects(response);
     const std::size_t expected = asked.parts[part].object_count;
     const std::size_t found = objects == nullptr ? 0 : objects->size();
-    if (found != expected) {
+    if (objects == nullptr || found != expected) {
       return fail(ErrorKind::GuestFault,
                   fmt::format("the converter printed {} objects for {}", found, expected));
     }

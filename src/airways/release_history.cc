@@ -165,7 +165,7 @@ io::Task<Result<>> ReleaseHistory::record(const Stages& stages, const Source& so
   const bool has_newest = is_interrupted() || history_.active() != nullptr;
   if (has_newest && same_resources(newest(), stages)) co_return Result<>();
 
-  json::Value secret = HANGAR_CO_TRY(co_await workers_->run(
+  const json::Value secret = HANGAR_CO_TRY(co_await workers_->run(
       whose_, [release = release_, namespace_ = namespace_, stages, source, now] {
         return secret_of(release, namespace_, stages, source, now);
       }));

@@ -122,13 +122,13 @@ Result<std::string> build_machine(const host::Config& config, const BuildMachine
   HANGAR_TRY(io::write_file(file, bundle));
   HANGAR_TRY(check_machine(config, file.string(), options.show, log));
 
-  modules::ConfigMapContent content = HANGAR_TRY(modules::in_config_map(kKey, bundle));
+  const modules::ConfigMapContent content = HANGAR_TRY(modules::in_config_map(kKey, bundle));
   json::Object metadata = {
       {"name", options.name.empty() ? object_name(options.project.directory) : options.name}};
   if (!options.namespace_.empty()) metadata["namespace"] = options.namespace_;
   json::Object values;
-  for (auto& [key, value] : content.binary_data)
-    values[key] = std::move(value);
+  for (const auto& [key, value] : content.binary_data)
+    values[key] = value;
   return json::to_yaml(json::Object{{"apiVersion", "v1"},
                                     {"kind", "ConfigMap"},
                                     {"metadata", std::move(metadata)},

@@ -245,8 +245,8 @@ class Console {
   io::Task<Result<std::string>> top(Question question) {
     constexpr std::size_t kWindowMax = 3600;
     const std::size_t window = HANGAR_CO_TRY(number_of(question, "window", kWindowMax, 60));
-    seeing::TopQuestion asked{.namespace_ = question.parameter("namespace"),
-                              .window = std::chrono::seconds(window)};
+    const seeing::TopQuestion asked{.namespace_ = question.parameter("namespace"),
+                                    .window = std::chrono::seconds(window)};
     co_return co_await records_.ask(
         [asked](host::ClusterSession& session, Records& records) -> Result<std::string> {
           const seeing::FoundTop found = HANGAR_TRY(session.run(records.top(asked)));
@@ -255,7 +255,7 @@ class Console {
   }
 
   io::Task<Result<std::string>> cost(Question question) {
-    seeing::CostQuestion asked{.namespace_ = question.parameter("namespace")};
+    const seeing::CostQuestion asked{.namespace_ = question.parameter("namespace")};
     co_return co_await records_.ask(
         [asked](host::ClusterSession& session, Records& records) -> Result<std::string> {
           const seeing::FoundCost found = HANGAR_TRY(session.run(records.cost(asked)));
@@ -264,7 +264,7 @@ class Console {
   }
 
   io::Task<Result<std::string>> turns(Question question) {
-    seeing::TurnsQuestion asked{
+    const seeing::TurnsQuestion asked{
         .namespace_ = question.parameter("namespace"),
         .name = recorded_name(HANGAR_CO_TRY(required_parameter(question, "name"))),
         .turns_max = HANGAR_CO_TRY(number_of(question, "turns", kConsoleTurnsMax, 100)),
@@ -278,9 +278,9 @@ class Console {
   }
 
   io::Task<Result<std::string>> why(Question question) {
-    WhyOptions asked{.object = HANGAR_CO_TRY(required_parameter(question, "object")),
-                     .namespace_ = question.parameter("namespace"),
-                     .field = question.parameter("field")};
+    const WhyOptions asked{.object = HANGAR_CO_TRY(required_parameter(question, "object")),
+                           .namespace_ = question.parameter("namespace"),
+                           .field = question.parameter("field")};
     co_return co_await records_.ask(
         [asked](host::ClusterSession& session, Records& records) -> Result<std::string> {
           return json::dump(json::Object{{"text", HANGAR_TRY(why_once(asked, session, records))}});
@@ -289,10 +289,10 @@ class Console {
 
   io::Task<Result<std::string>> logs(Question question) {
     const std::size_t lines = HANGAR_CO_TRY(number_of(question, "lines", kConsoleLogLinesMax, 200));
-    host::LogsOptions asked{.namespace_ = question.parameter("namespace"),
-                            .name = HANGAR_CO_TRY(required_parameter(question, "name")),
-                            .resource = question.parameter("resource"),
-                            .tail_lines = lines};
+    const host::LogsOptions asked{.namespace_ = question.parameter("namespace"),
+                                  .name = HANGAR_CO_TRY(required_parameter(question, "name")),
+                                  .resource = question.parameter("resource"),
+                                  .tail_lines = lines};
     co_return co_await workers_.run(unnamed_consumer(), [this, asked]() -> Result<std::string> {
       std::string text;
       HANGAR_TRY(print_pod_logs(
@@ -320,8 +320,8 @@ class Console {
   }
 
   io::Task<Result<std::string>> machine(Question question) {
-    WorkflowName workflow{.namespace_ = namespace_or_default(question.parameter("namespace")),
-                          .name = HANGAR_CO_TRY(required_parameter(question, "name"))};
+    const WorkflowName workflow{.namespace_ = namespace_or_default(question.parameter("namespace")),
+                                .name = HANGAR_CO_TRY(required_parameter(question, "name"))};
     co_return co_await workers_.run(unnamed_consumer(), [this, workflow]() -> Result<std::string> {
       return HANGAR_TRY(show_workflow(config_, workflow, Drawing::Definition, log_)).text;
     });
@@ -337,8 +337,8 @@ class Console {
 
   io::Task<Result<std::string>> signal(Question question) {
     const json::Value body = HANGAR_CO_TRY(json::parse(question.body));
-    kube::ObjectKey key{.namespace_ = std::string(json::string_at(body, {"namespace"})),
-                        .name = std::string(json::string_at(body, {"name"}))};
+    const kube::ObjectKey key{.namespace_ = std::string(json::string_at(body, {"namespace"})),
+                              .name = std::string(json::string_at(body, {"name"}))};
     const std::string event(json::string_at(body, {"event"}));
     if (key.namespace_.empty() || key.name.empty() || event.empty()) {
       co_return fail(ErrorKind::InvalidInput, "a signal has a namespace, a name and an event");

@@ -355,8 +355,7 @@ Result<> run_machine(const host::Config& config, const RunMachineOptions& option
     if (text.empty() || text.starts_with('#')) continue;
     if (options.output == MachineOutput::Text) print(fmt::format("{}\n", text));
     Result<std::string> event = event_of(text, timers);
-    Result<Step> step =
-        event ? session.step(at.state, *event) : std::unexpected(std::move(event).error());
+    Result<Step> step = event ? session.step(at.state, *event) : std::unexpected(event.error());
     if (!step) {
       ++failures;
       print(options.output == MachineOutput::Text

@@ -534,7 +534,7 @@ std::string why_json(const WhyAnswer& answer) {
     }
     out["field"] = std::move(field);
   }
-  json::Value found = seeing::json_of(
+  const json::Value found = seeing::json_of(
       seeing::FoundWrites{.at = {}, .findings = answer.findings, .read = answer.read});
   json::Array turns = *json::array_at(found, {"turns"});
   for (std::size_t at = 0; at < turns.size(); ++at) {

@@ -439,7 +439,7 @@ io::Task<void> Gateway::State::forward_stream(std::shared_ptr<State> self, WorkP
 io::Task<void> Gateway::State::pass_on_as_guest(Work& work) {
   const bool is_apart = parts.streams != nullptr && is_stream(work.target);
   const kube::Client& own = is_apart ? *parts.streams : parts.client;
-  kube::Client client = work.identity.user.empty() ? own : own.as(work.identity);
+  const kube::Client client = work.identity.user.empty() ? own : own.as(work.identity);
   Forward made = forward_of(work);
   if (made.is_write) {
     made.on_answer = [this, user = std::move(work.identity.user), target = std::move(work.target)](
@@ -447,7 +447,7 @@ io::Task<void> Gateway::State::pass_on_as_guest(Work& work) {
       own_writes.wrote(user, target, status, body, io::Loop::now());
     };
   }
-  return pass_on(std::move(client), std::move(made), std::move(work.reply));
+  return pass_on(client, std::move(made), std::move(work.reply));
 }
 
 io::Task<void> Gateway::State::watch(std::shared_ptr<State> self, WorkPtr work) {

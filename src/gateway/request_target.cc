@@ -287,7 +287,7 @@ Result<RequestTarget> parse_target(std::string_view method, std::string_view tar
     return fail(ErrorKind::InvalidInput,
                 "path and query must not have spaces or control characters");
   }
-  std::string_view rest = HANGAR_TRY(without_authority(target));
+  const std::string_view rest = HANGAR_TRY(without_authority(target));
   if (rest.contains('#')) return fail(ErrorKind::InvalidInput, "the URI has a fragment");
 
   RequestTarget out;

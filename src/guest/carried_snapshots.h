@@ -23,6 +23,7 @@
 
 namespace hangar::guest {
 
+// NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): it is final.
 class CarriedSnapshots;
 
 // A layer that the host keeps. What the guest has written is here until the host has it.

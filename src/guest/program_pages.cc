@@ -20,6 +20,7 @@ void unmap_program() {
       const std::uintptr_t begin = (object->dlpi_addr + part.p_vaddr) & ~(page_bytes - 1);
       const std::uintptr_t end = object->dlpi_addr + part.p_vaddr + part.p_memsz;
       // Fails for the kernel's own object, whose pages do not count.
+      // NOLINTNEXTLINE(performance-no-int-to-ptr): the loader tells addresses as numbers.
       std::ignore = ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
     }
     return 0;

@@ -91,7 +91,7 @@ class Zygote {
     // An order to fork does not wait for a look at all processes.
     if (const Instant now = io::Loop::now(); now >= look_at_) look_at_memory(now);
     if (watched.front().revents == 0) return true;
-    Packet packet = receive();
+    const Packet packet = receive();
     if (packet.bytes.empty()) return false;
     return obey(packet);
   }

@@ -14,7 +14,7 @@ namespace hangar::guest_protocol {
 using internal::Is;
 
 // For lists of parts.
-static constexpr auto visit_part = [](auto& fields, auto& part) { visit_fields(fields, part); };
+static constexpr auto kVisitPart = [](auto& fields, auto& part) { visit_fields(fields, part); };
 
 template <class Fields, Is<Pages> Part>
 static void visit_fields(Fields& fields, Part& pages) {
@@ -114,7 +114,7 @@ static void visit_fields(Fields& fields, Message& message) {
   fields.number(message.global_count);
   fields.flag(message.has_start);
   fields.number(message.image_number);
-  fields.list(message.image_pages, kImageRangesMax, visit_part);
+  fields.list(message.image_pages, kImageRangesMax, kVisitPart);
 }
 
 template <class Fields, Is<Bounds> Part>
@@ -139,9 +139,9 @@ static void visit_fields(Fields& fields, Message& message) {
   visit_fields(fields, message.bounds);
   fields.texts(message.arguments, kTextsMax, kTextBytesMax);
   fields.texts(message.environment, kTextsMax, kTextBytesMax);
-  fields.list(message.files, kFilesMax, visit_part);
+  fields.list(message.files, kFilesMax, kVisitPart);
   fields.texts(message.pod_environment, kTextsMax, kTextBytesMax);
-  fields.list(message.pod_files, kFilesMax, visit_part);
+  fields.list(message.pod_files, kFilesMax, kVisitPart);
 }
 
 template <class Fields, Is<ResumeGuest> Message>
@@ -153,7 +153,7 @@ static void visit_fields(Fields& fields, Message& message) {
   visit_fields(fields, message.bounds);
   fields.number(message.snapshot_bytes);
   fields.number(message.slept_nanoseconds);
-  fields.list(message.layer, kLayerPiecesMax, visit_part);
+  fields.list(message.layer, kLayerPiecesMax, kVisitPart);
 }
 
 template <class Fields, Is<HandWakeup> Message>
@@ -303,13 +303,13 @@ static void visit_fields(Fields& fields, Message& message) {
 template <class Fields, Is<MakeLayer> Message>
 static void visit_fields(Fields& fields, Message& message) {
   fields.number(message.run);
-  fields.list(message.pieces, kLayerPiecesMax, visit_part);
+  fields.list(message.pieces, kLayerPiecesMax, kVisitPart);
 }
 
 template <class Fields, Is<KeepPages> Message>
 static void visit_fields(Fields& fields, Message& message) {
   fields.number(message.run);
-  fields.list(message.pages, kLayerRangesMax, visit_part);
+  fields.list(message.pages, kLayerRangesMax, kVisitPart);
   fields.text(message.bytes, kLayerBytesMax);
 }
 

@@ -223,7 +223,7 @@ class KeysOrIdentities final : public modules::Signers {
     Result<std::string> by_key = keys_.find_signer(claim);
     if (by_key) return by_key;
     // For a signature by a key, the error says that it is another key.
-    Result<std::string> by_identity = keyless_.find_signer(claim);
+    const Result<std::string> by_identity = keyless_.find_signer(claim);
     const bool is_keyless =
         claim.material != nullptr
             ? json::find(*claim.material, {"certificate"}) != nullptr

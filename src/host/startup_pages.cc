@@ -30,6 +30,7 @@ int unmap_read_only_segments(dl_phdr_info* object, std::size_t /*size*/, void* /
     const std::uintptr_t end =
         (object->dlpi_addr + segment.p_vaddr + segment.p_memsz) & ~(page - 1);
     // Only advice: if the kernel refuses it, the pages stay.
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): the loader tells addresses as numbers.
     if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
   }
   return 0;

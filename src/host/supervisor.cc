@@ -105,6 +105,7 @@ void Supervisor::on_dead(const std::string& why) {
 }
 
 io::Task<void> Supervisor::give_up() {
+  // NOLINTNEXTLINE(clang-analyzer-deadcode.DeadStores): the frame keeps it while it waits.
   const io::Loop::Timer limit =
       loop_.after(kGiveUpMax, [this] { end_process("the main loop is dead"); });
   co_await elector_->stop();

@@ -335,7 +335,7 @@ Result<std::unique_ptr<Companion>> Companion::start(const Program& program) {
     // A parent that takes signals as events has blocked them; the program must not inherit that.
     ::sigset_t none;
     ::sigemptyset(&none);
-    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);  // NOLINT(concurrency-mt-unsafe): one thread.
     ::dup2(pipe.write_end.value(), STDOUT_FILENO);
     ::dup2(pipe.write_end.value(), STDERR_FILENO);
     ::execve(argv.front(), argv.data(), variables.data());

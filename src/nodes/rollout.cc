@@ -364,9 +364,9 @@ WriteState failed(const NodeView& node, std::string error, WallTime now) {
   state.since = now;
   state.last_error = std::move(error);
   // Whether Wasm works on the node now is unknown.
-  return {.state = std::move(state),
-          .labels =
-              state.action == Action::Uninstall ? LabelChange::Unschedulable : LabelChange::Remove};
+  const auto labels =
+      state.action == Action::Uninstall ? LabelChange::Unschedulable : LabelChange::Remove;
+  return {.state = std::move(state), .labels = labels};
 }
 
 Duration retry_delay(const NodeState& state, const Policy& policy) {

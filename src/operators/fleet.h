@@ -153,6 +153,7 @@ class Fleet {
   // By their keys.
   struct ByKey {
     using is_transparent = void;
+    // NOLINTNEXTLINE(bugprone-return-const-ref-from-parameter): compared at once.
     static const kube::ObjectKey& key_of(const kube::ObjectKey& key) { return key; }
     static const kube::ObjectKey& key_of(const std::shared_ptr<RunningOperator>& running) {
       return running->key();

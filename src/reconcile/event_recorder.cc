@@ -43,7 +43,7 @@ struct EventRecorder::State : std::enable_shared_from_this<State> {
       : loop(loop_in),
         client(client_in),
         log(std::move(log_in)),
-        events(component, instance.empty() ? component : std::move(instance)),
+        events(component, instance.empty() ? component : instance),
         idle(loop) {}
 
   // Runs as long as an Event waits to be written.

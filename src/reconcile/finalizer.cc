@@ -58,17 +58,15 @@ std::optional<json::Value> finalizer_patch(const json::Value& object, std::strin
 io::Task<Result<json::Value>> add_finalizer(kube::Client client, kube::Resource resource,
                                             json::Value object, std::string finalizer,
                                             std::string field_manager, std::stop_token stop) {
-  return set_finalizer(std::move(client), std::move(resource), std::move(object),
-                       std::move(finalizer), Presence::Present, std::move(field_manager),
-                       std::move(stop));
+  return set_finalizer(client, std::move(resource), std::move(object), std::move(finalizer),
+                       Presence::Present, std::move(field_manager), std::move(stop));
 }
 
 io::Task<Result<json::Value>> remove_finalizer(kube::Client client, kube::Resource resource,
                                                json::Value object, std::string finalizer,
                                                std::string field_manager, std::stop_token stop) {
-  return set_finalizer(std::move(client), std::move(resource), std::move(object),
-                       std::move(finalizer), Presence::Absent, std::move(field_manager),
-                       std::move(stop));
+  return set_finalizer(client, std::move(resource), std::move(object), std::move(finalizer),
+                       Presence::Absent, std::move(field_manager), std::move(stop));
 }
 
 }  // namespace hangar::reconcile

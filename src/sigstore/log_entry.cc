@@ -283,7 +283,6 @@ Result<Said> said_by(const json::Value& body) {
 Result<LogEntry> read_annotated_entry(std::string_view text) {
   const Result<json::Value> parsed = json::parse(text);
   if (!parsed) return damaged("JSON");
-  LogEntry entry;
   std::optional<std::string> id = bytes_of_hex(json::string_at(*parsed, {"Payload", "logID"}));
   std::optional<std::string> body = base64_decode(json::string_at(*parsed, {"Payload", "body"}));
   std::optional<std::string> promise =

@@ -48,9 +48,9 @@ Result<Period> period_in(const json::Value* value, const std::string& where) {
 
 // The list with that name; empty if it is missing.
 Result<const json::Array*> list_in(const json::Value& document, std::string_view name) {
-  static const json::Array kNone;
+  static const json::Array none;
   const json::Value* const value = json::find(document, {name});
-  if (value == nullptr || value->is_null()) return &kNone;
+  if (value == nullptr || value->is_null()) return &none;
   const json::Array* const list = value->if_array();
   if (list == nullptr || list->size() > kTrustedMax) {
     return invalid(fmt::format("{}: must be a list of at most {}", name, kTrustedMax));

@@ -323,7 +323,7 @@ io::Task<Result<std::optional<budget::Reservation>>> CodeCache::reserve_memory(
   std::stop_source ends;
   const std::stop_callback on_stop(stop, [&ends] { ends.request_stop(); });
   const Instant since = io::Loop::now();
-  internal::Overseer overseer(
+  const internal::Overseer overseer(
       engine_.loop(), options_.turn_step,
       [&turn, since] { return turn.may_wait(io::Loop::now() - since); },
       [&ends] { ends.request_stop(); });

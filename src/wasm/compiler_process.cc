@@ -210,8 +210,8 @@ io::Task<Result<>> run(io::Loop& loop, io::Workers& workers, budget::Consumer wh
     const std::stop_callback on_stop(stop, [pid] { ::kill(pid, SIGKILL); });
     std::function<bool()> may_go_on;
     if (orders.may_go_on) may_go_on = [&] { return orders.may_go_on(processor_time_of(pid)); };
-    internal::Overseer overseer(loop, orders.asks_every, std::move(may_go_on),
-                                [pid] { ::kill(pid, SIGKILL); });
+    const internal::Overseer overseer(loop, orders.asks_every, std::move(may_go_on),
+                                      [pid] { ::kill(pid, SIGKILL); });
     co_await ended.wait();
     has_to_give_way = overseer.has_ended_it();
   }

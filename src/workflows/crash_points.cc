@@ -39,7 +39,7 @@ struct Wanted {
 Wanted read_wanted() {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody changes the environment.
   const char* const variable = std::getenv("HANGAR_CRASH_AT");
-  std::string_view text = variable == nullptr ? "" : variable;
+  const std::string_view text = variable == nullptr ? "" : variable;
   Wanted wanted;
   const std::size_t colon = text.find(':');
   wanted.name = text.substr(0, colon);

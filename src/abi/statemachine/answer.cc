@@ -94,8 +94,8 @@ class Reader {
     const json::Value* const type = action != nullptr ? member(*action, "type") : nullptr;
     const std::string_view name =
         type != nullptr && type->is_string() ? type->get_string() : std::string_view();
-    if (name.starts_with("xstate.")) return add_builtin(name, *action);
     if (action == nullptr) return add_asked({}, nullptr, nullptr);
+    if (name.starts_with("xstate.")) return add_builtin(name, *action);
     return add_asked(std::string(name), member(*action, "params"), member(*action, "actor"));
   }
 

@@ -395,7 +395,7 @@ bool Informer::step(Replay& replay) {
 
 bool Informer::step(Copy& copy) {
   if (!has_ended()) {
-    if (ObjectPtr object = store_.next(copy.namespace_, copy.last.get())) {
+    if (const ObjectPtr object = store_.next(copy.namespace_, copy.last.get())) {
       copy.last = object;
       if (copy.selects(*object)) copy.objects.insert(copy.objects.end(), object);
       return true;

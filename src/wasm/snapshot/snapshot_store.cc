@@ -401,7 +401,7 @@ Result<std::unique_ptr<LayerFile>> SnapshotStore::make_layer_file(std::uint32_t 
     ++native_->layer_files;
   }
   Result<PrivateFile> file = PrivateFile::open(native_->directory);
-  Result<> sized = file ? file->truncate(size) : std::unexpected(std::move(file).error());
+  Result<> sized = file ? file->truncate(size) : std::unexpected(file.error());
   if (!sized) {
     give_back_layer_file(pages, account);
     return std::unexpected(std::move(sized).error());
