@@ -10,6 +10,8 @@
 #include "base/metrics.h"
 #include "base/result.h"
 #include "base/seconds.h"
+#include "base/time.h"
+#include "budget/consumer.h"
 #include "domains/guest_processes.h"
 #include "domains/zygote.h"
 #include "host/cluster_session.h"
@@ -77,6 +79,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -481,6 +484,9 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
   add_worker_metrics(metrics, supply.engine.long_run_workers(), "long_runs");
   add_worker_metrics(metrics, readers, "readers");
   if (verifier) verifier->on_change([this] { airways.on_verification_keys(); });
+  loop.set_on_work([this](const budget::Tenant& payer, Duration processor_time) {
+    supply.rates.charge(payer, static_cast<std::uint64_t>(processor_time.count()), io::Loop::now());
+  });
   apply_tenant_bounds(policies, {.memory = supply.memory,
                                  .disk = operator_parts.snapshots->accounts(),
                                  .module_disk = supply.disk,

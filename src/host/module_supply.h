@@ -56,7 +56,7 @@ struct ModuleSupply {
   std::unique_ptr<modules::ModuleStore> store;
   budget::CacheCharges disk;  // Modules and compiled code, by the tenants that use them.
   budget::Accounts memory;  // For all guests, and for modules that are being fetched and compiled.
-  budget::Rates rates;      // Processor time of namespaces' guests.
+  budget::Rates rates;      // Processor time of namespaces.
   wasm::Engine engine;
   modules::Fetcher fetcher;
   const std::unique_ptr<modules::SignatureGate> gate;  // Null: there is no module policy.

@@ -32,8 +32,8 @@ void collect(const budget::Rates& rates, Metrics::Families& families) {
       uses, [](const auto& left, const auto& right) { return left.use.total > right.use.total; });
   Metrics::Family& used = families.family(
       "hangar_guest_cpu_seconds_total",
-      "Processor time of guests, of compiling modules, of answers from the cache and of handling "
-      "messages of guest processes, by namespace.",
+      "Processor time of guests, of compiling modules, of answers from the cache, of reconciles "
+      "and of handling messages of guest processes, by namespace.",
       Metrics::Type::Counter);
   Metrics::Family& braked = families.family(
       "hangar_guest_cpu_braked_seconds_total",

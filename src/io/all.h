@@ -45,7 +45,7 @@ template <class T>
   if (tasks.empty()) co_return values;
   const auto gather = std::make_shared<internal::Gather<T>>(loop, tasks.size());
   for (std::size_t index = 0; index < tasks.size(); ++index) {
-    loop.spawn(internal::run_one_of(std::move(tasks[index]), gather, index));
+    loop.spawn(internal::run_one_of(std::move(tasks[index]), gather, index), Loop::Payer::Spawner);
   }
   co_await gather->done.wait();
   if (gather->exception) std::rethrow_exception(gather->exception);

@@ -52,7 +52,7 @@ class OneShot {
   };
   struct Awaiter {
     State& state;
-    Loop::ActivityName activity = nullptr;
+    Loop::DoingPtr activity = nullptr;
     [[nodiscard]] bool await_ready() const noexcept { return state.value.has_value(); }
     void await_suspend(std::coroutine_handle<> handle) {
       HANGAR_ASSERT(!state.awaiting, "a OneShot has one waiter");

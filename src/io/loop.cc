@@ -1,9 +1,11 @@
 #include "io/loop.h"
 
 #include "base/assert.h"
+#include "base/consumer.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "io/asio.h"
+#include "io/cpu_time.h"
 #include "io/task.h"
 
 #include <boost/asio/buffer.hpp>
@@ -51,20 +53,37 @@ struct internal::Detached {
 // The state of the loop's turns.
 struct Loop::Turns {
   Observer observer;
+  OnWork on_work;
   // When the current turn began; zero while the loop waits.
   std::atomic<Instant::rep> began = 0;
-  ActivityName activity;
+  DoingPtr activity;
+  // When, by the thread's processor time, the activity began to work; set while its payer is to be
+  // reported.
+  std::optional<Duration> works_since;
   // The last activity of the current turn: still set when its task has finished or thrown. Only the
   // loop thread changes it, so that thread reads it without the lock.
-  ActivityName latest;
+  DoingPtr latest;
   std::mutex latest_mutex;
 
-  void set_latest(ActivityName name) {
+  void set_latest(DoingPtr doing) {
     const std::scoped_lock lock(latest_mutex);
-    latest.swap(name);  // The old name is destroyed without the lock.
+    latest.swap(doing);  // The old one is destroyed without the lock.
   }
   [[nodiscard]] std::string_view latest_text() const {
-    return latest ? std::string_view(*latest) : std::string_view();
+    return latest ? std::string_view(latest->name) : std::string_view();
+  }
+
+  void begin_work() {
+    if (on_work && activity && !activity->payer.is_host()) works_since = thread_cpu_time();
+  }
+  void end_work() {
+    if (!works_since) return;
+    const Duration since = *std::exchange(works_since, std::nullopt);
+    try {
+      on_work(activity->payer, thread_cpu_time() - since);
+    } catch (...) {
+      // No memory to report it: tasks that resume must not throw because of that.
+    }
   }
 };
 
@@ -90,6 +109,7 @@ class Loop::Turn {
   }
   ~Turn() {
     turns_.began.store(0, std::memory_order_relaxed);
+    turns_.end_work();
     if (turns_.observer.on_turn) {
       try {
         turns_.observer.on_turn(now() - began_, turns_.latest_text());
@@ -319,8 +339,11 @@ internal::Detached Loop::run_detached(Loop& loop, Task<void> task) {
   --loop.spawned_count_;
 }
 
-void Loop::spawn(Task<void> task) {
-  const ActivityName spawning = activity();
+void Loop::spawn(Task<void> task, Payer payer) {
+  const DoingPtr spawning = activity();
+  if (payer == Payer::None && spawning && !spawning->payer.is_host()) {
+    set_activity(std::make_shared<const Doing>(Doing{.name = spawning->name}));
+  }
   run_detached(*this, std::move(task));
   set_activity(spawning);
 }
@@ -329,21 +352,30 @@ std::size_t Loop::spawned_count() const {
   return spawned_count_;
 }
 
-Loop::Activity::Activity(Loop& loop, std::string name) : loop_(loop), before_(loop.activity()) {
-  loop_.set_activity(std::make_shared<const std::string>(std::move(name)));
+Loop::Activity::Activity(Loop& loop, std::string name, Tenant payer)
+    : loop_(loop), before_(loop.activity()) {
+  loop_.set_activity(
+      std::make_shared<const Doing>(Doing{.name = std::move(name), .payer = std::move(payer)}));
 }
 
 Loop::Activity::~Activity() {
   loop_.set_activity(std::move(before_));
 }
 
-const Loop::ActivityName& Loop::activity() const {
+const Loop::DoingPtr& Loop::activity() const {
   return turns_->activity;
 }
 
-void Loop::set_activity(ActivityName name) {
-  if (name && name != turns_->latest) turns_->set_latest(name);
-  turns_->activity = std::move(name);
+void Loop::set_activity(DoingPtr activity) {
+  if (activity == turns_->activity) return;
+  if (activity && activity != turns_->latest) turns_->set_latest(activity);
+  turns_->end_work();
+  turns_->activity = std::move(activity);
+  turns_->begin_work();
+}
+
+void Loop::set_on_work(OnWork on_work) {
+  turns_->on_work = std::move(on_work);
 }
 
 void Loop::observe(Observer observer) {
@@ -385,7 +417,7 @@ Task<Result<>> Loop::sleep(Duration delay, std::stop_token stop) {
     std::stop_token stop;
     Timer timer = {};
     bool cancelled = false;
-    ActivityName activity = nullptr;
+    DoingPtr activity = nullptr;
     std::optional<std::stop_callback<std::function<void()>>> on_stop = {};
 
     [[nodiscard]] bool await_ready() const noexcept { return stop.stop_requested(); }

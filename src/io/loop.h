@@ -9,6 +9,7 @@
 // the cause.
 #pragma once
 
+#include "base/consumer.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "io/task.h"
@@ -54,29 +55,43 @@ class Loop {
   // Calls `work` on the loop thread, later. Any thread. In order per caller.
   void post(std::move_only_function<void()> work);
 
+  // Who pays for a spawned task: see Activity.
+  enum class Payer : std::uint8_t {
+    None,     // For work that others may share, such as a watch: whoever starts it is no reason.
+    Spawner,  // For a part of the spawning task, which waits for it.
+  };
   // Starts `task` now and keeps it until it finishes. Loop thread.
-  void spawn(Task<void> task);
+  void spawn(Task<void> task, Payer payer = Payer::None);
   // How many spawned tasks have not finished; zero means a quiet loop.
   [[nodiscard]] std::size_t spawned_count() const;
 
-  // For whom the current turn works: "airway default/web". A task keeps its activity through its
-  // waits, and a task that it spawns inherits it. Null: no particular tenant.
-  using ActivityName = std::shared_ptr<const std::string>;
+  // For whom the current turn works. A task keeps its activity through its waits, and a task that
+  // it spawns inherits the name.
+  struct Doing {
+    std::string name;  // "airway default/web"
+    // Its processor time is reported to set_on_work(). Tenant::host(): it is not.
+    Tenant payer = Tenant::host();
+  };
+  using DoingPtr = std::shared_ptr<const Doing>;  // Null: no particular tenant.
   // Sets the activity until this object is destroyed. Loop thread.
   class Activity {
    public:
-    Activity(Loop& loop, std::string name);
+    Activity(Loop& loop, std::string name, Tenant payer = Tenant::host());
     Activity(const Activity&) = delete;
     Activity& operator=(const Activity&) = delete;
     ~Activity();
 
    private:
     Loop& loop_;
-    ActivityName before_;
+    DoingPtr before_;
   };
   // For code that suspends and resumes tasks. Loop thread.
-  [[nodiscard]] const ActivityName& activity() const;
-  void set_activity(ActivityName name);
+  [[nodiscard]] const DoingPtr& activity() const;
+  void set_activity(DoingPtr activity);
+  // `on_work` is called on the loop thread whenever an activity with a payer has worked, with the
+  // time since its last wait or call. Before run().
+  using OnWork = std::function<void(const Tenant& payer, Duration processor_time)>;
+  void set_on_work(OnWork on_work);
 
   // Callbacks for the owner of the loop. Called on the loop thread; `activity` may be empty.
   struct Observer {

@@ -1,7 +1,10 @@
 #include "io/loop.h"
 
+#include "base/consumer.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "io/all.h"
+#include "io/cpu_time.h"
 #include "io/task.h"
 
 #include <gtest/gtest.h>
@@ -11,6 +14,8 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -349,7 +354,7 @@ Task<void> note_activity(Loop& loop, std::string name, std::vector<std::string>&
   for (int wait = 0; wait < 3; ++wait) {
     const Result<> elapsed = co_await loop.sleep(std::chrono::milliseconds(1), std::stop_token());
     EXPECT_TRUE(elapsed);
-    seen.push_back(loop.activity() ? *loop.activity() : "nobody");
+    seen.push_back(loop.activity() ? loop.activity()->name : "nobody");
   }
 }
 
@@ -373,6 +378,87 @@ TEST(Loop, AnActivityFollowsItsTaskAndNoOther) {
   EXPECT_EQ(first, std::vector<std::string>(3, "a"));
   EXPECT_EQ(second, std::vector<std::string>(3, "b"));
   EXPECT_EQ(std::ranges::count(of_turns, "a"), 3);
+}
+
+// What the activities of a loop have cost their payers.
+class LoopPayer : public ::testing::Test {
+ protected:
+  static constexpr std::chrono::milliseconds kWork{2};
+
+  LoopPayer() {
+    loop_.set_on_work([this](const Tenant& payer, Duration time) { paid_[payer] += time; });
+  }
+
+  static void work() {
+    const Duration end = thread_cpu_time() + kWork;
+    while (thread_cpu_time() < end) {
+    }
+  }
+
+  // Works before and after a wait.
+  static Task<bool> work_twice(Loop& loop) {
+    work();
+    const Result<> elapsed = co_await loop.sleep(std::chrono::milliseconds(1), std::stop_token());
+    work();
+    co_return elapsed.has_value();
+  }
+
+  void run(std::move_only_function<void()> first) {
+    bool has_begun = false;
+    loop_.post([&] {
+      first();
+      has_begun = true;
+    });
+    loop_.run_until([&] { return has_begun && loop_.spawned_count() == 0; });
+  }
+
+  const Tenant a_ = Tenant::of_namespace("a");
+  const Tenant b_ = Tenant::of_namespace("b");
+  Loop loop_;
+  std::map<Tenant, Duration> paid_;
+};
+
+TEST_F(LoopPayer, PaysForItsActivityAndForNoOther) {
+  const auto act = [](Loop& loop, Tenant payer) -> Task<void> {
+    const Loop::Activity activity(loop, "widget", std::move(payer));
+    EXPECT_TRUE(co_await work_twice(loop));
+  };
+  const Duration before = thread_cpu_time();
+
+  run([&] {
+    loop_.spawn(act(loop_, a_));
+    work();  // Nobody's.
+    loop_.spawn(act(loop_, Tenant::host()));
+    loop_.spawn(act(loop_, b_));
+  });
+
+  EXPECT_EQ(paid_.size(), 2U);
+  EXPECT_GE(paid_[a_], 2 * kWork);
+  EXPECT_GE(paid_[b_], 2 * kWork);
+  EXPECT_LE(paid_[a_] + paid_[b_] + 3 * kWork, thread_cpu_time() - before);
+}
+
+TEST_F(LoopPayer, PaysForThePartsOfItsTaskAndNotForWhatTheTaskSetsOff) {
+  static constexpr auto kWatch = [](Loop& loop, std::string& name) -> Task<void> {
+    EXPECT_TRUE(co_await work_twice(loop));
+    name = loop.activity() ? loop.activity()->name : "nobody";
+  };
+  const auto act = [](Loop& loop, Tenant payer, std::string& name_of_spawned) -> Task<void> {
+    const Loop::Activity activity(loop, "widget", std::move(payer));
+    loop.spawn(kWatch(loop, name_of_spawned));
+    std::vector<Task<bool>> parts;
+    parts.push_back(work_twice(loop));
+    parts.push_back(work_twice(loop));
+    EXPECT_EQ(co_await all(loop, std::move(parts)), std::vector<bool>(2, true));
+  };
+  std::string name_of_spawned;
+  const Duration before = thread_cpu_time();
+
+  run([&] { loop_.spawn(act(loop_, a_, name_of_spawned)); });
+
+  EXPECT_GE(paid_[a_], 4 * kWork);
+  EXPECT_LE(paid_[a_] + 2 * kWork, thread_cpu_time() - before);
+  EXPECT_EQ(name_of_spawned, "widget");
 }
 
 }  // namespace

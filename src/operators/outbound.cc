@@ -333,7 +333,8 @@ io::Task<void> Outbound::State::answer_or_refuse(std::shared_ptr<State> self,
                                                  std::shared_ptr<Conversation> conversation) {
   const io::Loop::Activity activity(
       self->parts.loop,
-      fmt::format("outbound request of {}/{}", consumer.tenant.namespace_name(), consumer.name));
+      fmt::format("outbound request of {}/{}", consumer.tenant.namespace_name(), consumer.name),
+      consumer.tenant);
   Result<std::optional<Obstacle>> answered =
       co_await io::contained(answer(self, consumer, std::move(request), conversation));
   if (!answered) {

@@ -257,7 +257,8 @@ void RunningOperator::look() {
 
 io::Task<void> RunningOperator::carry_out(Life::Act act) {
   const io::Loop::Activity activity(parts_.loop,
-                                    fmt::format("operator {}/{}", key_.namespace_, key_.name));
+                                    fmt::format("operator {}/{}", key_.namespace_, key_.name),
+                                    budget::Tenant::of_namespace(key_.namespace_));
   const Result<> carried_out = co_await io::contained(act == Life::Act::Start  ? begin_guest()
                                                       : act == Life::Act::Wake ? wake_guest()
                                                       : act == Life::Act::Load ? load_guest()

@@ -215,9 +215,10 @@ struct Controller::State : std::enable_shared_from_this<State> {
       // Released before the lane is woken: the key may be ready again.
       const Held held = std::move(held_in);
       KeyedQueue::Ticket ticket = std::move(ticket_in);
+      const std::string& namespace_ = ticket.key().namespace_;
       const io::Loop::Activity activity(
-          self->loop,
-          fmt::format("{} {}/{}", self->options.name, ticket.key().namespace_, ticket.key().name));
+          self->loop, fmt::format("{} {}/{}", self->options.name, namespace_, ticket.key().name),
+          Tenant::of_namespace(namespace_));
       Run& run = self->begin(ticket);
       const io::Loop::Timer deadline = self->loop.after(self->options.deadline, [&run] {
         run.is_overdue = true;

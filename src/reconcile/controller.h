@@ -18,7 +18,8 @@
 // - any other error: another run after the key's back-off, which begins with milliseconds.
 //   NotFound too: an object that a run needs may appear later; a run whose own object is gone
 //   returns success.
-// Loop thread only.
+// The processor time of a run is that of the namespace (io::Loop::Activity), without what the run
+// only sets off: watches, fetches, guests. Loop thread only.
 #pragma once
 
 #include "base/log.h"

@@ -5,6 +5,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "budget/consumer.h"
+#include "io/cpu_time.h"
 #include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
@@ -405,6 +406,40 @@ TEST(Controller, ARunThatThrowsIsAFailureOfItsKeyAlone) {
   EXPECT_EQ(bench.runs[0].key, key(3));
   EXPECT_EQ(counted(bench.metrics, "controller_runtime_reconcile_total", "error"), 2);
   EXPECT_EQ(counted(bench.metrics, "controller_runtime_reconcile_total", "success"), 3);
+}
+
+TEST(Controller, ARunIsPaidForByItsNamespace) {
+  Bench bench;
+  std::map<budget::Tenant, Duration> paid;
+  bench.loop.set_on_work(
+      [&paid](const budget::Tenant& payer, Duration time) { paid[payer] += time; });
+  static constexpr milliseconds kWork{2};
+  Controller controller(bench.loop, bench.metrics, Log(), {.name = "test"},
+                        [&bench](ObjectKey run_key, std::stop_token stop) {
+                          return [](Bench& on, ObjectKey key,
+                                    std::stop_token token) -> io::Task<Result<Outcome>> {
+                            const auto ended = co_await on.start(key, std::move(token));
+                            const Duration end = io::thread_cpu_time() + kWork;
+                            while (key.namespace_ == "greedy" && io::thread_cpu_time() < end) {
+                            }
+                            co_return ended;
+                          }(bench, std::move(run_key), std::move(stop));
+                        });
+  controller.start();
+  controller.enqueue(key_in("greedy", 1));
+  controller.enqueue(key_in("frugal", 1));
+  controller.enqueue(key_in("", 1));
+
+  for (std::size_t run = 0; run < 3; ++run) {
+    bench.wait_for_runs(run + 1);
+    bench.end(run, Outcome{});
+  }
+  bench.loop.run_until([&] { return controller.running_count() == 0; });
+
+  EXPECT_EQ(paid.size(), 3U);
+  EXPECT_GE(paid[budget::Tenant::of_namespace("greedy")], kWork);
+  EXPECT_GT(paid[budget::Tenant::of_namespace("frugal")], Duration::zero());
+  EXPECT_GT(paid[budget::Tenant::of_namespace("")], Duration::zero());
 }
 
 TEST(Controller, RunsAgainAfterTheTimeThatARunAskedFor) {
