@@ -89,6 +89,11 @@ Task<bool> Workers::flush(Consumer whose, Duration time_max) {
   co_return co_await done.wait();
 }
 
+void Workers::set_on_work(OnWork on_work) {
+  const std::scoped_lock lock(mutex_);
+  on_work_ = std::move(on_work);
+}
+
 Duration Workers::busy_time(std::size_t thread) const {
   const std::scoped_lock lock(mutex_);
   const Worker& worker = workers_.at(thread);
@@ -123,6 +128,12 @@ void Workers::end_job(Worker& worker, const Job& job, Duration processor_time) {
   // At least one, so that consumers whose jobs take no measurable time take turns, too.
   queue_of(job.order).done(
       job.whose, static_cast<std::uint64_t>(std::max(processor_time, Duration(1)).count()));
+  if (!on_work_) return;
+  try {
+    on_work_(job.whose.tenant, processor_time);
+  } catch (...) {
+    // No memory to note it; the job itself has ended.
+  }
 }
 
 // Destroys the work.

@@ -77,6 +77,12 @@ class Workers {
   // finish first.
   [[nodiscard]] Task<bool> flush(Consumer whose, Duration time_max);
 
+  // `on_work` gets the processor time of each job when it has ended, on the job's thread; it must
+  // not call this object. Null: nobody gets it; after that call, `on_work` is not called any more.
+  // Any thread.
+  using OnWork = std::function<void(const Tenant& whose, Duration processor_time)>;
+  void set_on_work(OnWork on_work);
+
   [[nodiscard]] std::size_t thread_count() const { return threads_.size(); }
   // Whether a job waits for a thread that is not one of `whose`. Any thread.
   [[nodiscard]] bool has_waiting_beside(const Consumer& whose) const;
@@ -146,6 +152,7 @@ class Workers {
   Queue first_;
   Queue in_turn_;
   bool was_first_ = false;  // Whether the last job came from first_.
+  OnWork on_work_;
   std::vector<Worker> workers_;
   std::vector<std::jthread> threads_;
 };

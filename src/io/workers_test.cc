@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstddef>
 #include <latch>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -119,6 +120,48 @@ TEST(Workers, EndWhatTheyHaveBegunAndDropTheRest) {
 
   EXPECT_TRUE(ended);
   EXPECT_EQ(dropped.use_count(), 1);
+}
+
+Task<void> finished(Workers& workers, Consumer whose, bool& is_over) {
+  EXPECT_TRUE(co_await workers.flush(std::move(whose), std::chrono::hours(1)));
+  is_over = true;
+}
+
+TEST(Workers, TellForWhomTheyHaveWorkedUntilNobodyAsks) {
+  Loop loop;
+  Workers workers(loop, 1);
+  const Consumer team{.tenant = Tenant::of_namespace("team"), .name = "one"};
+  std::mutex mutex;
+  std::map<Tenant, Duration> told;
+  workers.set_on_work([&](const Tenant& whose, Duration time) {
+    const std::scoped_lock lock(mutex);
+    told[whose] += time;
+  });
+  static constexpr std::chrono::milliseconds kWork{2};
+  const auto work = [&] {
+    workers.submit(team, [] {
+      const Duration until = thread_cpu_time() + kWork;
+      while (thread_cpu_time() < until) {
+      }
+    });
+  };
+  const auto finish = [&] {
+    bool is_over = false;
+    loop.post([&] { loop.spawn(finished(workers, team, is_over)); });
+    loop.run_until([&] { return is_over; });
+  };
+
+  work();
+  work();
+  finish();
+  workers.set_on_work(nullptr);
+  const std::map<Tenant, Duration> before = told;
+  work();
+  finish();
+
+  ASSERT_TRUE(before.contains(team.tenant));
+  EXPECT_GE(before.at(team.tenant), 2 * kWork);
+  EXPECT_EQ(told, before);
 }
 
 TEST(Workers, TellHowLongEachHasWorked) {

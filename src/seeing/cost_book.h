@@ -2,9 +2,9 @@
 //
 // Turns and requests are added as they happen; memory and disk are measured every few seconds and
 // count for the time since the last measurement. Processor time of namespaces is measured elsewhere
-// (budget::Rates): the part beyond a namespace's turns, for compiling and answers, is a row without
-// a module. The row of the host is the use of its processes beyond all namespaces, so the sum of
-// the rows is the measured use of the processes.
+// (budget::Rates): the part beyond a namespace's turns, for compiling, answers and reconciles, is a
+// row without a module. The row of the host is the use of its processes beyond all namespaces, so
+// the sum of the rows is the measured use of the processes.
 //
 // Guarantees: no more than kCostRowsMax rows are kept, with no more than kCostModulesMax modules of
 // one namespace; the cost of further ones is added to the namespace's row without a module, or to

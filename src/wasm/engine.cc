@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "budget/accounts.h"
 #include "budget/consumer.h"
 #include "io/loop.h"
@@ -188,20 +189,29 @@ Engine::Native::Native(io::Loop& loop, io::Workers& workers, const Options& opti
         wasmtime_engine_increment_epoch(engines.sleepable.get());
       }),
       long_run_workers(loop, workers.thread_count(), io::Workers::Priority::Last),
-      long_runs(long_run_workers, options.rates),
-      ready(workers, options.rates),
+      long_runs(long_run_workers),
+      ready(workers),
       // A single namespace may use half of the pool.
       slots(loop, {.slots = options.runs_max}),
       code(limits::kFilePagesBytesMax,
            [statm = options.proc_files.statm] { return internal::resident_file_bytes(statm); }) {
   if (options.memory != nullptr) memory.emplace(loop, *options.memory);
-  if (rates != nullptr) slots.brake(*rates);
+  if (rates == nullptr) return;
+  slots.brake(*rates);
+  const auto charge = [to = rates](const budget::Tenant& tenant, Duration processor_time) {
+    to->charge(tenant, static_cast<std::uint64_t>(processor_time.count()), io::Loop::now());
+  };
+  workers.set_on_work(charge);
+  long_run_workers.set_on_work(charge);
 }
 
 Engine::Engine(io::Loop& loop, io::Workers& workers, Options options)
     : loop_(loop), workers_(workers), native_(std::make_unique<Native>(loop, workers, options)) {}
 
-Engine::~Engine() = default;
+Engine::~Engine() {
+  // The workers outlive the rates.
+  if (native_->rates != nullptr) workers_.set_on_work(nullptr);
+}
 
 bool Engine::has_pool() const {
   return native_->parts.native().pooled != nullptr;

@@ -75,8 +75,9 @@ class Engine {
     // Counts the memory of all guests, by namespace. Outlives the engine, which listens to it.
     // Null: each guest has only its own bound.
     budget::Accounts* memory = nullptr;
-    // Charged with the processor time of all guests and of compiling modules; a namespace that has
-    // used up its rate starts no run. Outlives the engine. Null: there are no rates.
+    // Charged with the processor time of all jobs of the workers, guests' among them, and of
+    // compiling modules; a namespace that has used up its rate starts no run. Outlives the engine.
+    // Null: there are no rates.
     budget::Rates* rates = nullptr;
   };
 

@@ -4,7 +4,6 @@
 #include "base/fair_queue.h"
 #include "base/time.h"
 #include "budget/consumer.h"
-#include "io/loop.h"
 
 #include <chrono>
 #include <cstdint>
@@ -71,7 +70,6 @@ void ReadyQueue::run_next(const budget::Tenant& tenant) {
   while (taken) {
     const std::uint64_t cost = taken->item.step();
     used += std::chrono::nanoseconds(cost);
-    if (rates_ != nullptr) rates_->charge(tenant, cost, io::Loop::now());
     const std::scoped_lock lock(mutex_);
     queue_.done(taken->consumer, cost);
     taken.reset();

@@ -4,7 +4,6 @@
 #include "base/fair_queue.h"
 #include "base/time.h"
 #include "budget/consumer.h"
-#include "budget/rates.h"
 #include "io/workers.h"
 
 #include <condition_variable>
@@ -34,10 +33,8 @@ class ReadyQueue {
   // How many guests of one module may run in a row while others have waited longer.
   static constexpr std::size_t kInARowMax = 8;
 
-  // `rates` is charged with the time of each step; null: there are no rates. Both outlive this
-  // object.
-  explicit ReadyQueue(io::Workers& workers, budget::Rates* rates = nullptr)
-      : workers_(workers), rates_(rates) {}
+  // `workers` outlives this object.
+  explicit ReadyQueue(io::Workers& workers) : workers_(workers) {}
   ReadyQueue(const ReadyQueue&) = delete;
   ReadyQueue& operator=(const ReadyQueue&) = delete;
   // No guest may wait. Waits for workers that still record the time of the last guests.
@@ -71,7 +68,6 @@ class ReadyQueue {
   [[nodiscard]] std::optional<Queue::Taken> take_same_module(const budget::Tenant& tenant);
 
   io::Workers& workers_;
-  budget::Rates* const rates_;
   mutable std::mutex mutex_;
   std::condition_variable nobody_runs_;
   Queue queue_;
