@@ -19,7 +19,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <latch>
 #include <memory>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -106,6 +108,30 @@ TEST_F(LayerFileTest, IsOneOfFew) {
   expect_no_room(1);
   files.pop_back();
   EXPECT_NE(make(1), nullptr);
+}
+
+TEST_F(LayerFileTest, IsOneOfFewAlsoWhenThreadsMakeThemAtTheSameTime) {
+  std::vector<std::unique_ptr<LayerFile>> files;
+  while (store_->layer_file_pages_max(tenant_) > 0)
+    files.push_back(make(1));
+  constexpr std::size_t kThreads = 8;
+  for (int round = 0; round < 100; ++round) {
+    files.pop_back();  // There is room for one.
+    std::latch begin(kThreads);
+    std::vector<std::unique_ptr<LayerFile>> made(kThreads);
+    {
+      std::vector<std::jthread> threads;
+      for (std::unique_ptr<LayerFile>& one : made) {
+        threads.emplace_back([this, &begin, &one] {
+          begin.arrive_and_wait();
+          if (auto file = store_->make_layer_file(1, tenant_)) one = *std::move(file);
+        });
+      }
+    }
+    std::erase(made, nullptr);
+    ASSERT_EQ(made.size(), 1U) << round;
+    files.push_back(std::move(made.front()));
+  }
 }
 
 TEST_F(LayerFileTest, CountsNotIfItCannotBeMade) {

@@ -379,21 +379,24 @@ Result<std::unique_ptr<PageLayer>> SnapshotStore::make_layer(const PageRanges& p
 }
 
 std::uint32_t SnapshotStore::layer_file_pages_max(const budget::Tenant& tenant) {
-  {
-    const std::scoped_lock lock(native_->mutex);
-    if (native_->layer_files >= native_->layer_files_most) return 0;
-  }
+  const std::scoped_lock lock(native_->mutex);
+  return locked_layer_file_pages_max(tenant);
+}
+
+std::uint32_t SnapshotStore::locked_layer_file_pages_max(const budget::Tenant& tenant) {
+  if (native_->layer_files >= native_->layer_files_most) return 0;
   return static_cast<std::uint32_t>(std::min(room_for_layers(tenant), limits::kLayerBytesMax) /
                                     kPageBytes);
 }
 
 Result<std::unique_ptr<LayerFile>> SnapshotStore::make_layer_file(std::uint32_t pages,
                                                                   const budget::Tenant& tenant) {
-  if (pages == 0 || pages > layer_file_pages_max(tenant)) return no_room_for_layer();
   const std::uint64_t size = std::uint64_t{pages} * kPageBytes;
   std::uint32_t account = 0;
   {
+    // Workers make layer files at the same time, so one lock is for the check and for the count.
     const std::scoped_lock lock(native_->mutex);
+    if (pages == 0 || pages > locked_layer_file_pages_max(tenant)) return no_room_for_layer();
     const auto added = native_->shares.add(tenant, size);
     if (!added) return no_room_for_layer();
     account = *added;

@@ -74,6 +74,8 @@ class SnapshotStore final : public Snapshots {
   class StoredLayer;
   friend class LayerFile;
 
+  // Requires that the mutex is held.
+  [[nodiscard]] std::uint32_t locked_layer_file_pages_max(const budget::Tenant& tenant);
   // What may be stored uncompressed now.
   [[nodiscard]] std::uint64_t room_for_layers(const budget::Tenant& tenant);
   void give_back_layer_file(std::uint32_t pages, std::uint32_t account);
