@@ -8,6 +8,7 @@
 #include <hangar_wasmparser.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <utility>
@@ -18,23 +19,36 @@ std::string global_export(std::size_t index) {
   return fmt::format("{}global:{}", kReservedPrefix, index);
 }
 
-Result<RewrittenModule> rewrite(std::span<const std::byte> module) {
+namespace {
+
+struct Output {
+  const WriteModule& write;
+  std::uint64_t size_bytes = 0;
+};
+
+// A hangar_wasm_write to an Output.
+void write_piece(void* to, const std::uint8_t* data, std::size_t size) noexcept {
+  auto& output = *static_cast<Output*>(to);
+  output.size_bytes += size;
+  output.write(std::as_bytes(std::span(data, size)));
+}
+
+}  // namespace
+
+Result<RewrittenModule> rewrite(std::span<const std::byte> module, const WriteModule& write) {
   HANGAR_TRY(check_size_and_preamble(module));
-  std::string bytes;
-  // Room for the additional exports, so that the module is not copied once more.
-  bytes.reserve(module.size() + 4096);
+  Output output{.write = write};
   const internal::ModuleAnswer answer = HANGAR_TRY(internal::checked(hangar_wasm_rewrite(
-      internal::data_of(module), module.size(), &internal::kBounds, internal::append, &bytes)));
+      internal::data_of(module), module.size(), &internal::kBounds, write_piece, &output)));
   RewrittenModule result;
   if (answer->status == HANGAR_WASM_OBSTACLE) {
     result.obstacle = std::string(internal::text_of(answer->message));
     return result;
   }
-  if (bytes.size() > limits::kModuleBytesMax) {
+  if (output.size_bytes > limits::kModuleBytesMax) {
     result.obstacle = "is too large to be rewritten";
     return result;
   }
-  result.bytes = std::move(bytes);
   result.data.reserve(answer->piece_count);
   for (const auto& piece : std::span(answer->pieces, answer->piece_count)) {
     result.data.push_back({.address = piece.address, .bytes = internal::bytes_of(piece.bytes)});

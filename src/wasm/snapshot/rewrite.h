@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -38,7 +39,6 @@ struct RewrittenModule {
   // Why instances cannot have snapshots: "writes to a table (table.set)". All other members are
   // then empty.
   std::optional<std::string> obstacle;
-  std::string bytes;
   std::vector<DataPiece> data;   // Ascending, not overlapping, all inside `memory_bytes_min`.
   std::size_t global_count = 0;  // Only mutable ones.
   bool has_memory = false;
@@ -46,9 +46,14 @@ struct RewrittenModule {
   std::uint64_t memory_bytes_min = 0;
 };
 
-// Errors as for read_module_header(). If a module is invalid in a way that only the compiler
-// detects, the result is invalid, too, or has an obstacle. Work and memory are bounded by the
-// module's size. Any thread.
-[[nodiscard]] Result<RewrittenModule> rewrite(std::span<const std::byte> module);
+// Receives a rewritten module in pieces, most of which are views into the module that is rewritten.
+using WriteModule = std::function<void(std::span<const std::byte>)>;
+
+// `write` is not to throw. What it has received counts for nothing if there is an error or an
+// obstacle in the end. The same module gives the same bytes. Errors as for read_module_header(). If
+// a module is invalid in a way that only the compiler detects, the result is invalid, too, or has
+// an obstacle. Work is bounded by the module's size, memory by its number of items. Any thread.
+[[nodiscard]] Result<RewrittenModule> rewrite(std::span<const std::byte> module,
+                                              const WriteModule& write);
 
 }  // namespace hangar::wasm

@@ -63,10 +63,19 @@ std::string with_data(std::string_view data_section) {
   return Bytes().section(5, {"\1\0\1", 3}).section(11, data_section).text();
 }
 
-RewrittenModule rewritten(const std::string& module) {
-  Result<RewrittenModule> result = rewrite(std::as_bytes(std::span(module)));
+struct Rewritten : RewrittenModule {
+  std::string bytes;
+};
+
+Rewritten rewritten(const std::string& module) {
+  Rewritten made;
+  Result<RewrittenModule> result =
+      rewrite(std::as_bytes(std::span(module)), [&made](std::span<const std::byte> piece) {
+        made.bytes.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+      });
   EXPECT_TRUE(result.has_value()) << result.error().message();
-  return result ? *std::move(result) : RewrittenModule();
+  if (result) static_cast<RewrittenModule&>(made) = *std::move(result);
+  return made;
 }
 
 std::optional<std::string> obstacle_of(const std::string& module) {
@@ -75,7 +84,7 @@ std::optional<std::string> obstacle_of(const std::string& module) {
 
 TEST(Rewrite, ExportsWhatASnapshotNeeds) {
   const auto bytes = GuestRig::bytes_of("sleeper");
-  const RewrittenModule module = rewritten(*bytes);
+  const Rewritten module = rewritten(*bytes);
   ASSERT_EQ(module.obstacle, std::nullopt);
   EXPECT_EQ(module.global_count, 5U);
   EXPECT_TRUE(module.has_memory);
@@ -92,7 +101,7 @@ TEST(Rewrite, ExportsWhatASnapshotNeeds) {
 
 TEST(Rewrite, TakesOutDataInTheOrderOfItsAddresses) {
   const auto bytes = GuestRig::bytes_of("sleeper");
-  const RewrittenModule module = rewritten(*bytes);
+  const Rewritten module = rewritten(*bytes);
   ASSERT_EQ(module.data.size(), 3U);
   EXPECT_EQ(module.data[0].address, 16U);
   EXPECT_EQ(module.data[1].address, 8190U);
@@ -102,7 +111,7 @@ TEST(Rewrite, TakesOutDataInTheOrderOfItsAddresses) {
 }
 
 TEST(Rewrite, IsIdempotentInWhatItRefuses) {
-  const RewrittenModule once = rewritten(*GuestRig::bytes_of("sleeper"));
+  const Rewritten once = rewritten(*GuestRig::bytes_of("sleeper"));
   EXPECT_THAT(obstacle_of(once.bytes), Optional(HasSubstr("begins with hangar:")));
 }
 
@@ -168,7 +177,8 @@ TEST(Rewrite, BrokenModulesAreErrors) {
   const std::string whole = *GuestRig::bytes_of("sleeper");
   for (std::size_t size = 0; size < whole.size(); ++size) {
     // Whatever the result, reading must not pass the end.
-    const Result<RewrittenModule> result = rewrite(std::as_bytes(std::span(whole)).first(size));
+    const Result<RewrittenModule> result =
+        rewrite(std::as_bytes(std::span(whole)).first(size), [](auto) {});
     if (size < 8) EXPECT_FALSE(result.has_value());
   }
 }
@@ -185,6 +195,7 @@ TEST(Rewrite, WhatItMakesIsCompiledAsItWouldBeWithoutIt) {
         rig.await(SleepableModule::load(rig.cache(), Digest::of(*bytes), bytes, images.path(), {}));
     ASSERT_TRUE(module.has_value()) << name << ": " << module.error().message();
     EXPECT_EQ((*module)->obstacle(), nullptr) << name;
+    EXPECT_EQ((*module)->code_digest(), Digest::of(rewritten(*bytes).bytes)) << name;
     const auto code = rig.await((*module)->code(budget::unnamed_consumer())).value();
     EXPECT_EQ(code->imports(), (*plain)->imports()) << name;
     for (const Export& exported : (*plain)->exports()) {

@@ -1,5 +1,7 @@
 #include "wasm/snapshot/sleepable_module.h"
 
+#include "base/digest.h"
+#include "base/limits.h"
 #include "base/result.h"
 #include "base/slots.h"
 #include "base/time.h"
@@ -29,41 +31,81 @@
 #include <span>
 #include <stop_token>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <utility>
 
 namespace hangar::wasm {
 
 namespace {
 
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
+
+std::string_view text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 // What a worker prepares from a module's bytes.
 struct Prepared {
   RewrittenModule module;
-  Digest digest;  // Of the rewritten module.
-  std::shared_ptr<const std::string> bytes;
+  Digest digest;  // Of the rewritten module; of the original one if there is an obstacle.
   std::shared_ptr<const BaseImage> image;
 };
 
-Result<Prepared> prepare(const Digest& digest, const std::shared_ptr<const std::string>& wasm_bytes,
+// Only the digest of the rewritten module is needed, unless it has to be compiled: a large module
+// would be in memory twice.
+Result<Prepared> prepare(const Digest& digest, const std::string& wasm_bytes,
                          const std::filesystem::path& image_directory) {
-  const auto bytes = std::as_bytes(std::span(*wasm_bytes));
-  if (Digest::of(bytes) != digest) {
+  if (Digest::of(wasm_bytes) != digest) {
     return fail(ErrorKind::InvalidInput, "the module is not the one its digest names");
   }
-  Prepared prepared{.module = HANGAR_TRY(rewrite(bytes))};
+  Sha256 sum;
+  Prepared prepared{
+      .module = HANGAR_TRY(rewrite(bytes_of(wasm_bytes), [&sum](std::span<const std::byte> piece) {
+        sum.add(text_of(piece));
+      }))};
   RewrittenModule& module = prepared.module;
   if (!module.obstacle && ::sysconf(_SC_PAGESIZE) != static_cast<long>(kPageBytes)) {
     module.obstacle = "would sleep, but this machine's pages are not of 4 KiB";
   }
   if (module.obstacle) {
     prepared.digest = digest;
-    prepared.bytes = wasm_bytes;
     return prepared;
   }
+  const Sha256Bytes rewritten = sum.finish();
+  prepared.digest = Digest::of_bytes(text_of(std::as_bytes(std::span(rewritten))));
   prepared.image = HANGAR_TRY(BaseImage::of_data(image_directory, module.data));
-  module.data.clear();  // The data are views into `wasm_bytes`.
-  prepared.bytes = std::make_shared<const std::string>(std::move(module.bytes));
-  prepared.digest = Digest::of(*prepared.bytes);
+  module.data = {};  // The data are views into `wasm_bytes`.
   return prepared;
+}
+
+Result<std::shared_ptr<const std::string>> rewritten_bytes(const std::string& wasm_bytes) {
+  auto bytes = std::make_shared<std::string>();
+  // Room for the additional exports, so that the module is not copied once more.
+  bytes->reserve(wasm_bytes.size() + 4 * limits::kKiB);
+  std::ignore =
+      HANGAR_TRY(rewrite(bytes_of(wasm_bytes), [&bytes](std::span<const std::byte> piece) {
+        bytes->append(text_of(piece));
+      }));
+  return std::shared_ptr<const std::string>(std::move(bytes));
+}
+
+// What CodeCache::load() returns. Rewrites the module once more if it has to be compiled.
+io::Task<Result<std::shared_ptr<const Module>>> load_rewritten(
+    CodeCache& cache, Digest digest, std::shared_ptr<const std::string> wasm_bytes,
+    std::stop_token stop, budget::Beneficiaries beneficiaries) {
+  constexpr auto kAllocation = Module::Allocation::Sleepable;
+  Result<std::shared_ptr<const Module>> cached =
+      co_await cache.load(digest, nullptr, stop, kAllocation, beneficiaries);
+  if (cached || cached.error().kind() != ErrorKind::NotFound) co_return cached;
+  std::shared_ptr<const std::string> bytes =
+      HANGAR_CO_TRY(co_await cache.engine().workers().run_for_any(
+          beneficiaries.all(), [wasm_bytes] { return rewritten_bytes(*wasm_bytes); }));
+  wasm_bytes.reset();
+  co_return co_await cache.load(digest, std::move(bytes), std::move(stop), kAllocation,
+                                std::move(beneficiaries));
 }
 
 }  // namespace
@@ -77,18 +119,22 @@ io::Task<Result<std::shared_ptr<const SleepableModule>>> SleepableModule::load(
   }
   Prepared prepared = HANGAR_CO_TRY(co_await cache.engine().workers().run_for_any(
       beneficiaries.all(), [digest, wasm_bytes, image_directory] {
-        return prepare(digest, wasm_bytes, image_directory);
+        return prepare(digest, *wasm_bytes, image_directory);
       }));
-  wasm_bytes.reset();
 
   auto native = std::make_unique<Native>(cache.engine(), std::move(image_directory));
   native->digest = digest;
   native->code_digest = prepared.digest;
   // Never from the pool, because these instances live long.
-  std::shared_ptr<const Module> code = HANGAR_CO_TRY(co_await cache.load(
-      prepared.digest, std::move(prepared.bytes), std::move(stop),
-      prepared.module.obstacle ? Module::Allocation::OnDemand : Module::Allocation::Sleepable,
-      std::move(beneficiaries)));
+  std::shared_ptr<const Module> code;
+  if (prepared.module.obstacle) {
+    code =
+        HANGAR_CO_TRY(co_await cache.load(digest, std::move(wasm_bytes), std::move(stop),
+                                          Module::Allocation::OnDemand, std::move(beneficiaries)));
+  } else {
+    code = HANGAR_CO_TRY(co_await load_rewritten(cache, prepared.digest, std::move(wasm_bytes),
+                                                 std::move(stop), std::move(beneficiaries)));
+  }
   native->memory_bytes_min = code->memory_bytes_min();
   native->set_code(std::move(code));
   if (prepared.module.obstacle) {
