@@ -16,6 +16,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 namespace hangar::io {
 
@@ -34,26 +35,33 @@ std::unexpected<Error> fail_errno(int code, std::string_view doing,
 
 }  // namespace
 
-Result<std::string> read_file(const std::filesystem::path& path, std::uint64_t bytes_max) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.value() < 0) return fail_errno(errno, "open", path);
-  std::string bytes;
-  constexpr std::size_t kStep = 64 * 1024;
+Result<FilePieces> FilePieces::open(std::filesystem::path path) {
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.is_open()) return fail_errno(errno, "open", path);
+  return FilePieces(std::move(path), std::move(file));
+}
+
+Result<std::string_view> FilePieces::next() {
+  constexpr std::size_t kPieceBytes = 64 * 1024;
+  piece_.resize(kPieceBytes);
   while (true) {
-    const std::size_t before = bytes.size();
-    bytes.resize(before + kStep);
-    const ssize_t count = ::read(file.value(), bytes.data() + before, kStep);
-    if (count < 0 && errno == EINTR) {
-      bytes.resize(before);
-      continue;
-    }
-    if (count < 0) return fail_errno(errno, "read", path);
-    bytes.resize(before + static_cast<std::size_t>(count));
+    const ssize_t count = ::read(file_.value(), piece_.data(), piece_.size());
+    if (count >= 0) return std::string_view(piece_).substr(0, static_cast<std::size_t>(count));
+    if (errno != EINTR) return fail_errno(errno, "read", path_);
+  }
+}
+
+Result<std::string> read_file(const std::filesystem::path& path, std::uint64_t bytes_max) {
+  FilePieces pieces = HANGAR_TRY(FilePieces::open(path));
+  std::string bytes;
+  while (true) {
+    const std::string_view piece = HANGAR_TRY(pieces.next());
+    if (piece.empty()) return bytes;
+    bytes += piece;
     if (bytes.size() > bytes_max) {
       return fail(ErrorKind::LimitExceeded,
                   fmt::format("read {}: larger than {} bytes", path.string(), bytes_max));
     }
-    if (count == 0) return bytes;
   }
 }
 

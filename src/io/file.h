@@ -2,13 +2,33 @@
 #pragma once
 
 #include "base/result.h"
+#include "io/descriptor.h"
 
 #include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace hangar::io {
+
+// A file that is read from its beginning, and is never in memory as a whole. One thread.
+class FilePieces {
+ public:
+  // NotFound; Denied; Unavailable for the rest.
+  [[nodiscard]] static Result<FilePieces> open(std::filesystem::path path);
+
+  // Valid until the next call; empty at the end of the file. Unavailable.
+  [[nodiscard]] Result<std::string_view> next();
+
+ private:
+  FilePieces(std::filesystem::path path, Descriptor file)
+      : path_(std::move(path)), file_(std::move(file)) {}
+
+  std::filesystem::path path_;
+  Descriptor file_;
+  std::string piece_;
+};
 
 // NotFound; Denied; LimitExceeded when larger than `bytes_max`; Unavailable for the rest.
 [[nodiscard]] Result<std::string> read_file(const std::filesystem::path& path,

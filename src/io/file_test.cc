@@ -50,6 +50,22 @@ TEST_F(FileTest, ReadsWhatItWrote) {
   EXPECT_EQ(entry_count(), 1);  // No temporary file remains.
 }
 
+TEST_F(FileTest, ReadsInPieces) {
+  const std::string bytes = std::string(200'000, 'x') + std::string(1, '\0') + "end";
+  ASSERT_TRUE(write_file(path("a"), bytes).has_value());
+
+  FilePieces pieces = FilePieces::open(path("a")).value();
+  std::string read;
+  for (std::string_view piece = pieces.next().value(); !piece.empty();
+       piece = pieces.next().value()) {
+    EXPECT_LT(piece.size(), bytes.size());
+    read += piece;
+  }
+
+  EXPECT_EQ(read, bytes);
+  EXPECT_EQ(pieces.next().value(), "");
+}
+
 TEST_F(FileTest, WaitsForTheDiskUnlessItIsACache) {
   const std::uint64_t before = sync_count();
 
@@ -78,6 +94,7 @@ TEST_F(FileTest, RefusesFilesBeyondTheBound) {
 TEST_F(FileTest, TellsWhyItCannotRead) {
   EXPECT_EQ(read_file(path("none"), 10).error().kind(), ErrorKind::NotFound);
   EXPECT_EQ(read_file(root_, 10).error().kind(), ErrorKind::Unavailable);
+  EXPECT_EQ(FilePieces::open(path("none")).error().kind(), ErrorKind::NotFound);
 }
 
 TEST_F(FileTest, KeepsTheOldFileWhenItCannotWrite) {

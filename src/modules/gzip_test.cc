@@ -2,10 +2,14 @@
 
 #include "base/limits.h"
 #include "base/result.h"
+#include "io/file.h"
 
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
 #include <string>
 
 namespace hangar::modules {
@@ -32,6 +36,59 @@ TEST(Gzip, ComesBackWhole) {
     ASSERT_TRUE(back.has_value()) << size << ": " << back.error().message();
     EXPECT_EQ(*back, bytes);
   }
+}
+
+class GzipFileTest : public testing::Test {
+ protected:
+  GzipFileTest() {
+    std::string name = (std::filesystem::temp_directory_path() / "gzip.XXXXXX").string();
+    directory_ = ::mkdtemp(name.data());
+  }
+  ~GzipFileTest() override { std::filesystem::remove_all(directory_); }
+
+  [[nodiscard]] Result<std::string> gunzip_as_file(const std::string& packed,
+                                                   std::uint64_t bytes_max) const {
+    EXPECT_TRUE(io::write_file(path(), packed, io::Durability::None).has_value());
+    return gunzip_file(path(), bytes_max);
+  }
+  [[nodiscard]] std::filesystem::path path() const { return directory_ / "a.gz"; }
+
+ private:
+  std::filesystem::path directory_;
+};
+
+TEST_F(GzipFileTest, ComesBackWhole) {
+  constexpr std::size_t kSizes[] = {0, 1, 64 * 1024, 3'000'000};
+  for (const std::size_t size : kSizes) {
+    const std::string bytes = noise(size);
+    EXPECT_EQ(gunzip_as_file(gzip(bytes), size).value(), bytes) << size;
+  }
+}
+
+// Members that end with a piece, and others.
+TEST_F(GzipFileTest, ReadsAllMembers) {
+  const std::string empty = gzip("");
+  std::string packed;
+  while (packed.size() < 300'000)
+    packed += empty;
+  EXPECT_EQ(gunzip_as_file(packed + gzip("first ") + gzip("second"), 100).value(), "first second");
+}
+
+TEST_F(GzipFileTest, IsBounded) {
+  const std::string packed = gzip(std::string(1'000'000, 'x'));
+  EXPECT_EQ(gunzip_as_file(packed, 999'999).error().kind(), ErrorKind::LimitExceeded);
+}
+
+TEST_F(GzipFileTest, SaysWhatIsWrongWithIt) {
+  const std::string packed = gzip(noise(200'000));
+  constexpr std::size_t kSizes[] = {0, 1, 64 * 1024, 128 * 1024};
+  for (const std::size_t size : kSizes) {
+    const Error error = gunzip_as_file(packed.substr(0, size), 200'000).error();
+    EXPECT_EQ(error.kind(), ErrorKind::InvalidInput) << size;
+    EXPECT_NE(error.message().find("cut off"), std::string::npos) << error.message();
+  }
+  EXPECT_EQ(gunzip_as_file(packed + "more", 200'000).error().kind(), ErrorKind::InvalidInput);
+  EXPECT_EQ(gunzip_file(path().parent_path() / "none", 10).error().kind(), ErrorKind::NotFound);
 }
 
 TEST(Gunzip, ReadsAllMembers) {

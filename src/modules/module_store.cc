@@ -24,9 +24,7 @@
 #include <cstdint>
 #include <expected>
 #include <filesystem>
-#include <fstream>
 #include <functional>
-#include <ios>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -120,6 +118,12 @@ budget::Tenant tenant_of(std::string_view key) {
 
 budget::CacheCharges::Key charge_key(const std::string& sha256) {
   return {.shelf = budget::CacheCharges::Shelf::Modules, .name = sha256};
+}
+
+// The file could not be read; otherwise its bytes are wrong.
+bool is_of_disk(const Error& error) {
+  return error.kind() == ErrorKind::NotFound || error.kind() == ErrorKind::Denied ||
+         error.kind() == ErrorKind::Unavailable;
 }
 
 bool is_utf8(std::string_view text) {
@@ -230,43 +234,39 @@ void ModuleStore::remove_unused(const std::string& sha256) {
   std::filesystem::remove(path_of(sha256), ignored);
 }
 
-Result<ModuleStore::Stored> ModuleStore::read_checked(const std::string& sha256) {
-  const std::filesystem::path path = path_of(sha256);
-  Result<std::string> packed = io::read_file(path, limits::kFetchedBytesMax);
-  if (!packed) {
-    if (packed.error().kind() == ErrorKind::NotFound) forget_file(sha256);
-    return std::unexpected(std::move(packed).error());
-  }
-  Stored stored{.gzipped = *std::move(packed), .wasm = {}};
-  Result<std::string> wasm = gunzip(stored.gzipped, limits::kFetchedBytesMax);
-  if (!wasm || sha256_hex(*wasm) != sha256) {
-    std::error_code ignored;  // A file that remains is found corrupt again.
-    std::filesystem::remove(path, ignored);
-    forget_file(sha256);
-    return fail(ErrorKind::Corrupt, fmt::format("stored module {} is damaged", sha256));
-  }
-  mark_used(path);
-  stored.wasm = *std::move(wasm);
-  return stored;
-}
-
 Result<std::string> ModuleStore::read(const std::string& sha256) {
-  return HANGAR_TRY(read_checked(sha256)).wasm;
-}
-
-std::uint64_t ModuleStore::unpacked_bytes(const std::string& sha256) const {
-  std::ifstream file(path_of(sha256), std::ios::binary | std::ios::ate);
-  const std::streamoff packed_bytes = file.tellg();
-  constexpr auto kEnd = static_cast<std::streamoff>(kTrailerBytes);
-  if (packed_bytes < kEnd) return 0;
-  std::string end(kTrailerBytes, '\0');
-  file.seekg(packed_bytes - kEnd);
-  file.read(end.data(), kEnd);
-  return claimed_size(end, static_cast<std::uint64_t>(packed_bytes), limits::kFetchedBytesMax);
+  const std::filesystem::path path = path_of(sha256);
+  Result<std::string> wasm = gunzip_file(path, limits::kFetchedBytesMax);
+  if (!wasm && is_of_disk(wasm.error())) return not_read(sha256, std::move(wasm).error());
+  if (!wasm || sha256_hex(*wasm) != sha256) return damaged(sha256);
+  mark_used(path);
+  return wasm;
 }
 
 Result<std::string> ModuleStore::read_packed(const std::string& sha256) {
-  return HANGAR_TRY(read_checked(sha256)).gzipped;
+  const std::filesystem::path path = path_of(sha256);
+  Result<std::string> packed = io::read_file(path, limits::kFetchedBytesMax);
+  if (!packed) return not_read(sha256, std::move(packed).error());
+  const Result<std::string> wasm = gunzip(*packed, limits::kFetchedBytesMax);
+  if (!wasm || sha256_hex(*wasm) != sha256) return damaged(sha256);
+  mark_used(path);
+  return packed;
+}
+
+std::unexpected<Error> ModuleStore::not_read(const std::string& sha256, Error error) {
+  if (error.kind() == ErrorKind::NotFound) forget_file(sha256);
+  return std::unexpected(std::move(error));
+}
+
+std::unexpected<Error> ModuleStore::damaged(const std::string& sha256) {
+  std::error_code ignored;  // A file that remains is found corrupt again.
+  std::filesystem::remove(path_of(sha256), ignored);
+  forget_file(sha256);
+  return fail(ErrorKind::Corrupt, fmt::format("stored module {} is damaged", sha256));
+}
+
+std::uint64_t ModuleStore::unpacked_bytes(const std::string& sha256) const {
+  return claimed_size_of_file(path_of(sha256), limits::kFetchedBytesMax);
 }
 
 bool ModuleStore::has(const std::string& sha256) const {

@@ -16,6 +16,7 @@
 #include "modules/limits.h"
 
 #include <cstdint>
+#include <expected>
 #include <filesystem>
 #include <functional>
 #include <list>
@@ -124,11 +125,9 @@ class ModuleStore {
   ModuleStore(std::filesystem::path directory, Bounds bounds)
       : directory_(std::move(directory)), bounds_(bounds) {}
 
-  struct Stored {
-    std::string gzipped;
-    std::string wasm;
-  };
-  [[nodiscard]] Result<Stored> read_checked(const std::string& sha256);
+  [[nodiscard]] std::unexpected<Error> not_read(const std::string& sha256, Error error);
+  // Removes the file.
+  [[nodiscard]] std::unexpected<Error> damaged(const std::string& sha256);
   [[nodiscard]] std::filesystem::path path_of(const std::string& sha256) const;
   void load_index(const Log& log);
   // A linear search: asking a source, or the disk, takes much longer.

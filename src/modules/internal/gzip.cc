@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "base/result.h"
+#include "io/file.h"
 
 #include <fmt/core.h>
 #include <zconf.h>
@@ -14,6 +15,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
+#include <ios>
 #include <limits>
 #include <memory>
 #include <string>
@@ -73,19 +76,41 @@ std::uint64_t claimed_size(std::string_view end, std::uint64_t packed_bytes,
   return std::min({size, bytes_max, packed_bytes * kRatioMax});
 }
 
-Result<std::string> gunzip(std::string_view bytes, std::uint64_t bytes_max) {
+std::uint64_t claimed_size_of_file(const std::filesystem::path& path, std::uint64_t bytes_max) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  const std::streamoff packed_bytes = file.tellg();
+  constexpr auto kEnd = static_cast<std::streamoff>(kTrailerBytes);
+  if (packed_bytes < kEnd) return 0;
+  std::string end(kTrailerBytes, '\0');
+  file.seekg(packed_bytes - kEnd);
+  file.read(end.data(), kEnd);
+  return claimed_size(end, static_cast<std::uint64_t>(packed_bytes), bytes_max);
+}
+
+namespace {
+
+// Decompresses the pieces that `next` returns, until it returns an empty one; a piece stays valid
+// until the next call. `size_hint`: how much probably comes out.
+template <class Next>
+Result<std::string> inflate_pieces(Next next, std::uint64_t size_hint, std::uint64_t bytes_max) {
   std::string inflated;
-  inflated.reserve(claimed_size(bytes, bytes.size(), bytes_max));
+  inflated.reserve(size_hint);
   std::vector<char> step(kStepBytes);
   Inflater inflater;
   z_stream& stream = inflater.stream();
-  stream.next_in = readable(bytes);
-  std::size_t left = bytes.size();  // Not given to the stream yet.
+  std::uint64_t total = 0;
+  bool is_last = false;  // There are no more pieces.
+  const auto refill = [&]() -> Result<> {
+    if (stream.avail_in > 0 || is_last) return {};
+    const std::string_view piece = HANGAR_TRY(next());
+    stream.next_in = readable(piece);
+    stream.avail_in = static_cast<uInt>(piece.size());
+    total += piece.size();
+    is_last = piece.empty();
+    return {};
+  };
+  HANGAR_TRY(refill());
   while (true) {
-    if (stream.avail_in == 0 && left > 0) {
-      stream.avail_in = next_piece(left);
-      left -= stream.avail_in;
-    }
     stream.next_out = reinterpret_cast<Bytef*>(step.data());
     stream.avail_out = static_cast<uInt>(step.size());
     const int code = inflate(&stream, Z_NO_FLUSH);
@@ -95,22 +120,39 @@ Result<std::string> gunzip(std::string_view bytes, std::uint64_t bytes_max) {
                   fmt::format("inflates to more than {} bytes", bytes_max));
     }
     inflated.append(step.data(), count);
-    const bool at_end = stream.avail_in == 0 && left == 0;
+    HANGAR_TRY(refill());
+    const bool at_end = stream.avail_in == 0 && is_last;
     if (code == Z_STREAM_END) {
       if (at_end) return inflated;
       if (inflateReset(&stream) != Z_OK) break;
       continue;
     }
     if (code == Z_BUF_ERROR || (code == Z_OK && at_end && stream.avail_out > 0)) {
-      return fail(
-          ErrorKind::InvalidInput,
-          fmt::format("gzip is cut off after {} bytes: download or push it again", bytes.size()));
+      return fail(ErrorKind::InvalidInput,
+                  fmt::format("gzip is cut off after {} bytes: download or push it again", total));
     }
     if (code != Z_OK) break;
   }
   return fail(ErrorKind::InvalidInput,
               fmt::format("gzip is damaged: {}",
                           stream.msg != nullptr ? stream.msg : "data after its end"));
+}
+
+}  // namespace
+
+Result<std::string> gunzip(std::string_view bytes, std::uint64_t bytes_max) {
+  const auto next = [left = bytes]() mutable -> Result<std::string_view> {
+    const std::string_view piece = left.substr(0, next_piece(left.size()));
+    left.remove_prefix(piece.size());
+    return piece;
+  };
+  return inflate_pieces(next, claimed_size(bytes, bytes.size(), bytes_max), bytes_max);
+}
+
+Result<std::string> gunzip_file(const std::filesystem::path& path, std::uint64_t bytes_max) {
+  io::FilePieces pieces = HANGAR_TRY(io::FilePieces::open(path));
+  return inflate_pieces([&pieces] { return pieces.next(); }, claimed_size_of_file(path, bytes_max),
+                        bytes_max);
 }
 
 std::string gzip(std::string_view bytes) {

@@ -19,11 +19,19 @@ namespace hangar::modules {
 inline constexpr std::size_t kTrailerBytes = 4;
 [[nodiscard]] std::uint64_t claimed_size(std::string_view end, std::uint64_t packed_bytes,
                                          std::uint64_t bytes_max);
+// The same for a file; zero when there is none.
+[[nodiscard]] std::uint64_t claimed_size_of_file(const std::filesystem::path& path,
+                                                 std::uint64_t bytes_max);
 
 // Decompresses all members in order. Blocking (82 MB take some 300 ms): for worker threads. Errors:
 // LimitExceeded as soon as more than `bytes_max` come out, so a bomb costs no more than that;
 // InvalidInput when the end is missing or a checksum is wrong.
 [[nodiscard]] Result<std::string> gunzip(std::string_view bytes, std::uint64_t bytes_max);
+
+// The same for a file, which is never in memory as a whole. Also NotFound, Denied and Unavailable,
+// for errors of the file system.
+[[nodiscard]] Result<std::string> gunzip_file(const std::filesystem::path& path,
+                                              std::uint64_t bytes_max);
 
 // Optimised for speed, not size. Blocking.
 [[nodiscard]] std::string gzip(std::string_view bytes);
