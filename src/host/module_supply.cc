@@ -157,11 +157,13 @@ ModuleSupply::ModuleSupply(ModuleFiles files, const Config& config, io::Loop& lo
                                          .program = config.compiler,
                                          .directory = config.module_cache_dir / "verified"}))
                : nullptr),
+      loads(loop),
       sources({.loop = loop,
                .workers = workers,
                .fetcher = fetcher,
                .store = *store,
                .memory = engine.memory(),
+               .loads = &loads,
                .allow_list = modules::AllowList(config.module_allow_list),
                .gate = gate.get(),
                .log = log,

@@ -14,6 +14,7 @@
 #include "modules/config_map.h"
 #include "modules/docker_config.h"
 #include "modules/fetcher.h"
+#include "modules/load_slots.h"
 #include "modules/module_store.h"
 #include "modules/signature_gate.h"
 #include "modules/supply.h"
@@ -60,7 +61,8 @@ struct ModuleSupply {
   wasm::Engine engine;
   modules::Fetcher fetcher;
   const std::unique_ptr<modules::SignatureGate> gate;  // Null: there is no module policy.
-  const modules::Sources sources;                      // For the features' module loaders.
+  modules::LoadSlots loads;
+  const modules::Sources sources;  // For the features' module loaders.
   wasm::CodeCache code_cache;
 };
 

@@ -14,6 +14,7 @@
 #include "modules/config_map.h"
 #include "modules/fetcher.h"
 #include "modules/limits.h"
+#include "modules/load_slots.h"
 #include "modules/module_store.h"
 #include "modules/reference.h"
 #include "modules/signature_gate.h"
@@ -52,8 +53,8 @@ constexpr std::chrono::seconds kToldEvery{5};
 // later consumer causes another lookup.
 constexpr std::chrono::seconds kAnswerKept{30};
 
-// How many copies of a module's bytes exist at a time, the original included: a compressed one
-// during decompression, or a rewritten one whose instances can sleep.
+// How many copies of a module's bytes exist at a time, the original included: a rewritten one whose
+// instances can sleep, on its way to the compiler; or one that is joined to its plugin.
 constexpr std::uint64_t kCopiesMade = 2;
 
 // The reason of an error: the store no longer has a module that it had.
@@ -585,9 +586,9 @@ io::Task<Result<Supplied>> Supply::load_once(std::shared_ptr<Entry> entry) {
     const std::optional<std::string> missing = co_await sources_.workers.run(
         wish.requester.consumer("module"),
         [&maker = maker_, text = bytes.bytes] { return maker.missing_plugin(*text); });
+    // The task holds no bytes while it waits for a server, or for its turn at making.
+    if (is_stored) bytes.bytes.reset();
     if (missing) {
-      // The task holds no memory while it waits for a server.
-      if (is_stored) bytes.bytes.reset();
       Result<Bytes> both = co_await with_plugin(entry, std::move(bytes));
       if (!both) {
         co_return std::unexpected(std::move(both).error().in(fmt::format(
@@ -738,49 +739,77 @@ io::Task<void> Supply::charge_later(Product product, budget::Consumer consumer) 
 
 io::Task<Result<Product>> Supply::make_once(std::shared_ptr<Entry> entry, std::string sha256,
                                             std::shared_ptr<const std::string> bytes) {
-  const bool is_looked_at = sources_.verifier == nullptr || sources_.verifier->verdict(sha256);
-  // Read once for both.
-  if (!is_looked_at && !bytes) {
-    bytes = HANGAR_CO_TRY(
-        co_await read(entry->wish.requester.consumer("module"), sha256, entry->stop.get_token()));
+  const auto is_looked_at = [this, &sha256] {
+    return sources_.verifier == nullptr || sources_.verifier->verdict(sha256).has_value();
+  };
+  const auto look = [&] {
+    return look_at(sources_.verifier, sha256, bytes, entry->wish.requester.consumer("module"),
+                   entry->stop.get_token());
+  };
+  if (is_looked_at()) {
+    HANGAR_CO_TRY(co_await look());
+    if (Product product = maker_.find(sha256)) co_return product;
   }
-  HANGAR_CO_TRY(co_await look_at(sources_.verifier, sha256, bytes,
-                                 entry->wish.requester.consumer("module"),
-                                 entry->stop.get_token()));
-  if (Product product = maker_.find(sha256)) co_return product;
+  // Bytes are read after the wait for the turn: the task that has it may be waiting for a slot to
+  // read them.
   const budget::SharedTurns<std::string>::Turn turn = HANGAR_CO_TRY(co_await making_.take(
       sha256, entry->wish.requester.consumer("module"), entry->stop.get_token()));
+  std::shared_ptr<LoadSlots::Slot> slot;
+  // Read once for both.
+  if (!is_looked_at() && !bytes) {
+    bytes =
+        HANGAR_CO_TRY(co_await read(turn.beneficiaries(), sha256, entry->stop.get_token(), &slot));
+  }
+  HANGAR_CO_TRY(co_await look());
   if (Product product = maker_.find(sha256)) co_return product;
   // The stop may have been requested between the previous turn and this one.
   if (entry->stop.stop_requested()) co_return fail(ErrorKind::Cancelled, "stopping");
-  if (!bytes)
-    bytes = HANGAR_CO_TRY(co_await read(turn.beneficiaries(), sha256, entry->stop.get_token()));
+  if (!bytes) {
+    say(*entry, "waiting to be loaded");
+    bytes =
+        HANGAR_CO_TRY(co_await read(turn.beneficiaries(), sha256, entry->stop.get_token(), &slot));
+  }
   say(*entry, std::string(maker_.doing()));
-  co_return co_await maker_.make(std::move(sha256), std::move(bytes), turn.beneficiaries(),
-                                 entry->stop.get_token());
+  Result<Product> made = co_await maker_.make(std::move(sha256), std::move(bytes),
+                                              turn.beneficiaries(), entry->stop.get_token());
+  // A product may keep the bytes.
+  if (slot) slot->release();
+  co_return made;
 }
 
 // NotFound also for damaged bytes: read() has removed them.
 //
 // The bytes are reserved for the host as long as anyone holds them: all who may have the module
-// share the product, and no reader waits for memory that another reader holds.
+// share the product. Until the product is made they hold a slot as well.
 io::Task<Result<std::shared_ptr<const std::string>>> Supply::read(
-    budget::Beneficiaries beneficiaries, std::string sha256, std::stop_token stop) {
+    budget::Beneficiaries beneficiaries, std::string sha256, std::stop_token stop,
+    std::shared_ptr<LoadSlots::Slot>* slot) {
   AllBytes read = HANGAR_CO_TRY(co_await read_all(
-      std::move(beneficiaries), std::vector(1, std::move(sha256)), std::move(stop)));
+      std::move(beneficiaries), std::vector(1, std::move(sha256)), std::move(stop), slot));
   co_return std::move(read.front());
+}
+
+io::Task<Result<std::shared_ptr<LoadSlots::Slot>>> Supply::load_slot(
+    budget::Beneficiaries beneficiaries, std::uint64_t size_bytes, std::stop_token stop) {
+  if (sources_.loads == nullptr) co_return std::shared_ptr<LoadSlots::Slot>();
+  co_return co_await sources_.loads->acquire(std::move(beneficiaries), size_bytes, std::move(stop));
 }
 
 io::Task<Result<Supply::AllBytes>> Supply::read_all(budget::Beneficiaries beneficiaries,
                                                     std::vector<std::string> digests,
-                                                    std::stop_token stop) {
+                                                    std::stop_token stop,
+                                                    std::shared_ptr<LoadSlots::Slot>* slot) {
   struct Held {
+    ~Held() {
+      if (slot) slot->release();
+    }
+    std::shared_ptr<LoadSlots::Slot> slot;
     std::optional<budget::Reservation> memory;
     std::vector<std::string> bytes;
   };
   if (digests.empty()) co_return AllBytes();
   const auto held = std::make_shared<Held>();
-  if (sources_.memory != nullptr) {
+  if (sources_.memory != nullptr || sources_.loads != nullptr) {
     const std::uint64_t size = co_await sources_.workers.run_for_any(
         beneficiaries.all(), [&store = sources_.store, digests] {
           std::uint64_t sum = 0;
@@ -788,8 +817,20 @@ io::Task<Result<Supply::AllBytes>> Supply::read_all(budget::Beneficiaries benefi
             sum += store.unpacked_bytes(sha256);
           return sum;
         });
-    held->memory = HANGAR_CO_TRY(co_await sources_.memory->reserve(
-        {.tenant = budget::Tenant::host(), .name = "modules"}, kCopiesMade * size, stop));
+    held->slot = HANGAR_CO_TRY(co_await load_slot(beneficiaries, size, stop));
+    if (sources_.memory != nullptr) {
+      const budget::Consumer host{.tenant = budget::Tenant::host(), .name = "modules"};
+      auto memory = sources_.memory->accounts().reserve(host, kCopiesMade * size);
+      if (memory) {
+        held->memory = *std::move(memory);
+      } else {
+        // A task that waits for memory holds no slot, so that others load meanwhile.
+        held->slot.reset();
+        held->memory =
+            HANGAR_CO_TRY(co_await sources_.memory->reserve(host, kCopiesMade * size, stop));
+        held->slot = HANGAR_CO_TRY(co_await load_slot(beneficiaries, size, stop));
+      }
+    }
   }
   for (const std::string& sha256 : digests) {
     Result<std::string> bytes = co_await sources_.workers.run_for_any(
@@ -803,6 +844,7 @@ io::Task<Result<Supply::AllBytes>> Supply::read_all(budget::Beneficiaries benefi
     }
     held->bytes.push_back(*std::move(bytes));
   }
+  if (slot != nullptr) *slot = held->slot;
   AllBytes all;
   for (const std::string& bytes : held->bytes)
     all.emplace_back(held, &bytes);

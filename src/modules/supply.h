@@ -28,6 +28,7 @@
 #include "modules/allow_list.h"
 #include "modules/config_map.h"
 #include "modules/fetcher.h"
+#include "modules/load_slots.h"
 #include "modules/module_store.h"
 #include "modules/proofs.h"
 #include "modules/reference.h"
@@ -140,6 +141,8 @@ struct Sources {
   ModuleStore& store;  // The fetcher's.
   // Reserves memory for bytes that are read to make a product; null: no accounting.
   budget::ReservationQueue* memory = nullptr;
+  // Slots for bytes that are read to make a product; null: any number at a time.
+  LoadSlots* loads = nullptr;
   AllowList allow_list = {};
   // Must approve a module before it is supplied or anything is made of it. Null: all modules may
   // run. Not for makers of modules with plugins: the combined module is not signed.
@@ -269,14 +272,20 @@ class Supply {
   [[nodiscard]] io::Task<Result<Product>> make_once(std::shared_ptr<Entry> entry,
                                                     std::string sha256,
                                                     std::shared_ptr<const std::string> bytes);
+  // `slot`: becomes the slot of the bytes, if they have one; it is released with them at the
+  // latest.
   [[nodiscard]] io::Task<Result<std::shared_ptr<const std::string>>> read(
-      budget::Beneficiaries beneficiaries, std::string sha256, std::stop_token stop);
-  // Several modules of the store, under one reservation: a task that holds memory must not wait for
-  // more.
+      budget::Beneficiaries beneficiaries, std::string sha256, std::stop_token stop,
+      std::shared_ptr<LoadSlots::Slot>* slot = nullptr);
+  // Null if their number is not bounded.
+  [[nodiscard]] io::Task<Result<std::shared_ptr<LoadSlots::Slot>>> load_slot(
+      budget::Beneficiaries beneficiaries, std::uint64_t size_bytes, std::stop_token stop);
+  // Several modules of the store, under one reservation and in one slot: a task that holds some
+  // must not wait for more.
   using AllBytes = std::vector<std::shared_ptr<const std::string>>;
-  [[nodiscard]] io::Task<Result<AllBytes>> read_all(budget::Beneficiaries beneficiaries,
-                                                    std::vector<std::string> digests,
-                                                    std::stop_token stop);
+  [[nodiscard]] io::Task<Result<AllBytes>> read_all(
+      budget::Beneficiaries beneficiaries, std::vector<std::string> digests, std::stop_token stop,
+      std::shared_ptr<LoadSlots::Slot>* slot = nullptr);
   // As look_at(), by the verifier of the rule for that reference.
   [[nodiscard]] io::Task<Result<>> look_by_rule(std::shared_ptr<Entry> entry, Reference reference,
                                                 std::string sha256,

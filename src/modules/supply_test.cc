@@ -17,6 +17,7 @@
 #include "modules/config_map.h"
 #include "modules/fetcher.h"
 #include "modules/internal/gzip.h"
+#include "modules/load_slots.h"
 #include "modules/module_policy.h"
 #include "modules/module_store.h"
 #include "modules/requester.h"
@@ -211,6 +212,7 @@ class SupplyTest : public testing::Test {
                             .fetcher = *fetcher_,
                             .store = *store_,
                             .memory = &memory_queue_,
+                            .loads = &loads_,
                             .verifier = verifier_,
                             .gate = gate_ ? &*gate_ : nullptr,
                             .patience = patience},
@@ -251,6 +253,7 @@ class SupplyTest : public testing::Test {
   static constexpr std::uint64_t kMemory = 1'000'000;
   budget::Accounts memory_{{.host_bytes_max = kMemory, .tenant_bytes_max = kMemory / 2}};
   budget::ReservationQueue memory_queue_{loop_, memory_};
+  LoadSlots loads_{loop_, {.free_bytes_max = 0, .small_bytes_max = 0}};  // So there is one slot.
   std::filesystem::path root_;
   std::unique_ptr<ModuleStore> store_;
   Duration proof_kept_ = std::chrono::hours(1);
@@ -418,6 +421,55 @@ TEST_F(SupplyTest, WhatManyWantIsInMemoryOnceWhileItIsMade) {
               script);
   }
   EXPECT_EQ(texts_.make_count, 1);
+}
+
+TEST_F(SupplyTest, OneLargeModuleAtATimeIsInMemory) {
+  io::Event gate(loop_);
+  texts_.gate = &gate;
+  texts_.may_make = false;
+  config_maps_.scripts["m"] = "f();" + std::string(100'000, ' ');
+  config_maps_.scripts["n"] = "g();" + std::string(100'000, ' ');
+  (void)ask(wish_of("team", "m"), Instant::min(), "one");
+  loop_.run_until([&] { return texts_.make_count == 1; });
+  (void)ask(wish_of("other", "n"), Instant::min(), "two");
+  (void)ask(wish_of("third", "n"), Instant::min(), "three");
+  const auto waits = [&](const std::string& namespace_name, const std::string& listener) {
+    return ask(wish_of(namespace_name, "n"), Instant::min(), listener).waits_for;
+  };
+  loop_.run_until([&] { return waits("other", "two") == "waiting to be loaded"; });
+  // Fetches hold memory as well.
+  const std::uint64_t one_module = 2 * config_maps_.scripts["m"].size();
+  loop_.run_until([&] { return memory_.held_bytes() == one_module || texts_.make_count > 1; });
+  EXPECT_EQ(texts_.make_count, 1);
+
+  // Whoever leaves does not wait for the slot.
+  supply_->leave("two");
+  loop_.run_until([&] { return waits("third", "three") == "waiting to be loaded"; });
+  EXPECT_EQ(texts_.make_count, 1);
+  texts_.may_make = true;
+  gate.notify_all();
+
+  EXPECT_EQ(text_of(wait(wish_of("team", "m"), Instant::min(), "one")), config_maps_.scripts["m"]);
+  EXPECT_EQ(text_of(wait(wish_of("third", "n"), Instant::min(), "three")),
+            config_maps_.scripts["n"]);
+}
+
+TEST_F(SupplyTest, AModuleThatWaitsForMemoryHoldsUpNoOther) {
+  config_maps_.scripts["large"] = "f();" + std::string(150'000, ' ');
+  config_maps_.scripts["m"] = "g();";
+  EXPECT_EQ(text_of(wait(wish_of("team", "large"))), config_maps_.scripts["large"]);
+  EXPECT_EQ(text_of(wait(wish_of("team", "m"))), "g();");
+  restart();
+  auto guests = memory_.reserve({.tenant = budget::Tenant::host(), .name = "guests"},
+                                kMemory - 2 * config_maps_.scripts["large"].size() + 1);
+  (void)ask(wish_of("team", "large"), Instant::min(), "large");
+  loop_.run_until([&] { return memory_queue_.waiting_count() == 1; });
+
+  EXPECT_EQ(text_of(wait(wish_of("team", "m"))), "g();");
+
+  ASSERT_TRUE(guests->resize(0).has_value());
+  EXPECT_EQ(text_of(wait(wish_of("team", "large"), Instant::min(), "large")),
+            config_maps_.scripts["large"]);
 }
 
 TEST_F(SupplyTest, WaitsForMemoryAndSaysSo) {
