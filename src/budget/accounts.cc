@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <expected>
 #include <mutex>
@@ -63,6 +64,15 @@ void Reservation::swap(Reservation& other) noexcept {
   std::swap(consumer_, other.consumer_);
   std::swap(bytes_, other.bytes_);
 }
+
+namespace {
+
+// A tenant may hold more than a limit that was lowered later.
+std::uint64_t free_of(std::uint64_t held, std::uint64_t limit) {
+  return limit > held ? limit - held : 0;
+}
+
+}  // namespace
 
 Accounts::~Accounts() {
   HANGAR_ASSERT(tenants_.empty(), "reservations end before their accounts");
@@ -129,10 +139,6 @@ std::expected<void, Shortage> Accounts::add(const Consumer& consumer, std::uint6
     const auto own = tenant->second.consumers.find(consumer.name);
     if (own != tenant->second.consumers.end()) own_held = own->second;
   }
-  // A tenant may hold more than a limit that was lowered later.
-  const auto free_of = [](std::uint64_t held, std::uint64_t limit) {
-    return limit > held ? limit - held : 0;
-  };
   const auto lacks = [&](std::uint64_t held, std::uint64_t limit) {
     return bytes > free_of(held, limit);
   };
@@ -169,6 +175,19 @@ std::expected<void, Shortage> Accounts::add(const Consumer& consumer, std::uint6
   use.bytes += bytes;
   use.consumers[consumer.name] += bytes;
   return {};
+}
+
+std::uint64_t Accounts::room_of(const Tenant& tenant, Aside aside) const {
+  const std::scoped_lock lock(mutex_);
+  const std::uint64_t usual_max = free_of(limits_.kept_bytes, limits_.host_bytes_max);
+  const std::uint64_t taken = usual_bytes_ + (aside == Aside::Left ? aside_bytes_ : 0);
+  const std::uint64_t of_host =
+      std::min(free_of(taken, usual_max), free_of(held_bytes_, limits_.host_bytes_max));
+  if (tenant.is_host()) return of_host;
+  const auto use = tenants_.find(tenant);
+  const std::uint64_t held = use == tenants_.end() ? 0 : use->second.bytes;
+  return std::min(free_of(held, locked_limit_of(tenant).bytes_max),
+                  std::max(of_host, free_of(held, limits_.tenant_bytes_assured)));
 }
 
 void Accounts::limit_tenants(TenantLimits limits) {

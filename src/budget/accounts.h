@@ -115,6 +115,11 @@ class Accounts {
   [[nodiscard]] std::expected<Reservation, Shortage> reserve_aside(Consumer consumer,
                                                                    std::uint64_t bytes);
 
+  // The most bytes that a consumer of the tenant could reserve now, apart from its own limit and
+  // from bytes that only some may use. `aside`: with the bytes that are set aside, or without.
+  enum class Aside : bool { Left, Taken };
+  [[nodiscard]] std::uint64_t room_of(const Tenant& tenant, Aside aside = Aside::Left) const;
+
   // Replaces the earlier limits. If a limit has grown, waiting reservations are retried.
   void limit_tenants(TenantLimits limits);
   // The limit of one tenant, from these and from limits(), and the policy that set it.
@@ -142,7 +147,6 @@ class Accounts {
     std::map<std::string, std::uint64_t> consumers;
   };
 
-  enum class Aside : bool { Left, Taken };
   [[nodiscard]] std::expected<void, Shortage> add(const Consumer& consumer, std::uint64_t bytes,
                                                   Aside aside = Aside::Left);
   void subtract(const Consumer& consumer, std::uint64_t bytes);

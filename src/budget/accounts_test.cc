@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <random>
 #include <string>
 #include <thread>
 #include <utility>
@@ -200,6 +201,35 @@ TEST(Accounts, WhatMayUseWhatIsKeptTakesNothingFromOthersBesides) {
   first.reset();
   EXPECT_TRUE(accounts.reserve(consumer("a"), 30));
   EXPECT_FALSE(accounts.reserve(consumer("a"), 31));
+}
+
+TEST(Accounts, HaveRoomForExactlyWhatCanBeReserved) {
+  std::mt19937 dice(20261129);
+  const auto up_to = [&dice](std::uint64_t most) { return dice() % (most + 1); };
+  for (int round = 0; round < 300; ++round) {
+    Accounts accounts({.host_bytes_max = 100 + up_to(100),
+                       .tenant_bytes_max = 40 + up_to(100),
+                       .tenant_bytes_assured = up_to(20),
+                       .kept_bytes = up_to(30)});
+    accounts.set_aside(up_to(1) * up_to(60));
+    std::vector<Reservation> held;
+    for (const char* const name : {"a", "b", "c", "a", "b"}) {
+      if (auto one = accounts.reserve(consumer(name), up_to(60))) held.push_back(*std::move(one));
+    }
+    for (const auto aside : {Accounts::Aside::Left, Accounts::Aside::Taken}) {
+      const auto reserve = [&](const std::string& name, std::uint64_t bytes) {
+        const Consumer another = consumer(name, "operator/b");
+        return (aside == Accounts::Aside::Left ? accounts.reserve(another, bytes)
+                                               : accounts.reserve_aside(another, bytes))
+            .has_value();
+      };
+      for (const char* const name : {"a", "b", "new"}) {
+        const std::uint64_t room = accounts.room_of(Tenant::of_namespace(name), aside);
+        EXPECT_TRUE(reserve(name, room)) << room << " bytes, round " << round;
+        EXPECT_FALSE(reserve(name, room + 1)) << room << " bytes, round " << round;
+      }
+    }
+  }
 }
 
 TEST(Accounts, TellWhenSomethingIsFree) {

@@ -63,6 +63,8 @@ io::Task<Result<Reservation>> ReservationQueue::reserve(
   const auto short_of = lacking_.try_emplace(is_of_host ? Tenant::host() : consumer.tenant).first;
   const auto lack = short_of->second.emplace(
       reservation.error().wanted_bytes - reservation.error().free_bytes, reservation.error());
+  const auto of_tenant = wanted_.try_emplace(consumer.tenant).first;
+  const auto wanted = of_tenant->second.insert(bytes);
   if (on_wait_) on_wait_(consumer);
   if (on_wait) {
     on_wait(reservation.error());
@@ -76,8 +78,10 @@ io::Task<Result<Reservation>> ReservationQueue::reserve(
     if (queue_.remove(consumer, ticket)) reserved.set(std::nullopt);
   });
   std::optional<Reservation> got = co_await reserved.wait();
-  if (aside_for_ == id) end_aside();
+  if (aside_for_ && aside_for_->id == id) end_aside();
   waits_.erase(wait);
+  of_tenant->second.erase(wanted);
+  if (of_tenant->second.empty()) wanted_.erase(of_tenant);
   short_of->second.erase(lack);
   if (short_of->second.empty()) lacking_.erase(short_of);
   if (on_wait_) on_wait_(consumer);
@@ -109,7 +113,7 @@ void ReservationQueue::serve() {
     // Set before looking: bytes that become free from here on cause another look.
     wakeup_->is_wanted = true;
     std::optional<Reservation> reservation;
-    auto next = queue_.pop([](const Tenant& /*any*/) { return true; },
+    auto next = queue_.pop([&](const Tenant& tenant) { return may_serve(tenant); },
                            [&](const Consumer& consumer, const Waiting& waiting) {
                              auto attempt = try_reserve(consumer, waiting);
                              if (!attempt) return false;
@@ -122,9 +126,17 @@ void ReservationQueue::serve() {
   }
 }
 
+bool ReservationQueue::may_serve(const Tenant& tenant) const {
+  const auto wanted = wanted_.find(tenant);
+  if (wanted != wanted_.end() && accounts_.room_of(tenant) >= *wanted->second.begin()) return true;
+  return aside_for_ && aside_for_->tenant == tenant &&
+         accounts_.room_of(tenant, Accounts::Aside::Taken) >= aside_for_->bytes;
+}
+
 std::expected<Reservation, Shortage> ReservationQueue::try_reserve(const Consumer& consumer,
                                                                    const Waiting& waiting) {
-  if (aside_for_ != waiting.id) return accounts_.reserve(consumer, waiting.bytes);
+  if (!aside_for_ || aside_for_->id != waiting.id)
+    return accounts_.reserve(consumer, waiting.bytes);
   auto reservation = accounts_.reserve_aside(consumer, waiting.bytes);
   if (reservation) end_aside();
   return reservation;
@@ -149,15 +161,17 @@ void ReservationQueue::look_after(Duration time) {
 void ReservationQueue::set_aside() {
   const EqualParts parts(contest());
   std::optional<std::uint64_t> bytes;
-  const auto none = queue_.pop([](const Tenant& /*any*/) { return true; },
-                               [&](const Consumer& consumer, const Waiting& waiting) {
-                                 if (!bytes && parts.allow(consumer.tenant, waiting.bytes) &&
-                                     may_have(consumer.tenant, waiting.bytes)) {
-                                   aside_for_ = waiting.id;
-                                   bytes = waiting.bytes;
-                                 }
-                                 return false;  // It stays in the queue.
-                               });
+  const auto none =
+      queue_.pop([](const Tenant& /*any*/) { return true; },
+                 [&](const Consumer& consumer, const Waiting& waiting) {
+                   if (!bytes && parts.allow(consumer.tenant, waiting.bytes) &&
+                       may_have(consumer.tenant, waiting.bytes)) {
+                     aside_for_ = AsideFor{
+                         .id = waiting.id, .tenant = consumer.tenant, .bytes = waiting.bytes};
+                     bytes = waiting.bytes;
+                   }
+                   return false;  // It stays in the queue.
+                 });
   HANGAR_ASSERT(!none.has_value(), "no item was accepted");
   if (!bytes) return;
   accounts_.set_aside(*bytes);

@@ -20,6 +20,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <utility>
 
@@ -92,6 +93,8 @@ class ReservationQueue {
   using Lacking = std::multimap<std::uint64_t, Shortage>;
 
   void serve();
+  // Whether one of the tenant's waiters may get its bytes.
+  [[nodiscard]] bool may_serve(const Tenant& tenant) const;
   [[nodiscard]] std::expected<Reservation, Shortage> try_reserve(const Consumer& consumer,
                                                                  const Waiting& waiting);
   // Looks again after `time`, as long as something waits.
@@ -106,12 +109,20 @@ class ReservationQueue {
   const Times times_;
   FairQueue<Waiting> queue_;
   std::uint64_t last_id_ = 0;
-  std::optional<std::uint64_t> aside_for_;  // The id of the waiter that bytes are set aside for.
+  struct AsideFor {
+    std::uint64_t id;
+    Tenant tenant;
+    std::uint64_t bytes;
+  };
+  std::optional<AsideFor> aside_for_;  // The waiter that bytes are set aside for.
   std::optional<io::Loop::Timer> look_;
   std::function<void(const Consumer&, const Shortage&)> on_shortage_;
   std::function<void(const Consumer&)> on_wait_;
   Waits waits_;
   std::map<Tenant, Lacking> lacking_;
+  // The bytes that the waiters of each tenant want. Many may wait, and each end of a turn frees
+  // bytes: where the least does not fit, nobody is asked.
+  std::map<Tenant, std::multiset<std::uint64_t>> wanted_;
   const std::shared_ptr<Wakeup> wakeup_;
 };
 
