@@ -468,8 +468,19 @@ io::Task<Result<bool>> AirwayController::apply_crd(Work& work, const Airway& air
   const auto kind = served_by(crd);
   if (!kind) co_return false;
   co_await run_instances(work, *kind);
-  if (has_other_stored_versions(crd)) co_await migrate_instances(work, *kind);
+  if (has_other_stored_versions(crd) || left_migration_untold(work)) {
+    co_await migrate_instances(work, *kind);
+  }
   co_return true;
+}
+
+// True when an earlier host ended between the last instance that it rewrote and the status that
+// would have said so. A migration that finds nothing to do says it.
+bool AirwayController::left_migration_untold(const Work& work) {
+  if (work.memory.migration) return false;
+  const json::Value status = reconcile::status_of(work.value);
+  const json::Value* const condition = find_condition(status, kStorageMigrated);
+  return condition != nullptr && json::string_at(*condition, {"status"}) != "True";
 }
 
 io::Task<void> AirwayController::migrate_instances(Work& work, const kube::Resource& kind) {

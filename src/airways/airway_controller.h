@@ -111,6 +111,7 @@ class AirwayController {
   [[nodiscard]] io::Task<Result<bool>> apply_crd(Work& work, const Airway& airway,
                                                  std::optional<admission::Address> converter);
   void put_migration(const Work& work, json::Value& status) const;
+  [[nodiscard]] static bool left_migration_untold(const Work& work);
   [[nodiscard]] io::Task<void> migrate_instances(Work& work, const kube::Resource& kind);
   [[nodiscard]] io::Task<void> run_instances(Work& work, const kube::Resource& kind);
   [[nodiscard]] static bool is_worth_a_run(const kube::Delta& delta);

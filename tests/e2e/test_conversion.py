@@ -219,6 +219,24 @@ def test_a_host_that_is_killed_while_instances_move_begins_again(rig, webhook_ho
     eventually(lambda: condition(rig.get(*AIRWAY, backends.name), "StorageMigrated").get("status") == "True", "the condition says so", 60)
 
 
+def test_a_host_that_ends_before_it_has_told_of_the_last_instance_tells_later(rig, webhook_host, backends, namespace):
+    backends.apply("v2", stored="v2")
+    backends.create("v2", "one", namespace, {"img": "x", "replicas": 1})
+    backends.apply("v1", "v2", stored="v1")
+
+    def told():
+        return condition(rig.get(*AIRWAY, backends.name), "StorageMigrated")
+    done = eventually(lambda: told().get("status") == "True" and told(), "the migration ends", 120)
+    webhook_host.kill()
+    # As the host leaves it that ends between its last two writes.
+    conditions = rig.get(*AIRWAY, backends.name)["status"]["conditions"]
+    unfinished = {**done, "status": "False", "reason": "InProgress", "message": "0 of 1 instances were rewritten in version v1"}
+    rig.patch(*AIRWAY, backends.name, {"status": {"conditions": [unfinished if one == done else one for one in conditions]}}, subresource="status")
+    webhook_host.start()
+
+    eventually(lambda: told().get("status") == "True", "the new host says so", 120)
+
+
 def test_an_instance_that_cannot_be_converted_is_named_and_tried_again(rig, backends, namespace):
     backends.apply("v2", stored="v2")
     backends.create("v2", "good", namespace, {"img": "x", "replicas": 1})
