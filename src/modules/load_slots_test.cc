@@ -125,8 +125,10 @@ TEST_F(LoadSlotsTest, ASlotIsReleasedOnce) {
   held_["A"]->release();
   held_["A"]->release();
   release("A");
-
   EXPECT_EQ(began_, "AB");
+
+  release("B");
+  EXPECT_EQ(began_, "ABC");
 }
 
 TEST_F(LoadSlotsTest, AStopEndsTheWait) {
