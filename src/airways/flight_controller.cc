@@ -143,8 +143,10 @@ bool FlightController::is_pinned(const archive::ArchivedModule& copy) {
     const auto found = flights_.find(flight->key());
     const bool is_remembered = found != flights_.end() && found->second->uid == flight->uid();
     // Tenants decide how many Flights there are: those without the digest are not parsed.
-    const kube::ObjectText text = flight->text();
-    if (!is_remembered && !text.view().contains(copy.sha256)) return false;
+    if (!is_remembered) {
+      const kube::ObjectText text = flight->text();
+      if (!text.view().contains(copy.sha256)) return false;
+    }
     const std::optional<modules::Pin> pin =
         is_remembered ? found->second->module.pin : pin_in(flight->to_value(), kFlightModule);
     return pin && pin->sha256 == copy.sha256;
