@@ -160,21 +160,19 @@ void ReservationQueue::look_after(Duration time) {
 // ever, so every tenant's waiter is chosen at some time.
 void ReservationQueue::set_aside() {
   const EqualParts parts(contest());
-  std::optional<std::uint64_t> bytes;
   const auto none =
       queue_.pop([](const Tenant& /*any*/) { return true; },
                  [&](const Consumer& consumer, const Waiting& waiting) {
-                   if (!bytes && parts.allow(consumer.tenant, waiting.bytes) &&
+                   if (!aside_for_ && parts.allow(consumer.tenant, waiting.bytes) &&
                        may_have(consumer.tenant, waiting.bytes)) {
                      aside_for_ = AsideFor{
                          .id = waiting.id, .tenant = consumer.tenant, .bytes = waiting.bytes};
-                     bytes = waiting.bytes;
                    }
                    return false;  // It stays in the queue.
                  });
   HANGAR_ASSERT(!none.has_value(), "no item was accepted");
-  if (!bytes) return;
-  accounts_.set_aside(*bytes);
+  if (!aside_for_) return;
+  accounts_.set_aside(aside_for_->bytes);
   serve();
 }
 
