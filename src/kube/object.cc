@@ -243,38 +243,6 @@ struct ObjectBuilder {
     return copy(text, std::move(skimmed), type);
   }
 
-  // What packed() promises.
-  static ObjectPtr pack(const Object& from, std::shared_ptr<const PackDictionary> dictionary) {
-    const std::string packed = dictionary->pack(from.bytes_);
-    std::size_t size =
-        packed.size() + from.uid_.size + from.resource_version_.size + from.labels_.size;
-    for (const std::string_view uid : from.owner_uids_)
-      size += uid.size();
-    if (size > from.bytes_.size() / 4 * 3) return nullptr;
-
-    auto object = std::allocate_shared<Object::Packed>(slots::Allocator<Object::Packed>());
-    object->bytes_.reserve(size);  // No view into it moves.
-    const auto append = [&object](std::string_view bytes) {
-      const auto offset = static_cast<std::uint32_t>(object->bytes_.size());
-      object->bytes_ += bytes;
-      return Object::Span{offset, static_cast<std::uint32_t>(bytes.size())};
-    };
-    object->owner_uids_.reserve(from.owner_uids_.size());
-    for (const std::string_view uid : from.owner_uids_)
-      object->owner_uids_.push_back(object->view(append(uid)));
-    object->uid_ = append(from.uid());
-    object->resource_version_ = append(from.resource_version());
-    object->labels_ = append(from.labels());
-    (void)append(packed);
-    object->key_ = from.key_;
-    object->generation_ = from.generation_;
-    object->being_deleted_ = from.being_deleted_;
-    object->text_size_ = from.text_size_;
-    object->is_packed_ = true;
-    object->dictionary = std::move(dictionary);
-    return object;
-  }
-
  private:
   static Result<ObjectPtr> copy(std::string_view text, Skimmed skimmed, std::string_view type) {
     text = text.substr(0, text.rfind('}') + 1);
@@ -338,7 +306,34 @@ Result<ObjectPtr> Object::make_item(std::string_view bytes, const GroupVersionKi
 
 ObjectPtr Object::packed(std::shared_ptr<const PackDictionary> dictionary) const {
   HANGAR_ASSERT(!is_packed(), "an object is packed once");
-  return ObjectBuilder::pack(*this, std::move(dictionary));
+  const std::string packed = dictionary->pack(bytes_);
+  std::size_t size = packed.size() + uid_.size + resource_version_.size + labels_.size;
+  for (const std::string_view uid : owner_uids_)
+    size += uid.size();
+  if (size > bytes_.size() / 4 * 3) return nullptr;
+
+  const auto object = std::allocate_shared<Packed>(slots::Allocator<Packed>());
+  Object& to = *object;
+  to.bytes_.reserve(size);  // No view into it moves.
+  const auto append = [&to](std::string_view bytes) {
+    const auto offset = static_cast<std::uint32_t>(to.bytes_.size());
+    to.bytes_ += bytes;
+    return Span{offset, static_cast<std::uint32_t>(bytes.size())};
+  };
+  to.owner_uids_.reserve(owner_uids_.size());
+  for (const std::string_view uid : owner_uids_)
+    to.owner_uids_.push_back(to.view(append(uid)));
+  to.uid_ = append(uid());
+  to.resource_version_ = append(resource_version());
+  to.labels_ = append(labels());
+  (void)append(packed);
+  to.key_ = key_;
+  to.generation_ = generation_;
+  to.being_deleted_ = being_deleted_;
+  to.text_size_ = text_size_;
+  to.is_packed_ = true;
+  object->dictionary = std::move(dictionary);
+  return object;
 }
 
 ObjectText Object::text() const {
