@@ -46,6 +46,8 @@ from webhooks import wait_registered  # noqa: E402
 WIDTH, BYTES_MAX = 1000, 120 * 1024
 
 TEAMS = ("billing", "catalog", "checkout", "media", "orders", "search", "shipping", "support")
+# Whose operator mirror has its bodies recorded, and is in the picture.
+RECORDED = "checkout"
 # Operators that watch the ConfigMaps of their namespace.
 WATCHERS = ("backups", "banners", "certificates", "dashboards", "domains", "feeds", "invites", "labels", "limits", "queues", "routes", "themes")
 SECONDS_BUSY = 75
@@ -57,7 +59,8 @@ PICTURES = [
     {"name": "map", "hash": "#/", "until": "Failing and awake first", "appears": COSTS, "height": 860, "points": "canvas"},
     {"name": "map-dark", "hash": "#/", "until": "Failing and awake first", "appears": COSTS, "height": 860, "theme": "dark", "points": "canvas"},
     {"name": "map-360", "hash": "#/", "until": "Failing and awake first", "appears": COSTS, "height": 800, "width": 360},
-    {"name": "operator", "hash": "#/operator/checkout/mirror", "until": "What it watches", "height": 1000, "open": ".turns li:has-text('wrote') button"},
+    {"name": "operator", "hash": f"#/operator/{RECORDED}/mirror", "until": "What it watches", "height": 1360,
+     "opens": [".turns li:has-text('wrote') button", ".turn .body summary"]},
     {"name": "airways", "hash": "#/releases", "until": "pipelines.examples.com", "height": 1040, "unfolds": "pipelines.examples.com"},
     {"name": "workflow", "hash": "#/workflow/orders/orders", "until": "Filled: where it is", "height": 900},
     {"name": "nodes", "hash": "#/nodes", "until": "Provisioned", "height": 560},
@@ -78,6 +81,7 @@ def create_teams(cluster):
     cluster.kubectl("apply", "-f", "-", stdin=json.dumps({
         "apiVersion": "hangar.dev/v1alpha1", "kind": "TenantPolicy", "metadata": {"name": "teams"},
         "spec": {"namespaceSelector": {"matchLabels": {"tier": "team"}},
+                 "records": {"bodies": True},
                  "budgets": {"guestMemory": "64Mi", "guestDisk": "256Mi", "moduleDisk": "128Mi", "cpu": "500m", "operators": 16}}}))
 
 
@@ -89,7 +93,8 @@ def create_operators(cluster, dice):
     asleep = {"sleep": {"after": "1s"}}
     for team, following in zip(TEAMS, TEAMS[1:] + TEAMS[:1]):
         operators.copier(cluster, team, following)
-        cluster.create(operators.manifest("mirror", team, wasm="label_mirror", env=[{"name": "NAMESPACE", "value": team}], **asleep))
+        recorded = {"record": "Bodies"} if team == RECORDED else {}
+        cluster.create(operators.manifest("mirror", team, wasm="label_mirror", env=[{"name": "NAMESPACE", "value": team}], **asleep, **recorded))
         for name in sorted(dice.sample(WATCHERS, dice.randrange(2, 7))):
             cluster.create(operators.manifest(name, team, f"watch={team}", **asleep))
         for name, labels in (("prices", {"mirror-to": "prices-copy"}), ("settings", {})):
@@ -159,7 +164,7 @@ class Changes:
             team = TEAMS[min(self._dice.randrange(len(TEAMS)) for _ in range(2))]
             self._change(team, self._dice.choice(("prices", "settings")), number)
             if number % 3 == 0:
-                self._change("checkout", "prices", number)
+                self._change(RECORDED, "prices", number)
             if number % 10 == 0:
                 try_to(operators.send_nonce, self._cluster, TEAMS[0], number)
             if number % 4 == 0:
@@ -178,8 +183,9 @@ class Changes:
         workflows.signal(self._cluster, "support", name, "yes", "APPROVE")
 
     def _change(self, team, name, number):
-        data = {"data": {"number": str(number), "list": "x" * self._dice.randrange(4000)}}
-        try_to(self._cluster.patch, "v1", "ConfigMap", name, data, team)
+        # A recorded body is to fit into the picture, and to show that secrets are left out.
+        more = {"eur": f"{number}.95", "token": f"token-{number}"} if team == RECORDED else {"list": "x" * self._dice.randrange(4000)}
+        try_to(self._cluster.patch, "v1", "ConfigMap", name, {"data": {"number": str(number), **more}}, team)
 
     def stop(self):
         self._end.set()

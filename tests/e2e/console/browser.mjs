@@ -184,7 +184,7 @@ async function visit() {
 
 // Pictures for the documents: each in a window of its own, as large as the picture.
 async function pictures() {
-  for (const { name, hash, until, appears, width, height, theme, open, unfolds, points } of scenario.pictures) {
+  for (const { name, hash, until, appears, width, height, theme, opens, unfolds, points } of scenario.pictures) {
     const page = await newPage({ viewport: { width, height }, colorScheme: theme });
     await page.goto(scenario.address);
     await settled(page);
@@ -198,7 +198,7 @@ async function pictures() {
         .flatMap((one) => [one, ...one.querySelectorAll("details")]).filter((one) => !one.open).forEach((one) => one.querySelector("summary").click()), unfolds);
       await settled(page);
     }
-    if (open) await page.locator(open).first().click();
+    for (const one of opens ?? []) await page.locator(one).first().click();
     if (points) await page.locator(points).hover({ position: { x: 20, y: 20 } });
     await settled(page);
     await check(page, name);
