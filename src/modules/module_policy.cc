@@ -38,7 +38,7 @@ Result<std::string> plain_host(std::string_view scheme, std::string_view host) {
   http::Authority server = HANGAR_TRY(http::parse_authority(host));
   if (server.port == (scheme == "http" ? 80 : 443)) server.port.reset();
   if (server.host.ends_with('.')) server.host.pop_back();
-  std::string text = server.to_string();
+  const std::string text = server.to_string();
   return text == "index.docker.io" ? "docker.io" : text;
 }
 

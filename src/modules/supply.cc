@@ -784,8 +784,10 @@ io::Task<Result<Product>> Supply::make_once(std::shared_ptr<Entry> entry, std::s
 io::Task<Result<std::shared_ptr<const std::string>>> Supply::read(
     budget::Beneficiaries beneficiaries, std::string sha256, std::stop_token stop,
     std::shared_ptr<LoadSlots::Slot>* slot) {
-  AllBytes read = HANGAR_CO_TRY(co_await read_all(
-      std::move(beneficiaries), std::vector(1, std::move(sha256)), std::move(stop), slot));
+  std::vector<std::string> only;
+  only.push_back(std::move(sha256));
+  AllBytes read = HANGAR_CO_TRY(
+      co_await read_all(std::move(beneficiaries), std::move(only), std::move(stop), slot));
   co_return std::move(read.front());
 }
 

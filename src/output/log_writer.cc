@@ -89,7 +89,8 @@ void LogWriter::on_appended(const std::string& namespace_name, std::uint64_t byt
                             const Result<>& written) {
   waiting_bytes_ -= bytes;
   const auto of_namespace = waiting_by_namespace_.find(namespace_name);
-  if ((of_namespace->second -= bytes) == 0) waiting_by_namespace_.erase(of_namespace);
+  of_namespace->second -= bytes;
+  if (of_namespace->second == 0) waiting_by_namespace_.erase(of_namespace);
   if (!written) log_.warning("output is not kept", {{"error", written.error().message()}});
   if (dropped_bytes_ == 0 || waiting_bytes_ > 0) return;
   log_.warning("the disk keeps up again", {{"dropped_bytes", std::exchange(dropped_bytes_, 0)}});

@@ -223,14 +223,14 @@ Result<kube::LabelSelector> parse_label_selector(const json::Object& selector,
 
 TenantPolicy parse_tenant_policy(const json::Value& manifest) {
   TenantPolicy policy{.name = kube::key_of(manifest).name};
-  static const json::Object kNothing;
+  static const json::Object none;
   const json::Value* const spec = json::find(manifest, {"spec"});
   const bool is_object = spec != nullptr && spec->is_object();
   if (!is_object && spec != nullptr && !spec->is_null()) {
     policy.problem = "spec: must be an object";
     return policy;
   }
-  if (Result<> understood = read(is_object ? spec->get_object() : kNothing, policy); !understood) {
+  if (Result<> understood = read(is_object ? spec->get_object() : none, policy); !understood) {
     policy.problem = understood.error().message();
   }
   return policy;
