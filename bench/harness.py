@@ -33,6 +33,17 @@ def percentile(values, percent):
     return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]
 
 
+def machine():
+    """One line: how large, how fast and how busy this machine is, for a comparison with figures of another hour or place."""
+    began = time.thread_time()
+    for _ in range(10**7):
+        pass
+    loop_ms = (time.thread_time() - began) * 1000
+    models = [line.partition(":")[2].strip() for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
+    return (f"the machine: {os.cpu_count()} cores ({models[0] if models else 'of an unknown model'}), a load of {os.getloadavg()[0]:.1f}, "
+            f"{loop_ms:.0f} ms for a Python loop of ten million")
+
+
 # Figures ----------------------------------------------------------------------------------------
 
 
@@ -85,6 +96,7 @@ class Report:
         self.name, self.out = name, out
         self.figures = []
         self.notes = []
+        self.machine = machine()  # Before the benchmark makes it busy.
 
     def add(self, figure, unit, hangar, peer=None, peer_name=None, target=None):
         """Values that are lists are rounds: their median counts. None is "not measured"."""
@@ -131,7 +143,7 @@ class Report:
                              for column, (cell, width) in enumerate(zip(row, widths))).rstrip()
 
         return "\n".join([line(heads), line(["-" * width for width in widths]), *map(line, rows),
-                          *(f"  {note}" for note in self.notes)])
+                          *(f"  {note}" for note in [*self.notes, self.machine])])
 
     def finish(self):
         """Prints and writes the report, and says where."""

@@ -51,6 +51,12 @@ def test_the_file_is_a_list_of_the_figures(tmp_path):
     assert json.loads(report.write(tmp_path / "test.json").read_text()) == report.figures
 
 
+def test_the_table_ends_with_the_machine():
+    report = Report("test")
+    report.note("a note")
+    assert report.table().splitlines()[-1].strip().startswith(f"the machine: {os.cpu_count()} cores")
+
+
 def test_a_percentile_is_a_value_that_was_measured():
     assert percentile([3, 1, 2], 50) == 2
     assert percentile(range(1, 101), 99) == 99
