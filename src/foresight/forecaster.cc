@@ -16,6 +16,7 @@ constexpr float kBreakEvenUnknown = 1;
 constexpr float kBreakEvenMin = 0.001F;
 constexpr float kBreakEvenMax = 60;
 constexpr float kCostWeight = 0.2F;
+constexpr float kHigherCostWeight = 0.02F;
 
 // The share of all wakes that may be late. The goal allows 5 %; one percent is a margin for the
 // error of such a short history.
@@ -62,7 +63,8 @@ std::string_view name_of(Predictor predictor) {
 Forecaster::Forecaster(Goals goals)
     : break_even_(kBreakEvenUnknown),
       idle_after_(std::chrono::duration<float>(goals.idle_after).count()),
-      latency_max_(std::chrono::duration<float>(goals.latency_max).count()) {}
+      latency_max_(std::chrono::duration<float>(goals.latency_max).count()),
+      can_load_ahead_(goals.can_load_ahead) {}
 
 void Forecaster::on_resumed(Duration took) {
   const float seconds = std::chrono::duration<float>(took).count();
@@ -74,27 +76,32 @@ void Forecaster::on_cost(Duration cpu_time, std::uint64_t bytes) {
   const float seconds = std::chrono::duration<float>(cpu_time).count();
   const float measured =
       seconds * kBytesPerCore / static_cast<float>(std::max<std::uint64_t>(bytes, 1));
-  break_even_ = blend(break_even_, std::clamp(measured, kBreakEvenMin, kBreakEvenMax), kCostWeight);
+  const float bounded = std::clamp(measured, kBreakEvenMin, kBreakEvenMax);
+  const float weight = !knows_cost_ ? 1 : bounded > break_even_ ? kHigherCostWeight : kCostWeight;
+  break_even_ = blend(break_even_, bounded, weight);
+  knows_cost_ = true;
 }
 
 Terms Forecaster::terms() const {
   return {.break_even = break_even_,
           .resume = resume_ + 2 * resume_error_,
           .latency = latency_max_,
-          .idle_after = idle_after_};
+          .idle_after = idle_after_,
+          .can_load_ahead = can_load_ahead_};
 }
 
 float Forecaster::hit_rate(Predictor predictor) const {
   return static_cast<float>(hit_rates_[static_cast<std::size_t>(predictor)]) / 65535;
 }
 
-// The guest sleeps until the leader wakes, and is loaded by the time its own wake is due.
+// The guest sleeps until the leader wakes, and is loaded by the time its own wake is due if it
+// would be late.
 std::optional<Forecaster::Draft> Forecaster::draft_of_leader(const Terms& terms) const {
   const std::optional<Guess> lag = leader_lag_.guess();
   if (!lag) return std::nullopt;
   if (leader_woke_ == kNever) return Draft{};
   const Guess guess{.at = leader_woke_ + lag->at, .spread = lag->spread};
-  if (!terms.must_load_ahead()) return Draft{.plan = {}, .guess = guess};
+  if (!terms.loads_ahead()) return Draft{.plan = {}, .guess = guess};
   const float load_at = guess.at - guess.spread - 2 * terms.resume;
   return Draft{.plan = {.keep = 0,
                         .load_at = std::max(load_at, leader_woke_),
@@ -136,7 +143,7 @@ Predictor Forecaster::choose(WallTime idle_wall, const Terms& terms) const {
   for (std::size_t index = 0; index < kPredictors; ++index) {
     const auto predictor = static_cast<Predictor>(index);
     if (!draft(predictor, idle_wall, terms)) continue;
-    const float late = terms.must_load_ahead() ? 1 - hit_rate(predictor) : 0;
+    const float late = terms.resumes_late() ? 1 - hit_rate(predictor) : 0;
     float score = costs_[index] + kLatePrice * std::max(0.0F, late - kLateMax);
     if (predictor == Predictor::Idle) score *= 1 - kGainMin;
     if (score >= best_score) continue;
@@ -177,10 +184,24 @@ const Plan* Forecaster::on_leader_wake(Instant now) {
   return &plan_;
 }
 
+void Forecaster::on_asleep(Instant now) {
+  if (!is_idle_ || now < idle_since_) return;
+  const float since = seconds_between(idle_since_, now);
+  if (since < plan_.keep) {
+    plan_.keep = since;
+  } else if (since >= plan_.load_at) {
+    plan_.drop_at = std::min(plan_.drop_at, since);
+  }
+}
+
+void Forecaster::on_load_refused() {
+  plan_.load_at = plan_.drop_at = kNever;
+}
+
 // The cost of false alarms: for each the guest was loaded and dropped again.
 float Forecaster::wasted_by_leader(const Terms& terms) const {
   const std::optional<Guess> lag = leader_lag_.guess();
-  if (!lag || !terms.must_load_ahead()) return 0;
+  if (!lag || !terms.loads_ahead()) return 0;
   return static_cast<float>(false_alarms_) *
          (2 * lag->spread + 2 * terms.resume + terms.break_even);
 }
@@ -205,7 +226,7 @@ Forecaster::Outcome Forecaster::on_wake(Moment now, std::span<const RecentWake> 
     const std::optional<Draft> drafted = draft(predictor, idle_wall, now_terms);
     prices[index] = drafted ? price_of(drafted->plan, gap, now_terms) : idle;
     if (drafted && predictor == Predictor::Leader) prices[index].cost += wasted;
-    hits[index] = now_terms.must_load_ahead() ? !prices[index].is_late
+    hits[index] = now_terms.resumes_late()    ? !prices[index].is_late
                   : drafted && drafted->guess ? drafted->guess->contains(gap)
                                               : drafted && gap <= drafted->plan.keep;
     is_decisive = is_decisive || prices[index].is_late != idle.is_late ||

@@ -39,11 +39,13 @@ class Forecaster {
   struct Goals {
     Duration idle_after;   // Idle time of the policy Idle.
     Duration latency_max;  // Goal for the time that a resume adds to 95 % of the wakes.
+    bool can_load_ahead = true;
   };
   explicit Forecaster(Goals goals);
 
   // Measurements: the wall time of a resume (`took`), and the processor time of one suspend and one
-  // resume together, for a guest of `bytes`.
+  // resume together, for a guest of `bytes`. Where it is not known, their wall time will do: it is
+  // longer when they wait for a worker or a disk, so that larger values count less.
   void on_resumed(Duration took);
   void on_cost(Duration cpu_time, std::uint64_t bytes);
 
@@ -51,6 +53,10 @@ class Forecaster {
   const Plan& on_idle(Moment now);
   // The operator that this one follows has woken. Returns the plan if that changes it.
   [[nodiscard]] const Plan* on_leader_wake(Instant now);
+  // What was done instead of the plan, so that its cost is that of what was done: the guest has
+  // left memory by now, perhaps earlier than planned, or has not been loaded.
+  void on_asleep(Instant now);
+  void on_load_refused();
 
   struct Outcome {
     Predictor predictor = Predictor::Idle;
@@ -115,6 +121,8 @@ class Forecaster {
   std::uint8_t scored_ = 0;     // Wakes that have been scored, up to a bound.
   Predictor chosen_ = Predictor::Idle;
   std::uint8_t false_alarms_ = 0;  // Wakes of the leader, in this idle time, before its last one.
+  bool can_load_ahead_ : 1;
+  bool knows_cost_ : 1 = false;
   bool is_idle_ : 1 = false;
   bool has_woken_ : 1 = false;
 };

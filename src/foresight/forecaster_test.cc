@@ -22,7 +22,8 @@ constexpr std::uint64_t kBytes = std::uint64_t{2} << 20U;
 // An operator whose wakes the test chooses, and its cost with the forecaster and with Idle.
 class Course {
  public:
-  explicit Course(Duration resume) {
+  explicit Course(Duration resume, bool can_load_ahead = true)
+      : forecaster({.idle_after = 1s, .latency_max = 20ms, .can_load_ahead = can_load_ahead}) {
     for (int times = 0; times < 40; ++times) {
       forecaster.on_resumed(resume);
       // A break-even of about one second.
@@ -56,7 +57,7 @@ class Course {
   void forget() { cost = idle_cost = 0, resumes = late = hits = used_loads = 0; }
 
   Moment moment{.at = kStart, .wall = kWall};
-  Forecaster forecaster{{.idle_after = 1s, .latency_max = 20ms}};
+  Forecaster forecaster;
   double cost = 0;
   double idle_cost = 0;
   int resumes = 0;
@@ -70,6 +71,50 @@ TEST(Forecaster, IsIdleUntilItKnowsMore) {
   EXPECT_EQ(course.forecaster.chosen(), Predictor::Idle);
   EXPECT_FLOAT_EQ(course.forecaster.plan().keep, 1);
   EXPECT_FALSE(course.forecaster.expectation(course.moment));
+}
+
+TEST(Forecaster, KeepsASlowGuestInMemoryWhereItCannotBeLoadedAhead) {
+  Course course(100ms, /*can_load_ahead=*/false);
+  for (int wake = 0; wake < 40; ++wake)
+    course.wake(30);
+  course.forget();
+  for (int wake = 0; wake < 20; ++wake) {
+    EXPECT_FALSE(course.forecaster.plan().loads_ahead());
+    course.wake(30);
+  }
+  EXPECT_EQ(course.late, 0);
+}
+
+TEST(Forecaster, CountsWhatWasDoneAndNotWhatWasPlanned) {
+  Course course(100ms);
+  for (int wake = 0; wake < 40; ++wake)
+    course.wake(100);
+  ASSERT_TRUE(course.forecaster.plan().loads_ahead());
+  EXPECT_TRUE(course.wake(100).has_used_load);
+
+  course.forecaster.on_load_refused();
+  const Forecaster::Outcome refused = course.wake(100);
+  EXPECT_TRUE(refused.is_late);
+  EXPECT_FALSE(refused.has_loaded_ahead);
+
+  // It was loaded, and left memory before the wake, because that was short.
+  ASSERT_TRUE(course.forecaster.plan().loads_ahead());
+  const float load_at = course.forecaster.plan().load_at;
+  course.forecaster.on_asleep(course.moment.at + to_duration(load_at + 0.05F));
+  const Forecaster::Outcome pressed = course.wake(100);
+  EXPECT_TRUE(pressed.is_late);
+  EXPECT_TRUE(pressed.has_loaded_ahead);
+  EXPECT_FALSE(pressed.has_used_load);
+}
+
+TEST(Forecaster, ASuspendThatWaitsForTheDiskHardlyMakesSleepDearer) {
+  Course course(1ms);
+  const float before = course.forecaster.terms().break_even;
+  course.forecaster.on_cost(100ms, kBytes);
+  EXPECT_LT(course.forecaster.terms().break_even, 3 * before);
+  for (int times = 0; times < 20; ++times)
+    course.forecaster.on_cost(500us, kBytes);
+  EXPECT_LT(course.forecaster.terms().break_even, 1.1F * before);
 }
 
 TEST(Forecaster, IgnoresAWakeOfAGuestThatWasNotIdle) {

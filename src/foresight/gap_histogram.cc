@@ -36,7 +36,7 @@ void GapHistogram::learn(float gap) {
 std::optional<float> GapHistogram::best_keep(const Terms& terms) const {
   const auto all = static_cast<float>(std::accumulate(counts_.begin(), counts_.end(), 0U));
   if (all < static_cast<float>(kCountedMin)) return std::nullopt;
-  const float missed = terms.break_even + (terms.must_load_ahead() ? kLatePrice : 0);
+  const float missed = terms.missed();
   float best = 0;
   float best_cost = all * missed;
   float covered = 0;

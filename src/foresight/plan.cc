@@ -13,10 +13,8 @@ constexpr float kLoadMargin = 1.25F;
 
 Plan plan_for(const Guess& guess, const Terms& terms) {
   const float end = guess.at + guess.spread;
-  if (!terms.must_load_ahead()) {
-    // Sleeping costs one break-even; staying in memory costs the time until the wake.
-    return {.keep = guess.at <= terms.break_even ? end : 0};
-  }
+  // Staying in memory costs the time until the wake.
+  if (!terms.loads_ahead()) return {.keep = guess.at <= terms.missed() ? end : 0};
   const float load_at = guess.at - guess.spread - kLoadMargin * terms.resume;
   if (load_at <= terms.break_even) return {.keep = std::max(end, 0.0F)};
   return {.keep = 0, .load_at = load_at, .drop_at = end};
@@ -25,7 +23,7 @@ Plan plan_for(const Guess& guess, const Terms& terms) {
 Price price_of(const Plan& plan, float gap, const Terms& terms) {
   if (gap <= plan.keep) return {.cost = gap};
   if (gap < plan.load_at) {
-    return {.cost = plan.keep + terms.break_even, .is_late = terms.must_load_ahead()};
+    return {.cost = plan.keep + terms.break_even, .is_late = terms.resumes_late()};
   }
   if (gap <= plan.drop_at) {
     // A load in progress shortens the resume by the time that it has run.
@@ -34,7 +32,7 @@ Price price_of(const Plan& plan, float gap, const Terms& terms) {
             .is_late = rest > terms.latency};
   }
   return {.cost = plan.keep + (plan.drop_at - plan.load_at) + 2 * terms.break_even,
-          .is_late = terms.must_load_ahead()};
+          .is_late = terms.resumes_late()};
 }
 
 }  // namespace hangar::foresight

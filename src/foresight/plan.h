@@ -23,9 +23,14 @@ struct Terms {
   float latency = 0;
   // Idle time of the policy Idle, with which the choices are compared.
   float idle_after = 1;
+  // Whether the guest can be brought into memory before it is needed.
+  bool can_load_ahead = true;
 
   // Whether a wake is late if the guest sleeps at that time.
-  [[nodiscard]] bool must_load_ahead() const { return resume > latency; }
+  [[nodiscard]] bool resumes_late() const { return resume > latency; }
+  [[nodiscard]] bool loads_ahead() const { return can_load_ahead && resumes_late(); }
+  // The price of a wake for which the guest sleeps.
+  [[nodiscard]] float missed() const { return break_even + (resumes_late() ? kLatePrice : 0); }
 };
 
 struct Plan {

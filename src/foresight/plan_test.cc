@@ -32,6 +32,17 @@ TEST(Plan, DoesNotSleepForLessThanSleepingCosts) {
   EXPECT_FLOAT_EQ(plan.keep, 1.1F);
 }
 
+TEST(Plan, OfAGuestThatCannotBeLoadedAheadStaysInMemoryUnlessTheWakeIsFar) {
+  Terms terms = kSlow;
+  terms.can_load_ahead = false;
+  EXPECT_FLOAT_EQ(plan_for({.at = 5, .spread = 0.1F}, terms).keep, 5.1F);
+  EXPECT_FALSE(plan_for({.at = 5, .spread = 0.1F}, terms).loads_ahead());
+
+  const Plan far = plan_for({.at = kLatePrice + 2, .spread = 0.1F}, terms);
+  EXPECT_FLOAT_EQ(far.keep, 0);
+  EXPECT_FALSE(far.loads_ahead());
+}
+
 TEST(Plan, HasThePriceOfWhatItKeepsAndLoads) {
   constexpr Plan kWindow{.keep = 0.5F, .load_at = 4, .drop_at = 6};
   struct Row {

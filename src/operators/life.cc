@@ -30,7 +30,6 @@ Life::Step Life::begin(Act act) {
   if (act == Act::Start || act == Act::Wake) {
     has_arrivals_ = false;
     is_pressed_ = false;
-    has_loaded_ = false;
   }
   return {.act = act};
 }
@@ -51,7 +50,7 @@ Life::Step Life::next(Instant now, const Nap* nap) {
       if (has_arrivals_) return begin(Act::Wake);
       if (!options_.sleep_after) return {};
       Instant planned = idle_since_ + *options_.sleep_after;
-      if (nap != nullptr) planned = has_loaded_ ? nap->drop_at : nap->sleep_at;
+      if (nap != nullptr) planned = loaded_for_ ? nap->drop_at : nap->sleep_at;
       if (expects_answer_) planned = std::max(planned, idle_since_ + options_.answer_wait);
       const Instant sleep_at = std::max(is_pressed_ ? idle_since_ : planned, sleep_not_before_);
       if (now >= sleep_at) {
@@ -64,8 +63,12 @@ Life::Step Life::next(Instant now, const Nap* nap) {
     }
     case State::Asleep:
       if (has_arrivals_) return begin(Act::Wake);
-      if (nap == nullptr || !nap->load_at || has_loaded_ || now >= nap->drop_at) return {};
-      return now >= *nap->load_at ? begin(Act::Load) : Step{.ask_again = nap->load_at};
+      if (nap == nullptr || !nap->load_at || loaded_for_ == nap->load_at || now >= nap->drop_at) {
+        return {};
+      }
+      if (now < *nap->load_at) return {.ask_again = nap->load_at};
+      loaded_for_ = nap->load_at;
+      return begin(Act::Load);
     case State::Busy:
     case State::Completed:
       return {};
@@ -81,7 +84,10 @@ void Life::on_arrival() {
 void Life::on_turn_ended(TurnEnd end, Instant now) {
   HANGAR_ASSERT(state_ == State::Busy && act_ != Act::Sleep && act_ != Act::Load,
                 "a turn was under way");
-  if (!std::exchange(stays_idle_, false)) idle_since_ = now;
+  if (!std::exchange(stays_idle_, false)) {
+    idle_since_ = now;
+    loaded_for_.reset();
+  }
   if (end == TurnEnd::Completed) {
     state_ = State::Completed;
     return;
@@ -111,7 +117,6 @@ void Life::on_load_ended(LoadEnd end, Instant now) {
   HANGAR_ASSERT(state_ == State::Busy && act_ == Act::Load, "it was being loaded");
   state_ = end == LoadEnd::Loaded ? State::Resident : State::Asleep;
   if (end == LoadEnd::StaysAsleep) is_evicted_ = false;
-  has_loaded_ = true;
   is_pressed_ = false;
   if (std::exchange(must_fail_, false)) fail(now);
 }
@@ -124,7 +129,7 @@ void Life::fail(Instant now) {
   if (state_ != State::Resident && state_ != State::Asleep) return;
   if (now - started_at_ >= options_.stable_min) failures_ = 0;
   const ExponentialBackoff backoff{.min = options_.backoff_min, .max = options_.backoff_max};
-  has_loaded_ = false;
+  loaded_for_.reset();
   is_evicted_ = false;
   retry_at_ = now + backoff.delay(failures_++);
   state_ = State::BackOff;

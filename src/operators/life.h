@@ -133,7 +133,7 @@ class Life {
   bool must_fail_ = false;
   bool wants_last_turn_ = false;
   bool stays_idle_ = false;
-  bool has_loaded_ = false;  // Since it last woke: a nap loads once.
+  std::optional<Instant> loaded_for_;  // Nap::load_at of the last load since it last woke.
   std::uint32_t failures_ = 0;
   std::uint64_t start_count_ = 0;
   Instant started_at_;

@@ -384,6 +384,35 @@ TEST(Life, IsLoadedOnceInANapAndSleepsAgain) {
   EXPECT_EQ(life.next(kStart + 12s, &nap).ask_again, std::nullopt);
 }
 
+TEST(Life, IsLoadedOnceInEachPlan) {
+  Life life = asleep();
+  Life::Nap nap{.sleep_at = kStart, .load_at = kStart + 10s, .drop_at = kStart + 12s};
+  ASSERT_EQ(life.next(kStart + 10s, &nap).act, Act::Load);
+  life.on_load_ended(Life::LoadEnd::Loaded, kStart + 10s);
+  ASSERT_EQ(life.next(kStart + 12s, &nap).act, Act::Sleep);
+  life.on_sleep_ended(Life::SleepEnd::Asleep, kStart + 12s);
+
+  // The operator that it follows has woken again.
+  nap = {.sleep_at = kStart, .load_at = kStart + 30s, .drop_at = kStart + 32s};
+  EXPECT_EQ(life.next(kStart + 20s, &nap).ask_again, kStart + 30s);
+  ASSERT_EQ(life.next(kStart + 30s, &nap).act, Act::Load);
+  life.on_load_ended(Life::LoadEnd::StaysAsleep, kStart + 30s);
+  EXPECT_EQ(life.next(kStart + 30s, &nap).act, Act::Nothing);
+}
+
+TEST(Life, StaysLoadedAfterATurnForItsMetricsAlone) {
+  Life life = asleep();
+  const Life::Nap nap{.sleep_at = kStart, .load_at = kStart + 10s, .drop_at = kStart + 20s};
+  ASSERT_EQ(life.next(kStart + 10s, &nap).act, Act::Load);
+  life.on_load_ended(Life::LoadEnd::Loaded, kStart + 10s);
+
+  life.on_arrival();
+  ASSERT_EQ(life.next(kStart + 11s, &nap).act, Act::Wake);
+  life.stay_idle();
+  life.on_turn_ended(Life::TurnEnd::Waits, kStart + 11s);
+  EXPECT_EQ(life.next(kStart + 11s, &nap).ask_again, kStart + 20s);
+}
+
 TEST(Life, IsNotLoadedAgainWhenItWasPressedWhileItWasLoaded) {
   Life life = asleep();
   const Life::Nap nap{.sleep_at = kStart, .load_at = kStart + 10s, .drop_at = kStart + 20s};

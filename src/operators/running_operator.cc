@@ -57,10 +57,10 @@ RunningOperator::RunningOperator(const Parts& parts, const Operator& spec, Opera
       ledger_(parts.ledger, key_, life_),
       requests_(parts.requests, *this, ledger_, spec.limits) {
   if (spec.record == Recording::Bodies) ledger_.record_bodies(spec);
-  if (spec.sleep.kind == SleepPolicy::Kind::Predictive && !module_->obstacle() &&
-      parts_.guests.loads_ahead()) {
-    planner_ = std::make_unique<SleepPlanner>(parts.planners, key_.namespace_, spec.sleep,
-                                              [this] { look_later(); });
+  if (spec.sleep.kind == SleepPolicy::Kind::Predictive && !module_->obstacle()) {
+    planner_ =
+        std::make_unique<SleepPlanner>(parts.planners, key_.namespace_, spec.sleep,
+                                       parts_.guests.loads_ahead(), [this] { look_later(); });
   }
 }
 
@@ -412,7 +412,7 @@ io::Task<void> RunningOperator::wake_guest() {
   charge_turn(*slot, outcome);
   if (metrics_) metrics_->on_answers(outcome.answers);
   if (reviews_) reviews_->on_answers(outcome.answers);
-  if (planner_ && outcome.was_asleep) planner_->on_resumed(outcome.resume_time);
+  if (planner_ && outcome.was_asleep) planner_->on_woken(outcome.resume_time);
 
   const Instant ended = io::Loop::now();
   ledger_.on_wake({.arrivals = count, .arrived = arrived, .began = began, .ended = ended}, outcome);
@@ -454,7 +454,8 @@ io::Task<void> RunningOperator::fall_asleep() {
   const bool must_leave = life_.is_evicted();
   const Result<> slept = co_await guest_->sleep(consumer().tenant);
   ledger_.on_sleep(began, slept.has_value(), disk_bytes());
-  if (slept && planner_) planner_->on_suspended(io::Loop::now() - began, held_bytes);
+  const Instant ended = io::Loop::now();
+  if (slept && planner_) planner_->on_suspended(ended, ended - began, held_bytes);
   if (slept) {
     if (troubles_) troubles_->sleep_problem.clear();
   } else {
@@ -472,7 +473,7 @@ io::Task<void> RunningOperator::fall_asleep() {
 // Nobody waits for this: it takes memory only where there is some to spare.
 io::Task<void> RunningOperator::load_guest() {
   if (!parts_.may_load_ahead(consumer(), guest_->memory_bytes_needed())) {
-    parts_.planners.loads_refused.add();
+    planner_->on_load_refused();
     life_.on_load_ended(Life::LoadEnd::StaysAsleep, io::Loop::now());
     co_return;
   }
@@ -491,7 +492,7 @@ io::Task<void> RunningOperator::load_guest() {
   if (loaded) {
     const auto used = static_cast<std::uint64_t>(loaded->cpu_time.count());
     slot->charge(used - std::min(used, expected_cost()));
-    if (loaded->resume_time > Duration::zero()) planner_->on_resumed(loaded->resume_time);
+    if (loaded->resume_time > Duration::zero()) planner_->on_loaded(loaded->resume_time);
   }
   life_.on_load_ended(loaded ? Life::LoadEnd::Loaded : Life::LoadEnd::StaysAsleep, io::Loop::now());
   if (!loaded && !is_stopped_) fail(loaded.error());

@@ -24,12 +24,12 @@ Instant later(Instant since, float seconds) {
 }  // namespace
 
 SleepPlanners::SleepPlanners(Metrics& metrics)
-    : loads_refused(metrics.counter("hangar_operator_loads_ahead_total",
-                                    "guests that were loaded before they were needed",
-                                    {{"outcome", "refused"}})),
-      late_wakes_(
+    : late_wakes_(
           metrics.counter("hangar_operator_late_wakes_total",
                           "wakes for which a resume took longer than spec.sleep.wakeLatency")),
+      loads_refused_(metrics.counter("hangar_operator_loads_ahead_total",
+                                     "guests that were loaded before they were needed",
+                                     {{"outcome", "refused"}})),
       loads_used_(metrics.counter("hangar_operator_loads_ahead_total",
                                   "guests that were loaded before they were needed",
                                   {{"outcome", "used"}})),
@@ -48,11 +48,15 @@ SleepPlanners::SleepPlanners(Metrics& metrics)
 }
 
 SleepPlanner::SleepPlanner(SleepPlanners& planners, const std::string& namespace_name,
-                           const SleepPolicy& policy, std::function<void()> on_change)
+                           const SleepPolicy& policy, bool can_load_ahead,
+                           std::function<void()> on_change)
     : planners_(planners),
       id_(planners.leaders_.join(namespace_name)),
       on_change_(std::move(on_change)),
-      forecaster_({.idle_after = policy.after, .latency_max = policy.wake_latency}) {
+      latency_max_(policy.wake_latency),
+      forecaster_({.idle_after = policy.after,
+                   .latency_max = policy.wake_latency,
+                   .can_load_ahead = can_load_ahead}) {
   planners_.by_id_.emplace(id_, this);
 }
 
@@ -83,7 +87,6 @@ void SleepPlanner::on_arrival(Moment now) {
   planners_.leaders_.follow(id_, forecaster_.leader());
   const auto& counters = planners_.decisions_[static_cast<std::size_t>(outcome.predictor)];
   (outcome.is_hit ? counters.hits : counters.misses)->add();
-  if (outcome.is_late) planners_.late_wakes_.add();
   if (outcome.has_loaded_ahead) {
     (outcome.has_used_load ? planners_.loads_used_ : planners_.loads_wasted_).add();
   }
@@ -99,12 +102,23 @@ void SleepPlanner::on_leader_wake(Instant now) {
   on_change_();
 }
 
-void SleepPlanner::on_resumed(Duration took) {
-  last_resume_ = took;
-  forecaster_.on_resumed(took);
+void SleepPlanner::on_woken(Duration resume_took) {
+  if (resume_took > latency_max_) planners_.late_wakes_.add();
+  on_loaded(resume_took);
 }
 
-void SleepPlanner::on_suspended(Duration took, std::uint64_t resident_bytes) {
+void SleepPlanner::on_loaded(Duration resume_took) {
+  last_resume_ = resume_took;
+  forecaster_.on_resumed(resume_took);
+}
+
+void SleepPlanner::on_load_refused() {
+  planners_.loads_refused_.add();
+  forecaster_.on_load_refused();
+}
+
+void SleepPlanner::on_suspended(Instant now, Duration took, std::uint64_t resident_bytes) {
+  forecaster_.on_asleep(now);
   // Before the first resume, it is taken to cost as much as the suspend.
   const Duration resume = last_resume_ > Duration::zero() ? last_resume_ : took;
   forecaster_.on_cost(took + resume, resident_bytes);

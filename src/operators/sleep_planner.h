@@ -29,8 +29,6 @@ class SleepPlanners {
   SleepPlanners(const SleepPlanners&) = delete;
   SleepPlanners& operator=(const SleepPlanners&) = delete;
 
-  Counter& loads_refused;  // There was no memory to spare.
-
  private:
   friend class SleepPlanner;
   struct Decisions {
@@ -42,6 +40,7 @@ class SleepPlanners {
   std::map<foresight::OperatorId, SleepPlanner*> by_id_;
   std::array<Decisions, foresight::kPredictors> decisions_;
   Counter& late_wakes_;
+  Counter& loads_refused_;  // There was no memory to spare.
   Counter& loads_used_;
   Counter& loads_wasted_;
 };
@@ -52,7 +51,7 @@ class SleepPlanner : public slots::InSlot {
   // `on_change`: the plan has changed for a reason outside of this operator. `planners` outlives
   // it.
   SleepPlanner(SleepPlanners& planners, const std::string& namespace_name,
-               const SleepPolicy& policy, std::function<void()> on_change);
+               const SleepPolicy& policy, bool can_load_ahead, std::function<void()> on_change);
   SleepPlanner(const SleepPlanner&) = delete;
   SleepPlanner& operator=(const SleepPlanner&) = delete;
   ~SleepPlanner();
@@ -64,9 +63,12 @@ class SleepPlanner : public slots::InSlot {
   void on_arrival(foresight::Moment now);
   // The guest starts anew: it is not idle.
   void on_start() { nap_.reset(); }
-  // Costs that were measured: wall times, which bound the processor time from above.
-  void on_resumed(Duration took);
-  void on_suspended(Duration took, std::uint64_t resident_bytes);
+  // It slept, and has been resumed for a turn, or ahead of one.
+  void on_woken(Duration resume_took);
+  void on_loaded(Duration resume_took);
+  void on_load_refused();
+  // It sleeps from now on.
+  void on_suspended(Instant now, Duration took, std::uint64_t resident_bytes);
 
   // As Forecaster::expectation.
   [[nodiscard]] std::optional<foresight::Forecaster::Expectation> expectation(
@@ -81,6 +83,7 @@ class SleepPlanner : public slots::InSlot {
   SleepPlanners& planners_;
   const foresight::OperatorId id_;
   const std::function<void()> on_change_;
+  const Duration latency_max_;
   foresight::Forecaster forecaster_;
   Instant idle_since_;
   std::optional<Life::Nap> nap_;  // While it is idle.

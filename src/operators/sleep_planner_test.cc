@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 
@@ -20,16 +21,21 @@ class SleepPlannerTest : public testing::Test {
     return {.at = Instant(1h) + time,
             .wall = WallTime(std::chrono::duration_cast<WallTime::duration>(time))};
   }
-  double decisions(const std::string& outcome) {
+  // Over all series of the name, or those with this label.
+  double sum_of(const std::string& name, const std::string& outcome = {}) {
     double sum = 0;
     for (const Metrics::Family& family : metrics_.collect()) {
-      if (family.name != "hangar_operator_sleep_decisions_total") continue;
+      if (family.name != name) continue;
       for (const Metrics::Sample& sample : family.samples) {
-        for (const auto& [label, value] : sample.labels)
-          if (label == "outcome" && value == outcome) sum += sample.value;
+        const bool has_outcome = std::ranges::any_of(
+            sample.labels, [&](const auto& label) { return label.second == outcome; });
+        if (outcome.empty() || has_outcome) sum += sample.value;
       }
     }
     return sum;
+  }
+  double decisions(const std::string& outcome) {
+    return sum_of("hangar_operator_sleep_decisions_total", outcome);
   }
 
   Metrics metrics_;
@@ -37,14 +43,14 @@ class SleepPlannerTest : public testing::Test {
 };
 
 TEST_F(SleepPlannerTest, PlansLikeIdleAtFirstAndKeepsItsPlan) {
-  SleepPlanner planner(planners_, "team", kPolicy, [] {});
+  SleepPlanner planner(planners_, "team", kPolicy, true, [] {});
   EXPECT_EQ(planner.nap(at(0s)).sleep_at, at(1s).at);
   EXPECT_EQ(planner.nap(at(700ms)).sleep_at, at(1s).at);
   EXPECT_EQ(planner.nap(at(0s)).load_at, std::nullopt);
 }
 
 TEST_F(SleepPlannerTest, CountsEachDecisionOnce) {
-  SleepPlanner planner(planners_, "team", kPolicy, [] {});
+  SleepPlanner planner(planners_, "team", kPolicy, true, [] {});
   planner.on_arrival(at(0s));
   for (int wake = 0; wake < 20; ++wake) {
     static_cast<void>(planner.nap(at(wake * 10s)));
@@ -60,10 +66,10 @@ TEST_F(SleepPlannerTest, TellsItsOperatorWhenALeaderChangesItsPlan) {
   constexpr SleepPolicy kStrict{
       .kind = SleepPolicy::Kind::Predictive, .after = 1s, .wake_latency = 20ms};
   int changes = 0;
-  SleepPlanner leader(planners_, "team", kStrict, [] {});
-  SleepPlanner follower(planners_, "team", kStrict, [&changes] { ++changes; });
+  SleepPlanner leader(planners_, "team", kStrict, true, [] {});
+  SleepPlanner follower(planners_, "team", kStrict, true, [&changes] { ++changes; });
   for (int times = 0; times < 30; ++times)
-    follower.on_resumed(100ms);
+    follower.on_loaded(100ms);
   Duration now{};
   for (int wake = 0; wake < 60; ++wake) {
     static_cast<void>(leader.nap(at(now)));
@@ -77,8 +83,19 @@ TEST_F(SleepPlannerTest, TellsItsOperatorWhenALeaderChangesItsPlan) {
   EXPECT_GE(changes, 20);
 }
 
+TEST_F(SleepPlannerTest, CountsWakesThatTookLongerThanTheGoalAndLoadsThatWereRefused) {
+  SleepPlanner planner(planners_, "team", kPolicy, true, [] {});
+  planner.on_woken(kPolicy.wake_latency);
+  planner.on_loaded(kPolicy.wake_latency + 1ms);
+  EXPECT_EQ(sum_of("hangar_operator_late_wakes_total"), 0);
+  planner.on_woken(kPolicy.wake_latency + 1ms);
+  EXPECT_EQ(sum_of("hangar_operator_late_wakes_total"), 1);
+  planner.on_load_refused();
+  EXPECT_EQ(sum_of("hangar_operator_loads_ahead_total", "refused"), 1);
+}
+
 TEST_F(SleepPlannerTest, ForgetsItsPlanWhenItsGuestStartsAnew) {
-  SleepPlanner planner(planners_, "team", kPolicy, [] {});
+  SleepPlanner planner(planners_, "team", kPolicy, true, [] {});
   static_cast<void>(planner.nap(at(0s)));
   planner.on_start();
   planner.on_arrival(at(5s));

@@ -95,6 +95,26 @@ def test_what_the_cpp_example_may_not_do_yet_it_does_once_it_may(cluster, host, 
     eventually(lambda: (cluster.get("v1", "ConfigMap", "copy", namespace) or {}).get("data") == {"step": "1"}, "there is a copy", 60)
 
 
+def test_an_operator_that_looks_ahead_stays_in_memory_where_it_cannot_be_loaded_ahead(cluster, host, namespace, operator, get):
+    # Every resume is too slow, so it stays in memory once its wakes are known to be near.
+    allow(cluster, namespace, *EVERYTHING)
+    operator("watcher", f"watch={namespace}", sleep={"policy": "Predictive", "after": "100ms", "wakeLatency": "0s"})
+    eventually(lambda: any(line.startswith("listed") for line in lines(host, "watcher", namespace)), "it listed", 60)
+    eventually(lambda: phase(get("watcher")) == "Asleep", "it sleeps before its wakes are known", 30)
+
+    def sum_of(name):
+        return sum(value for series, value in host.metrics().items() if series.startswith(name))
+    decisions, late = sum_of("hangar_operator_sleep_decisions_total"), sum_of("hangar_operator_late_wakes_total")
+    for index in range(12):
+        create_config_map(cluster, f"one-{index}", namespace)
+        eventually(lambda: f"changed one-{index}" in lines(host, "watcher", namespace), "the guest heard of it")
+        time.sleep(0.3)  # Longer than `after`.
+    assert sum_of("hangar_operator_sleep_decisions_total") >= decisions + 6
+    assert sum_of("hangar_operator_late_wakes_total") > late, "the first resumes were late"
+    assert sum_of("hangar_operator_loads_ahead_total") == 0
+    assert phase(get("watcher")) == "Running"
+
+
 def test_an_operator_that_may_not_sleep_stays(cluster, namespace, operator, get):
     allow(cluster, namespace, *EVERYTHING)
     operator("awake", f"watch={namespace}", sleep={"policy": "Never"})
