@@ -101,7 +101,12 @@ json::Array variables(const Owners& owners) {
       named("concerned", "request.userInfo.username != variables.applier && " + owners.is_owner),
       named("override", owners.has_overrides ? overriding_mode_in("oldObject") : "''"),
       named("mode", fmt::format("variables.override != '' ? variables.override : ({})", own_mode)),
-      named("fixed", "variables.concerned && variables.mode == 'static'"),
+      // An object that is being deleted goes by further writes: the kubelet deletes a Pod a second
+      // time, and controllers remove their finalizers. Nobody but the API server sets the time of
+      // deletion, and what is stored has it only after a deletion that was accepted.
+      named("fixed",
+            "variables.concerned && variables.mode == 'static' && "
+            "!has(oldObject.metadata.deletionTimestamp)"),
   };
 }
 

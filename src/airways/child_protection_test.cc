@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -80,6 +81,22 @@ TEST(ChildProtection, TakesAModeFromChildrenOfAirwaysOnly) {
       << "anybody may create an object with the annotation";
   EXPECT_EQ(variable(protection_of_flights(), "override"), "''");
   EXPECT_EQ(variable(protection_of_cluster_flights(kHostUser), "override"), "''");
+}
+
+TEST(ChildProtection, EndsOnceADeletionWasAccepted) {
+  for (const ChildProtection& one : {protection_of_airways(kHostUser, {}), protection_of_flights(),
+                                     protection_of_cluster_flights(kHostUser)}) {
+    EXPECT_EQ(variable(one, "fixed"),
+              "variables.concerned && variables.mode == 'static' && "
+              "!has(oldObject.metadata.deletionTimestamp)")
+        << "the proposed object does not tell whether the stored one is being deleted";
+    const json::Array& validations = *json::array_at(one.policy, {"spec", "validations"});
+    ASSERT_EQ(validations.size(), 3U);
+    for (const std::size_t index : {1U, 2U}) {
+      EXPECT_THAT(std::string(json::string_at(validations[index], {"expression"})),
+                  HasSubstr("!variables.fixed"));
+    }
+  }
 }
 
 TEST(ChildProtection, KeepsTheMarksOfEveryChild) {

@@ -502,6 +502,41 @@ def test_static_children_cannot_be_deleted(cluster, children):
             as_user(cluster, "DELETE", path)
 
 
+def test_static_children_that_are_being_deleted_can_go(cluster, webhook_host, kind, namespace):
+    """The kubelet sends the last deletion of a Pod, and a controller removes its finalizer: neither has an account of kube-system."""
+    name = kind(mode="static")
+    eventually(lambda: cluster.get("v1", "ServiceAccount", "default", namespace), "the namespace has its service account")
+    metadata = {"name": "one", "finalizers": ["example.com/held"]}
+    settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": "b"}}
+    # On a node without a kubelet, so that nobody else ends it.
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"nodeName": "nowhere", "containers": [{"name": "c", "image": "i"}]}}
+    create(cluster, name, "one", "raw", namespace, stdout=json.dumps([settings, pod]))
+    paths = [cluster.path("v1", made, namespace, "one") for made in ("ConfigMap", "Pod")]
+    released = {"metadata": {"finalizers": None}}
+    for path in paths:
+        eventually(lambda path=path: "cannot modify flight" in denied(cluster, "PATCH", path + "?dryRun=All", released), f"{path} is protected", 60)
+        assert "cannot delete resources" in denied(cluster, "DELETE", path)
+
+    cluster.delete(f"{GROUP}/v1", name, "one", namespace)
+    for path in paths:
+        eventually(lambda path=path: "deletionTimestamp" in cluster.request("GET", path)["metadata"], f"{path} is being deleted", 60)
+        assert "cannot modify yoke annotations" in denied(cluster, "PATCH", path, {"metadata": {"annotations": {"instance.atc.yoke.cd/release": "other"}}})
+        as_user(cluster, "DELETE", path, {"gracePeriodSeconds": 0}, "application/json")
+        as_user(cluster, "PATCH", path, released)
+
+    eventually(lambda: cluster.get(f"{GROUP}/v1", name, "one", namespace) is None, "the instance is gone", 60)
+    assert cluster.get("v1", "ConfigMap", "one", namespace) is None and cluster.get("v1", "Pod", "one", namespace) is None
+
+
+def denied(cluster, *request):
+    """What the API server answers to the user's request; empty if it was accepted."""
+    try:
+        as_user(cluster, *request)
+    except ApiError as error:
+        return str(error)
+    return ""
+
+
 @pytest.mark.parametrize("mode", ["static", "standard"])
 def test_nobody_moves_a_child_to_another_release(cluster, webhook_host, children, kind, namespace, mode):
     path = children[1]
