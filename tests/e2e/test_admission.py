@@ -585,10 +585,13 @@ def test_static_children_are_collected_with_their_namespace_and_without_a_host(c
     try:
         with pytest.raises(ApiError, match="cannot delete resources managed by Air-Traffic-Controller"):
             as_user(cluster, "DELETE", cluster.path("v1", "ConfigMap", f"gone-{unique}", "one"))
+        cluster.delete("v1", "Namespace", f"gone-{unique}")
+        eventually(lambda: cluster.get("v1", "ConfigMap", "one", f"gone-{unique}") is None, "the child is gone", 60)
+        # The finalizer of an instance waits for a host.
+        cluster.patch(f"{GROUP}/v1", name, "one", {"metadata": {"finalizers": None}}, f"gone-{unique}")
+        eventually(lambda: cluster.get("v1", "Namespace", f"gone-{unique}", None) is None, "the namespace is gone", 90)
     finally:
         webhook_host.process.send_signal(signal.SIGCONT)
-    cluster.delete("v1", "Namespace", f"gone-{unique}")
-    eventually(lambda: cluster.get("v1", "Namespace", f"gone-{unique}", None) is None, "the namespace is gone", 90)
 
 
 def test_unrelated_writes_do_not_wait_for_a_host_that_hangs(cluster, webhook_host, kind, namespace):
