@@ -4,6 +4,7 @@
 #include "base/result.h"
 #include "base/utf8.h"
 #include "json/value.h"
+#include "kube/client.h"
 #include "kube/object.h"
 
 #include <fmt/format.h>
@@ -14,6 +15,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace hangar::admission {
 
@@ -48,6 +50,25 @@ int code_for(ErrorKind kind) {
     default:
       return 403;
   }
+}
+
+std::vector<std::string> texts_in(const json::Array* array) {
+  std::vector<std::string> texts;
+  if (array == nullptr) return texts;
+  for (const json::Value& one : *array) {
+    if (const auto* const text = one.if_string()) texts.emplace_back(*text);
+  }
+  return texts;
+}
+
+kube::Identity identity_in(const json::Value& request) {
+  kube::Identity identity{.user = std::string(json::string_at(request, {"userInfo", "username"})),
+                          .groups = texts_in(json::array_at(request, {"userInfo", "groups"}))};
+  if (const json::Object* const extra = json::object_at(request, {"userInfo", "extra"})) {
+    for (const auto& [key, values] : *extra)
+      identity.extra[key] = texts_in(values.if_array());
+  }
+  return identity;
 }
 
 std::string cut(std::string text, std::size_t bytes_max) {
@@ -85,12 +106,7 @@ Result<Review> parse_review(std::string_view body) {
                  .kind = std::string(json::string_at(*request, {"kind", "kind"}))};
   review.key = {.namespace_ = std::string(json::string_at(*request, {"namespace"})),
                 .name = std::string(json::string_at(*request, {"name"}))};
-  review.user = json::string_at(*request, {"userInfo", "username"});
-  if (const json::Array* const groups = json::array_at(*request, {"userInfo", "groups"})) {
-    for (const json::Value& group : *groups) {
-      if (const auto* const text = group.if_string()) review.groups.emplace_back(*text);
-    }
-  }
+  review.identity = identity_in(*request);
   review.is_dry_run = json::bool_at(*request, {"dryRun"});
   if (json::Value* const object = json::find(*request, {"object"})) {
     review.object = std::move(*object);

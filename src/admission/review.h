@@ -3,6 +3,7 @@
 
 #include "base/result.h"
 #include "json/value.h"
+#include "kube/client.h"
 #include "kube/object.h"
 
 #include <cstdint>
@@ -20,8 +21,7 @@ struct Review {
   Operation operation = Operation::Create;
   kube::GroupVersionKind kind;  // As in the webhook's rule.
   kube::ObjectKey key;          // Without a name if the server generates it.
-  std::string user;
-  std::vector<std::string> groups;
+  kube::Identity identity;      // The user of the request.
   bool is_dry_run = false;
   // The sender has proved to be the API server, so the review's user can be trusted.
   bool is_authenticated = false;

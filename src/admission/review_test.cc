@@ -2,6 +2,7 @@
 
 #include "base/result.h"
 #include "json/value.h"
+#include "kube/client.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,7 +19,8 @@ constexpr std::string_view kUpdate = R"({
   "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
   "request": {"uid": "u1", "operation": "UPDATE", "namespace": "ns", "name": "one", "dryRun": true,
     "kind": {"group": "g", "version": "v1", "kind": "K"},
-    "userInfo": {"username": "alice", "groups": ["a", "b"]},
+    "userInfo": {"username": "alice", "groups": ["a", "b"],
+      "extra": {"example.com/scope": ["read", "list"]}},
     "object": {"spec": 2}, "oldObject": {"spec": 1}}})";
 
 TEST(Review, HasWhatTheRequestSays) {
@@ -29,8 +31,10 @@ TEST(Review, HasWhatTheRequestSays) {
   EXPECT_EQ(review->operation, Operation::Update);
   EXPECT_EQ(review->kind.kind, "K");
   EXPECT_EQ(review->key.to_string(), "ns/one");
-  EXPECT_EQ(review->user, "alice");
-  EXPECT_EQ(review->groups.size(), 2U);
+  // An authorizer may decide by each of these.
+  const kube::Identity alice{
+      .user = "alice", .groups = {"a", "b"}, .extra = {{"example.com/scope", {"read", "list"}}}};
+  EXPECT_EQ(review->identity, alice);
   EXPECT_TRUE(review->is_dry_run);
   EXPECT_EQ(json::int_at(review->object, {"spec"}), 2);
   EXPECT_EQ(json::int_at(review->old_object, {"spec"}), 1);

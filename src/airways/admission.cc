@@ -437,7 +437,7 @@ io::Task<Result<>> Admission::check_overrides(const Review& review, const Overri
                                               std::stop_token stop) {
   const kube::Resource airways = airway_resource();
   // An identity without a user means the host.
-  if (review.user.empty()) co_return fail(ErrorKind::Denied, std::string(kMayNotOverride));
+  if (review.identity.user.empty()) co_return fail(ErrorKind::Denied, std::string(kMayNotOverride));
   gateway::Attributes update{.verb = "update",
                              .group = airways.group,
                              .version = airways.version,
@@ -446,8 +446,8 @@ io::Task<Result<>> Admission::check_overrides(const Review& review, const Overri
                              .name = change.airway.name,
                              .label_selector = {},
                              .field_selector = {}};
-  const bool may = HANGAR_CO_TRY(co_await authorizer_.allows(
-      {.user = review.user, .groups = review.groups}, std::move(update), std::move(stop)));
+  const bool may = HANGAR_CO_TRY(
+      co_await authorizer_.allows(review.identity, std::move(update), std::move(stop)));
   if (!may) co_return fail(ErrorKind::Denied, std::string(kMayNotOverride));
   HANGAR_CO_TRY(check_mode(change.overrides));
   if (change.overrides.flight.empty()) co_return Result<>();

@@ -44,7 +44,7 @@ ReviewSlots::ReviewSlots(io::Loop& loop)
 io::Task<Result<ReviewSlots::Slot>> ReviewSlots::take(const admission::Review& review,
                                                       std::stop_token stop) {
   return take_for({.tenant = tenant_of(review),
-                   .name = review.is_authenticated ? review.user : review.key.namespace_},
+                   .name = review.is_authenticated ? review.identity.user : review.key.namespace_},
                   std::move(stop));
 }
 

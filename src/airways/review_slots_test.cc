@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 Review review_of(const std::string& namespace_, bool is_authenticated) {
   Review review;
   review.key = {.namespace_ = namespace_, .name = "web"};
-  review.user = "alice";
+  review.identity.user = "alice";
   review.is_authenticated = is_authenticated;
   return review;
 }
