@@ -12,7 +12,6 @@
 #include "kube/client.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -55,16 +54,6 @@ json::Value review_of(const kube::Identity& identity, const Attributes& attribut
   set({"spec", "resourceAttributes", "labelSelector", "rawSelector"}, attributes.label_selector);
   set({"spec", "resourceAttributes", "fieldSelector", "rawSelector"}, attributes.field_selector);
   return review;
-}
-
-// Guests choose these texts. The answer to a question that is longer than any name and usual
-// selector is shared while it is under way and not kept, so that the kept decisions stay small.
-bool is_worth_remembering(const Attributes& attributes) {
-  constexpr std::size_t kBytesMax = 1024;
-  return attributes.group.size() + attributes.version.size() + attributes.resource.size() +
-             attributes.namespace_.size() + attributes.name.size() +
-             attributes.label_selector.size() + attributes.field_selector.size() <=
-         kBytesMax;
 }
 
 }  // namespace
@@ -112,7 +101,7 @@ io::Task<Result<bool>> Authorizer::decide(std::shared_ptr<State> state, Question
   decision->state = answer ? Decision::State::Decided : Decision::State::Failed;
   decision->until = io::Loop::now() + limits::kGatewayDecisionAge;
   decision->is_allowed = answer && *answer;
-  if (!answer || !is_worth_remembering(question.attributes)) {
+  if (!answer || !is_worth_remembering(question)) {
     state->decisions.drop(question, decision);
   }
   decision->decided.notify_all();

@@ -3,12 +3,53 @@
 #include "base/time.h"
 #include "gateway/caller.h"
 #include "gateway/limits.h"
+#include "gateway/read_scope.h"
+#include "kube/client.h"
 
+#include <cstddef>
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace hangar::gateway {
+
+namespace {
+
+// Longer than any name and usual selector.
+constexpr std::size_t kAttributesBytesMax = 1024;
+// A person with some dozens of groups.
+constexpr std::size_t kIdentityBytesMax = 4096;
+
+// The room of one text: very many empty ones take memory, too.
+std::size_t room_of(const std::string& text) {
+  return sizeof(text) + text.size();
+}
+
+std::size_t room_of(const std::vector<std::string>& texts) {
+  std::size_t bytes = 0;
+  for (const std::string& text : texts)
+    bytes += room_of(text);
+  return bytes;
+}
+
+std::size_t room_of(const kube::Identity& identity) {
+  std::size_t bytes = identity.user.size() + room_of(identity.groups);
+  for (const auto& [key, values] : identity.extra)
+    bytes += room_of(key) + room_of(values);
+  return bytes;
+}
+
+}  // namespace
+
+bool is_worth_remembering(const Question& question) {
+  const Attributes& attributes = question.attributes;
+  return attributes.group.size() + attributes.version.size() + attributes.resource.size() +
+                 attributes.namespace_.size() + attributes.name.size() +
+                 attributes.label_selector.size() + attributes.field_selector.size() <=
+             kAttributesBytesMax &&
+         room_of(question.identity) <= kIdentityBytesMax;
+}
 
 DecisionPtr Decisions::find(const Question& question, Instant now) const {
   const auto of_tenant = by_tenant_.find(tenant_of(question.identity));

@@ -19,8 +19,8 @@
 
 namespace hangar::gateway {
 
-// Decisions of one namespace. A question has at most 1 KiB, or, while it is pending, as much as a
-// request may have; the operators of a namespace ask a few dozen.
+// Decisions of one namespace. A question has at most 5 KiB (is_worth_remembering), or, while it is
+// pending, as much as a request may have; the operators of a namespace ask a few dozen.
 inline constexpr std::size_t kDecisionsPerTenantMax = 500;
 
 struct Question {
@@ -28,6 +28,11 @@ struct Question {
   Attributes attributes;
   auto operator<=>(const Question&) const = default;
 };
+
+// Guests choose the texts of attributes, and whoever reaches the webhooks those of identities. The
+// answer to a question that is longer than any usual one is shared while it is under way and not
+// kept, so that the kept decisions stay small.
+[[nodiscard]] bool is_worth_remembering(const Question& question);
 
 struct Decision {
   explicit Decision(io::Loop& loop) : decided(loop) {}

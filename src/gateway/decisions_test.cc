@@ -12,6 +12,8 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace hangar::gateway {
 namespace {
@@ -56,6 +58,26 @@ TEST_F(DecisionsTest, OfATenantAreBoundedAndPushNobodyElsesOut) {
     ASSERT_LE(decisions_.size(), kDecisionsPerTenantMax + 1);
   }
   EXPECT_EQ(decisions_.find(question("victim", 1), kNow), other);
+}
+
+TEST_F(DecisionsTest, OfLongQuestionsAreNotKept) {
+  EXPECT_TRUE(is_worth_remembering(question("a", 1)));
+  Question long_selector = question("a", 1);
+  long_selector.attributes.label_selector = std::string(1024, 'x');
+  EXPECT_FALSE(is_worth_remembering(long_selector));
+
+  const auto is_kept_for = [](kube::Identity identity) {
+    Question asked = question("a", 1);
+    asked.identity = std::move(identity);
+    return is_worth_remembering(asked);
+  };
+  EXPECT_TRUE(
+      is_kept_for({.user = "alice", .groups = std::vector<std::string>(50, "a-usual-group")}));
+  EXPECT_FALSE(is_kept_for({.user = std::string(5000, 'x')}));
+  EXPECT_FALSE(is_kept_for({.user = "alice", .groups = std::vector<std::string>(5000)}));
+  EXPECT_FALSE(is_kept_for({.user = "alice", .extra = {{std::string(5000, 'x'), {}}}}));
+  EXPECT_FALSE(
+      is_kept_for({.user = "alice", .extra = {{"scope", {"read", std::string(5000, 'x')}}}}));
 }
 
 TEST_F(DecisionsTest, ThatSomebodyWaitsForStay) {
