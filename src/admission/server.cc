@@ -78,6 +78,13 @@ const Entry* entry_for(const std::map<std::string, Entry, std::less<>>& entries,
   return best;
 }
 
+// The names below a prefix are those of CRDs, which have a dot. Of an unknown one the reviewer
+// decides, since what it is the name of may have been deleted a moment ago. Without a dot, it is
+// the path of a webhook that this server does not have, such as yoke's /validations/resources.
+bool may_be_name(std::string_view rest) {
+  return rest.empty() || rest.contains('.');
+}
+
 }  // namespace
 
 http::Response in_words(int status, std::string text) {
@@ -262,7 +269,8 @@ io::Task<http::Response> Server::Door::answer(http::ServerRequest request) {
     co_return in_words(200, "ok");
   }
   std::string rest;
-  if (const Reviewer* const reviewer = entry_for(shared_.reviewers, request.path, rest)) {
+  const Reviewer* const reviewer = entry_for(shared_.reviewers, request.path, rest);
+  if (reviewer != nullptr && may_be_name(rest)) {
     if (request.method != "POST") co_return in_words(405, "send an AdmissionReview by POST");
     if (!is_caller(shared_.callers, request.client_name)) {
       co_return in_words(401, std::string(kWhoAreYou));

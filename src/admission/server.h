@@ -33,8 +33,9 @@
 
 namespace hangar::admission {
 
-// `name`: the rest of the path after the reviewer's prefix. An error is a refusal with its message.
-// Once `stop` is requested, the reviewer returns soon; its error is then reported as a timeout.
+// `name`: the rest of the path after the reviewer's prefix: the name of a CRD. An error is a
+// refusal with its message. Once `stop` is requested, the reviewer returns soon; its error is then
+// reported as a timeout.
 using Reviewer = std::function<io::Task<Result<Decision>>(Review review, std::string name,
                                                           std::stop_token stop)>;
 // The same for conversions (conversion_review.h). It receives the body as text, since that may be
@@ -73,7 +74,8 @@ class Server {
   // Waits for its threads.
   ~Server();
 
-  // A path that ends with '/' covers all paths below it; the longest match counts. Before listen().
+  // A path that ends with '/' covers all paths below it, of reviews those with a dot; the longest
+  // match counts. Before listen().
   void review_at(std::string path, Reviewer reviewer);
   void convert_at(std::string path, Converter converter);
   // Bodies are not parsed here, and answers are sent unchanged.

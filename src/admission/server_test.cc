@@ -129,8 +129,9 @@ TEST_F(AdmissionServerTest, ConvertsOnTheMainLoop) {
 TEST_F(AdmissionServerTest, NeedsNoMainLoopForProbesAndForWhatIsNoReview) {
   for (const auto& [method, path, status] :
        {std::tuple("GET", "/live", 200), std::tuple("GET", "/ready", 200),
-        std::tuple("GET", "/validations/a", 405), std::tuple("GET", "/nowhere", 404),
-        std::tuple("POST", "/validations/a", 400)}) {
+        std::tuple("GET", "/validations/as.b", 405), std::tuple("GET", "/nowhere", 404),
+        std::tuple("POST", "/validations/resources", 404),
+        std::tuple("POST", "/validations/as.b", 400)}) {
     const auto answer = ask(method, path, "no review");
     ASSERT_TRUE(answer.has_value()) << path << ": " << answer.error().message();
     EXPECT_EQ(answer->status, status) << path;
@@ -140,7 +141,7 @@ TEST_F(AdmissionServerTest, NeedsNoMainLoopForProbesAndForWhatIsNoReview) {
 }
 
 TEST_F(AdmissionServerTest, RefusesInTimeWhatTheMainLoopDoesNotAnswer) {
-  const auto answer = ask("POST", "/validations/a?timeout=100ms", std::string(kReview));
+  const auto answer = ask("POST", "/validations/as.b?timeout=100ms", std::string(kReview));
 
   ASSERT_TRUE(answer.has_value()) << answer.error().message();
   EXPECT_EQ(answer->status, 200);

@@ -65,6 +65,8 @@ def test_a_host_makes_its_own_certificate_and_tells_the_api_server_whom_to_trust
 @pytest.mark.parametrize("path, body, method, status, words", [
     ("/nowhere", "{}", "POST", 404, "no webhook"),
     ("/validations/", review(), "POST", 404, "no webhook"),
+    # yoke's path of a webhook that hangar does not have.
+    ("/validations/resources", review(), "POST", 404, "no webhook"),
     ("/validations/airways.yoke.cd", None, "GET", 405, "POST"),
     ("/validations/airways.yoke.cd", "{", "POST", 400, ""),
     ("/validations/airways.yoke.cd", "[]", "POST", 400, "must be an object"),
