@@ -316,7 +316,7 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
           std::move(opened.operators), config, loop, http,
           [this](const std::string& name) { return policies.rules_of(name); }, client,
           stream_client, cache, discovery, supply, guest_processes.get(),
-          operators::RunOnce::Refused, metrics, log),
+          operators::RunOnce::Refused, metrics, log, fence),
       machine_parts(config, supply, guest_processes.get()),
       output(loop, output::LogFiles(log_directory(config)), log.named("output")),
       recorder(make_recorder(config, loop, metrics, log.named("recorder"))),

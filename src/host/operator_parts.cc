@@ -8,6 +8,7 @@
 #include "host/disk_shares.h"
 #include "host/output_logs.h"
 #include "io/file.h"
+#include "kube/fence.h"
 #include "tenants/rules.h"
 
 #include <cstdint>
@@ -65,7 +66,8 @@ OperatorParts::OperatorParts(OperatorFiles files, const Config& config, io::Loop
                              const kube::Client& streams, kube::Cache& cache,
                              kube::Discovery& discovery, ModuleSupply& supply,
                              domains::GuestProcesses* guest_processes, operators::RunOnce run_once,
-                             Metrics& metrics, const Log& log)
+                             Metrics& metrics, const Log& log,
+                             std::shared_ptr<const kube::Fence> fence)
     : snapshots(std::move(files.snapshots)),
       runtime(supply.engine),
       local_guests(runtime, *snapshots),
@@ -85,7 +87,8 @@ OperatorParts::OperatorParts(OperatorFiles files, const Config& config, io::Loop
                 .client = http,
                 .metrics = metrics,
                 .rules_of = std::move(rules_of),
-                .addresses = config.outbound_addresses}),
+                .addresses = config.outbound_addresses,
+                .fence = std::move(fence)}),
       modules({.sources = supply.sources,
                .code_cache = supply.code_cache,
                .runtime = runtime,

@@ -17,6 +17,7 @@
 #include "kube/cache/cache.h"
 #include "kube/client.h"
 #include "kube/discovery.h"
+#include "kube/fence.h"
 #include "operators/operator_modules.h"
 #include "operators/outbound.h"
 #include "tenants/rules.h"
@@ -57,11 +58,12 @@ struct OperatorParts {
       const std::string& namespace_name);
 
   // `streams`: see gateway::Gateway::Parts. `guest_processes`: null if guests live in this process.
+  // `fence`: of `client`, for requests to other servers.
   OperatorParts(OperatorFiles files, const Config& config, io::Loop& loop, http::Client& http,
                 RulesOf rules_of, const kube::Client& client, const kube::Client& streams,
                 kube::Cache& cache, kube::Discovery& discovery, ModuleSupply& supply,
                 domains::GuestProcesses* guest_processes, operators::RunOnce run_once,
-                Metrics& metrics, const Log& log);
+                Metrics& metrics, const Log& log, std::shared_ptr<const kube::Fence> fence = {});
 
   [[nodiscard]] abi::kube_runtime::Guests& guests();
 

@@ -15,6 +15,7 @@
 #include "io/exception.h"
 #include "io/loop.h"
 #include "io/task.h"
+#include "kube/fence.h"
 #include "operators/limits.h"
 #include "tenants/outbound_server.h"
 #include "tenants/rules.h"
@@ -69,6 +70,11 @@ bool is_method(std::string_view method) {
   return contains(kMethods, method);
 }
 
+// Whether a request with that method may be sent twice: by a former leader, and by the present one.
+bool is_safe(std::string_view method) {
+  return method == "GET" || method == "HEAD" || method == "OPTIONS";
+}
+
 enum class Ending : std::uint8_t { Answered, Refused, Limited, Failed };
 constexpr std::array<std::string_view, 4> kEndings = {"answered", "refused", "limited", "failed"};
 
@@ -95,6 +101,13 @@ Obstacle malformed(std::string message) {
 Obstacle too_many(std::string message) {
   return {.ending = Ending::Limited,
           .refusal = {.code = 429, .reason = "TooManyRequests", .message = std::move(message)}};
+}
+
+Obstacle held_back() {
+  return {
+      .refusal = {.code = 503,
+                  .reason = "ServiceUnavailable",
+                  .message = "nothing was sent: this host does not hold its Lease at the moment"}};
 }
 
 Obstacle failed(const OutboundTarget& target, const Error& error) {
@@ -373,6 +386,11 @@ io::Task<std::optional<Obstacle>> Outbound::State::answer(
   // The policies may have changed meanwhile.
   addresses = self->parts.rules_of(namespace_name)->check_outbound(target->server);
   if (!addresses) co_return not_allowed(*target, addresses.error().message());
+  // While the fence is shut, another host may run the same guest, which sends the same request.
+  const auto may_send = [fence = is_safe(request.method) ? nullptr : self->parts.fence] {
+    return !fence || fence->is_open();
+  };
+  if (!may_send()) co_return held_back();
 
   http::Request sent{.method = std::move(request.method),
                      .url = target->url(),
@@ -385,8 +403,10 @@ io::Task<std::optional<Obstacle>> Outbound::State::answer(
                          [conversation](std::uint64_t bytes) {
                            if (conversation->is_open()) conversation->answer->on_progress(bytes);
                          },
+                     .may_send = may_send,
                      .requester = namespace_name};
   Result<http::Response> response = co_await self->parts.client.send(std::move(sent), stop);
+  if (!response && http::was_never_sent(response.error()) && !may_send()) co_return held_back();
   if (!response) co_return failed(*target, response.error());
   conversation->give(response->status, end_to_end(std::move(response->headers)),
                      std::move(response->body));

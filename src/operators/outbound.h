@@ -8,6 +8,7 @@
 // Guarantees:
 //   - Without a policy that lists servers, nothing is sent.
 //   - No credential of the host is sent, and no connection is shared between namespaces.
+//   - While the fence is shut, only requests with GET, HEAD and OPTIONS are sent.
 //   - Requests of a namespace wait in an order that is fair between namespaces, apart from requests
 //     to the API server and from fetches of modules. Too many of them are refused.
 #pragma once
@@ -19,6 +20,7 @@
 #include "http/address_policy.h"
 #include "http/client.h"
 #include "io/loop.h"
+#include "kube/fence.h"
 #include "tenants/outbound_server.h"
 #include "tenants/rules.h"
 
@@ -65,6 +67,7 @@ class Outbound {
         rules_of;
     // For servers of policies that allow private addresses.
     http::AddressPolicy addresses = http::AddressPolicy::public_only();
+    std::shared_ptr<const kube::Fence> fence = {};  // Null: every request may be sent.
   };
   explicit Outbound(Parts parts);
   Outbound(const Outbound&) = delete;

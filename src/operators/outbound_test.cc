@@ -12,6 +12,7 @@
 #include "io/descriptor.h"
 #include "io/loop.h"
 #include "json/value.h"
+#include "kube/fence.h"
 #include "operators/limits.h"
 #include "tenants/rules.h"
 #include "tenants/tenant_policy.h"
@@ -139,12 +140,15 @@ class OutboundTest : public ::testing::Test {
     ::setenv("NO_PROXY", "*", 1);  // NOLINT(concurrency-mt-unsafe): before any thread starts.
     ::setenv("no_proxy", "*", 1);  // NOLINT(concurrency-mt-unsafe)
     client_ = std::make_unique<http::Client>(loop_);
+    fence_->open_until(io::Loop::now() + std::chrono::hours(1),
+                       io::Loop::wall_now() + std::chrono::hours(1));
     outbound_ = std::make_unique<Outbound>(
         Outbound::Parts{.loop = loop_,
                         .client = *client_,
                         .metrics = metrics_,
                         .rules_of = [this](const std::string& /*name*/) { return rules_; },
-                        .addresses = std::move(addresses)});
+                        .addresses = std::move(addresses),
+                        .fence = fence_});
   }
 
   void set_policy(std::string_view outbound) {
@@ -163,16 +167,20 @@ class OutboundTest : public ::testing::Test {
   }
   [[nodiscard]] std::unique_ptr<gateway::Exchange> begin_as(budget::Consumer consumer,
                                                             std::string url, Received& received,
-                                                            std::string body = {}) {
-    return outbound_->begin(
-        std::move(consumer),
-        {.method = "POST", .target = std::move(url), .headers = {}, .body = std::move(body)},
-        received);
+                                                            std::string body = {},
+                                                            std::string method = "POST") {
+    return outbound_->begin(std::move(consumer),
+                            {.method = std::move(method),
+                             .target = std::move(url),
+                             .headers = {},
+                             .body = std::move(body)},
+                            received);
   }
 
-  [[nodiscard]] std::unique_ptr<const Received> ask(std::string url) {
+  [[nodiscard]] std::unique_ptr<const Received> ask(std::string url, std::string method = "POST") {
     auto received = std::make_unique<Received>();
-    const auto exchange = begin(std::move(url), *received);
+    const auto exchange =
+        begin_as(consumer_in("n"), std::move(url), *received, {}, std::move(method));
     EXPECT_FALSE(received->has_ended) << "in a later turn";
     loop_.run_until([&received] { return received->has_ended; });
     return received;
@@ -193,6 +201,7 @@ class OutboundTest : public ::testing::Test {
   io::Loop loop_;
   Metrics metrics_;
   std::shared_ptr<const tenants::Rules> rules_ = std::make_shared<const tenants::Rules>();
+  const std::shared_ptr<kube::Fence> fence_ = std::make_shared<kube::Fence>();
   std::unique_ptr<http::Client> client_;
   std::unique_ptr<Outbound> outbound_;
 };
@@ -231,6 +240,23 @@ TEST_F(OutboundTest, PrivateAddressesAreNotReached) {
 
 TEST_F(OutboundTest, ATargetThatIsAmbiguousIsRefused) {
   EXPECT_EQ(ask("https://me@acme.example.org/")->status, 400);
+}
+
+TEST_F(OutboundTest, OfAFormerLeaderAreSentOnlyIfTheyRead) {
+  set_policy(R"({"hosts":["10.9.8.7"]})");
+  fence_->shut();
+
+  for (const char* const method : {"POST", "PUT", "PATCH", "DELETE"}) {
+    const auto received = ask("https://10.9.8.7/", method);
+    EXPECT_EQ(received->status, 503) << method;
+    EXPECT_EQ(received->error(),
+              "nothing was sent: this host does not hold its Lease at the moment");
+  }
+  EXPECT_EQ(counted("failed"), 4);
+  for (const char* const method : {"GET", "HEAD", "OPTIONS"}) {
+    EXPECT_THAT(ask("https://10.9.8.7/", method)->error(), HasSubstr("its address is private"))
+        << method;
+  }
 }
 
 TEST_F(OutboundTest, MoreThanMayWaitAreRefused) {
@@ -354,6 +380,32 @@ TEST_F(ReachableServerTest, ANamespaceHasItsShareOfTheRequestsUnderWay) {
   exchanges.front().reset();
   loop_.run_until([&] { return connection_count() >= kMax + 2; });
   EXPECT_EQ(connection_count(), kMax + 2) << "the next one has the place";
+  exchanges.clear();
+  loop_.run_until([&] { return loop_.spawned_count() == 0; });
+}
+
+TEST_F(ReachableServerTest, WhatWaitedUntilTheLeaseWasLostIsNotSent) {
+  constexpr std::size_t kMax = limits::kOutboundRequestsPerTenantMax;
+  std::string hosts;
+  for (std::size_t number = 0; number <= kMax; ++number) {
+    hosts += fmt::format("{}\"{}\"", number == 0 ? "" : ",", authority(number));
+  }
+  set_policy(fmt::format(R"({{"hosts":[{}],"privateAddresses":true}})", hosts));
+  std::vector<std::unique_ptr<Received>> all;
+  std::vector<std::unique_ptr<gateway::Exchange>> exchanges;
+  for (std::size_t number = 0; number <= kMax; ++number) {
+    exchanges.push_back(begin(fmt::format("https://{}/", authority(number)),
+                              *all.emplace_back(std::make_unique<Received>())));
+  }
+  loop_.run_until([&] { return connection_count() >= kMax; });
+
+  fence_->shut();
+  exchanges.front().reset();
+  loop_.run_until([&] { return all.back()->has_ended; });
+
+  EXPECT_EQ(all.back()->status, 503);
+  EXPECT_THAT(all.back()->error(), HasSubstr("does not hold its Lease"));
+  EXPECT_EQ(connection_count(), kMax);
   exchanges.clear();
   loop_.run_until([&] { return loop_.spawned_count() == 0; });
 }

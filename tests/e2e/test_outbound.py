@@ -19,7 +19,7 @@ LABEL = "kubernetes.io/metadata.name"
 MIB = 1024 * 1024
 AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt"
 
-# One line for each argument "METHOD URL [BODY]": the status with what the server says, or the error.
+# One line for each argument "METHOD URL [BODY]": the status with what the server says, or the error. "MANY URL COUNT": so many at a time.
 MAIN = r"""package main
 
 import (
@@ -28,6 +28,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -56,7 +57,13 @@ func main() {
 	blind := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	for _, step := range os.Args[1:] {
 		parts := append(strings.SplitN(step, " ", 3), "")
-		if parts[0] == "BLIND" {
+		if parts[0] == "MANY" {
+			// So many at a time. Nobody waits for them.
+			count, _ := strconv.Atoi(parts[2])
+			for range count {
+				go ask(client, "POST", parts[1], "")
+			}
+		} else if parts[0] == "BLIND" {
 			fmt.Println(ask(blind, "GET", parts[1], ""))
 		} else {
 			fmt.Println(ask(client, parts[0], parts[1], parts[2]))
@@ -76,8 +83,8 @@ class Server(http.server.ThreadingHTTPServer):
     """Answers with what it was asked; `asked` has the paths."""
     daemon_threads = True
 
-    def __init__(self, certificate, key):
-        super().__init__(("127.0.0.1", 0), Answers)
+    def __init__(self, certificate, key, address="127.0.0.1", port=0):
+        super().__init__((address, port), Answers)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate, key)
         self.socket = context.wrap_socket(self.socket, server_side=True)
@@ -147,12 +154,19 @@ def server(certificate):
 def host(cluster, certificate, tmp_path_factory):
     """A host that knows the server's names and trusts its certificate, and may reach loopback where a policy allows private addresses."""
     directory = tmp_path_factory.mktemp("outbound")
-    (directory / "hosts").write_text("127.0.0.1 localhost acme.example.org other.example.org untrusted.example.org\n10.9.8.7 intranet.example.org\n")
+    names = "127.0.0.1 localhost acme.example.org other.example.org untrusted.example.org\n10.9.8.7 intranet.example.org\n"
+    yield from to_its_end(start_host(cluster, directory, certificate, names))
+
+
+def start_host(cluster, directory, certificate, names, *flags):
+    """A host for which /etc/hosts has these names."""
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "hosts").write_text(names)
     mounts = (f"mount --bind {directory / 'hosts'} /etc/hosts && "
               f"{{ [ ! -e {AUTHORITIES} ] || mount --bind {certificate[0]} {AUTHORITIES}; }} && exec \"$@\"")
-    yield from to_its_end(Host(cluster.kubeconfig, directory / "host", "--outbound-address-allow-list=127.0.0.0/8",
-                               env={"SSL_CERT_FILE": str(certificate[0]), "NO_PROXY": "*", "no_proxy": "*"},
-                               inside=("unshare", "--map-root-user", "--mount", "sh", "-c", mounts, "sh")))
+    return Host(cluster.kubeconfig, directory / "host", "--outbound-address-allow-list=127.0.0.0/8", *flags,
+                env={"SSL_CERT_FILE": str(certificate[0]), "NO_PROXY": "*", "no_proxy": "*"},
+                inside=("unshare", "--map-root-user", "--mount", "sh", "-c", mounts, "sh"))
 
 
 @pytest.fixture(scope="module")
