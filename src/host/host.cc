@@ -451,24 +451,24 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                                                      .operators = operators},
                                       *recorder, metrics)),
       tracing(Tracing::make(config, recorder.get(), loop, http, metrics, log.named("traces"))),
-      seeing(Seeing::make(config, {.main = loop,
-                                   .login = opened.login,
-                                   .metrics = metrics,
-                                   .log = log,
-                                   .namespace_ = lease_namespace(config, credentials->namespace_()),
-                                   .present = [this] { return present_guests(operators); },
-                                   .guest_resources =
-                                       [this] {
-                                         std::vector<kube::Resource> all =
-                                             airways.flown_resources();
-                                         all.push_back(workflows::workflow_resource());
-                                         return all;
-                                       },
-                                   .cost = [this] { return costs->now(); },
-                                   .watches =
-                                       [this](std::string_view user) {
-                                         return open_watches(operator_parts.gateway, user);
-                                       }})),
+      seeing(Seeing::make(
+          config,
+          {.main = loop,
+           .login = opened.login,
+           .metrics = metrics,
+           .log = log,
+           .namespace_ = lease_namespace(config, credentials->namespace_()),
+           .present = [this] { return present_guests(operators); },
+           .guest_resources =
+               [this] {
+                 std::vector<kube::Resource> all = airways.flown_resources();
+                 all.push_back(workflows::workflow_resource());
+                 return all;
+               },
+           .cost = [this] { return costs->now(); },
+           .watches =
+               [this](std::string_view user) { return open_watches(operator_parts.gateway, user); },
+           .fence = fence})),
       supervisor({.main = loop,
                   .login = std::move(opened.login),
                   .metrics = metrics,

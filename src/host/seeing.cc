@@ -157,6 +157,8 @@ Seeing::Seeing(const Config& config, Parts parts)
       credentials_(
           std::make_shared<kube::Credentials>(loop_, parts_.login, parts_.log.named("kube"))),
       client_(loop_, http_, credentials_, metrics_, parts_.log.named("kube")),
+      leader_client_(loop_, http_, credentials_, metrics_, parts_.log.named("kube"),
+                     {.fence = parts_.fence}),
       server_(loop_, client_, parts_.metrics, log_,
               {.directory = recorder_directory(config),
                .operators = operators::operator_resource(),
@@ -297,7 +299,7 @@ io::Task<void> Seeing::publish() {
     seeing::Published now = published_;
     const Instant at = io::Loop::now();
     if (written != now || at - written_at > kPublishEvery) {
-      const Result<json::Value> applied = co_await client_.apply(
+      const Result<json::Value> applied = co_await leader_client_.apply(
           kube::config_map_resource(), seeing::config_map_of(now, parts_.namespace_),
           {.force = true}, stop_.get_token());
       if (applied) {

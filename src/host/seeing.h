@@ -18,6 +18,7 @@
 #include "io/task.h"
 #include "kube/auth/credentials.h"
 #include "kube/client.h"
+#include "kube/fence.h"
 #include "kube/object.h"
 #include "operators/operator_controller.h"
 #include "seeing/cost.h"
@@ -67,6 +68,8 @@ class Seeing {
     std::function<seeing::FoundCost()> cost;
     // The open watches of a user's guests. Called on the main loop.
     std::function<std::vector<seeing::Right>(std::string_view user)> watches;
+    // Open while this process leads; null without a Lease.
+    std::shared_ptr<const kube::Fence> fence = {};
   };
   // Null when it is off. Does no I/O. `config` is resolved.
   [[nodiscard]] static std::unique_ptr<Seeing> make(const Config& config, Parts parts);
@@ -99,7 +102,8 @@ class Seeing {
   Metrics metrics_;  // For its client; the process's metrics belong to the main loop.
   http::Client http_;
   std::shared_ptr<kube::Credentials> credentials_;
-  kube::Client client_;
+  kube::Client client_;         // Also writes the Secret, which all replicas share.
+  kube::Client leader_client_;  // Writes only while this process leads.
   seeing::Server server_;
   admission::CertificateKeeper certificate_keeper_;
   std::optional<admission::ServerCertificate> certificate_;  // Unset: not created yet.
