@@ -307,12 +307,12 @@ io::Task<Result<>> InstanceWork::release() {
 
   is_refused_ = true;  // If the rest fails.
   Progress progress = HANGAR_CO_TRY(co_await work.apply(stages, source));
-  Duration patience = limits::kStageReadyMax;
+  Life::ReleaseWait wait{.step = work.released_count(), .patience = limits::kStageReadyMax};
   if (progress.done) {
     // An empty output is a revision too.
     HANGAR_CO_TRY(co_await memory_.history->record(stages, source, io::Loop::wall_now(), stop_));
     progress = HANGAR_CO_TRY(co_await work.prune(stages));
-    patience = limits::kPruneMax;
+    wait = {.step = wait.step + 1, .patience = limits::kPruneMax};
   }
   if (progress.done) {
     memory_.life.on_released();  // settle() computes its readiness.
@@ -320,7 +320,7 @@ io::Task<Result<>> InstanceWork::release() {
   }
 
   const Instant now = io::Loop::now();
-  if (!memory_.life.on_release_waits({.step = work.released_count(), .patience = patience}, now)) {
+  if (!memory_.life.on_release_waits(wait, now)) {
     co_return fail(ErrorKind::Unavailable,
                    "release did not become ready within wait period: " + progress.waiting_for);
   }

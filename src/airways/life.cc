@@ -47,12 +47,11 @@ Life::Act Life::begin(const Facts& facts, const std::function<bool(const Resourc
 }
 
 bool Life::on_release_waits(const ReleaseWait& wait, Instant now) {
-  // Each stage has its own patience, and so has a prune, whose patience is another one. A release
-  // that falls back to an earlier stage gets no more: it could go back and forth for ever.
-  const bool is_further = wait.step > release_wait_.step;
-  if (!release_until_ || is_further || wait.patience != release_wait_.patience) {
+  // Each stage has its own patience, and so has the prune after them. A release that falls back to
+  // an earlier one gets no more: it could go back and forth for ever.
+  if (!release_until_ || wait.step > release_step_) {
     release_until_ = now + wait.patience;
-    release_wait_ = wait;
+    release_step_ = wait.step;
   }
   if (*release_until_ <= now) {
     release_until_.reset();

@@ -56,7 +56,8 @@ class Life {
   // Results -------------------------------------------------------------------------------------
 
   struct ReleaseWait {
-    std::size_t step = 0;  // How far the release has come: greater for a later stage.
+    // How far the release has come: greater for a later stage, and greatest for the prune.
+    std::size_t step = 0;
     Duration patience{0};  // How long it may wait there in total.
   };
   // A stage is not ready, or a pruned resource is not gone: when that changes, the release
@@ -100,7 +101,7 @@ class Life {
   std::optional<Instant> tracked_at_;  // When `changed_` counts again.
   Waiting waits_for_ = Waiting::Nothing;
   std::optional<Instant> release_until_;  // When a release that waits fails.
-  ReleaseWait release_wait_;              // The wait that `release_until_` ends.
+  std::size_t release_step_ = 0;          // The furthest one that it has waited at since.
   std::optional<Instant> drift_at_;
   bool is_ready_flights_ = false;
 };

@@ -159,11 +159,11 @@ TEST(AirwayLife, GoesOnWithAReleaseThatWaitsUntilItsPatienceEnds) {
   life.on_failed();
   EXPECT_EQ(life.begin(kAlive, no_news, kNow + minutes(3)), Act::Evaluate);
   EXPECT_TRUE(life.on_release_waits(stage(1, minutes(2)), kNow + minutes(3))) << "anew";
-  EXPECT_TRUE(life.on_release_waits(stage(1, minutes(5)), kNow + minutes(6)))
+  EXPECT_TRUE(life.on_release_waits(stage(2, minutes(5)), kNow + minutes(6)))
       << "of something else";
-  EXPECT_TRUE(life.on_release_waits(stage(1, minutes(5)), kNow + minutes(10)));
+  EXPECT_TRUE(life.on_release_waits(stage(2, minutes(5)), kNow + minutes(10)));
   life.on_failed();
-  EXPECT_TRUE(life.on_release_waits(stage(1, minutes(5)), kNow + minutes(30))) << "after a failure";
+  EXPECT_TRUE(life.on_release_waits(stage(2, minutes(5)), kNow + minutes(30))) << "after a failure";
 }
 
 TEST(AirwayLife, GivesEachStageItsOwnPatience) {
@@ -185,6 +185,23 @@ TEST(AirwayLife, DoesNotWaitForEverForStagesThatTakeTurns) {
   EXPECT_FALSE(life.on_release_waits(stage(1, seconds(30)), kNow + seconds(40)));
 
   EXPECT_TRUE(life.on_release_waits(stage(1, seconds(30)), kNow + seconds(50))) << "anew";
+}
+
+TEST(AirwayLife, DoesNotWaitForEverForAStageAndAPruneThatTakeTurns) {
+  const Life::ReleaseWait first = stage(1, seconds(30));
+  const Life::ReleaseWait prune = stage(4, seconds(120));
+  Life life;
+  EXPECT_TRUE(life.on_release_waits(first, kNow));
+  EXPECT_TRUE(life.on_release_waits(prune, kNow + seconds(20)));
+  EXPECT_EQ(life.patience_left(kNow + seconds(20)), seconds(120));
+  for (int turn = 2; turn < 7; turn += 2) {
+    EXPECT_TRUE(life.on_release_waits(first, kNow + turn * seconds(20)));
+    EXPECT_TRUE(life.on_release_waits(prune, kNow + (turn + 1) * seconds(19)));
+  }
+  EXPECT_FALSE(life.on_release_waits(first, kNow + seconds(140)));
+
+  EXPECT_TRUE(life.on_release_waits(prune, kNow + seconds(150))) << "anew";
+  EXPECT_EQ(life.patience_left(kNow + seconds(150)), seconds(120));
 }
 
 TEST(AirwayLife, AFailureIsRetriedInItsOwnTimeAndNotForEachChild) {
