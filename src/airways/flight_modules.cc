@@ -30,6 +30,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <expected>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -152,6 +153,14 @@ io::Task<Result<FlightModule>> FlightModules::prepare(modules::Wish wish, std::s
                                                       modules::Supply::OnWaiting on_waiting) {
   const modules::Supplied supplied =
       HANGAR_CO_TRY(co_await supply_.get(std::move(wish), std::move(stop), std::move(on_waiting)));
+  co_return module_of(supplied);
+}
+
+io::Task<Result<FlightModule>> FlightModules::prepare_in_time(modules::Wish wish,
+                                                              std::stop_token stop,
+                                                              std::function<void()> on_other) {
+  const modules::Supplied supplied = HANGAR_CO_TRY(
+      co_await supply_.get_in_time(std::move(wish), std::move(stop), std::move(on_other)));
   co_return module_of(supplied);
 }
 

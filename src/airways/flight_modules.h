@@ -16,6 +16,7 @@
 #include "wasm/module.h"
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <stop_token>
@@ -78,6 +79,10 @@ class FlightModules final : public modules::Maker {
   // For callers that can wait: asks the source and waits for its module, as Supply::get().
   [[nodiscard]] io::Task<Result<FlightModule>> prepare(modules::Wish wish, std::stop_token stop,
                                                        modules::Supply::OnWaiting on_waiting = {});
+  // For reconciles, as Supply::get_in_time().
+  [[nodiscard]] io::Task<Result<FlightModule>> prepare_in_time(modules::Wish wish,
+                                                               std::stop_token stop,
+                                                               std::function<void()> on_other);
 
   // InvalidInput if the module cannot be a converter: the supply checks only that it can be a
   // flight.

@@ -50,6 +50,8 @@ struct Instance {
       services_with_endpoints;  // uids of Services that had an EndpointSlice.
 
   std::vector<std::string> unsupported;  // The last warnings about its overrides.
+  // Set while the module of its override may turn out to be another one.
+  std::shared_ptr<const bool> other_module;
   std::string approval;  // Name of the approval of its overrides (overrides.h); empty: none.
   std::unique_ptr<output::Printout> printout;  // Null: its flight has not printed lately.
   std::string stuck;        // Why its release cannot be removed, as the last Event said.

@@ -49,6 +49,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <expected>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -244,10 +245,11 @@ ReleaseWork& InstanceWork::carrying() {
   return *carrying_;
 }
 
-// The module of an override is requested at each evaluation. This reconcile waits for its source,
-// as a review does: that delays only this instance, and the user who has set the override may
-// update the Airway.
+// The module of an override is requested at each evaluation. This reconcile waits for its source
+// until it has given the module once: that delays only this instance, and the user who has set the
+// override may update the Airway.
 io::Task<Result<>> InstanceWork::follow_overrides() {
+  memory_.other_module.reset();
   if (!subject_.binding->airway) co_return Result<>();
   const Airway& own = *subject_.binding->airway;
   const Overrides overrides = overrides_of(value_);
@@ -270,12 +272,27 @@ io::Task<Result<>> InstanceWork::follow_overrides() {
   if (!overrides.flight.empty()) {
     modules::Source source = binding->terms.flight;
     HANGAR_CO_TRY(platform_.modules.check_allowed(source.reference));
-    binding->module = HANGAR_CO_TRY(co_await platform_.modules.prepare(
-        {.requester = modules::Requester::cluster_wide(), .module = std::move(source)}, stop_));
+    // A deletion does not wait for the source.
+    const reconcile::CustomResource::WhileItLives living(subject_.shell, key_, stop_);
+    binding->module = HANGAR_CO_TRY(co_await platform_.modules.prepare_in_time(
+        {.requester = modules::Requester::cluster_wide(), .module = std::move(source)},
+        living.token(), when_it_is_another()));
     binding->is_first_use = false;
   }
   binding_ = std::move(binding);
   co_return Result<>();
+}
+
+// For a source that answers after this reconcile: the flight runs again, with the other module.
+std::function<void()> InstanceWork::when_it_is_another() {
+  memory_.other_module = std::make_shared<const bool>(true);
+  return [awaits = std::weak_ptr<const bool>(memory_.other_module), &memory = memory_,
+          &shell = subject_.shell, &recorder = platform_.recorder, key = key_] {
+    if (awaits.expired()) return;
+    if (recorder.is_on()) memory.reasons.add("another module");
+    memory.life.on_changed();
+    shell.enqueue(key);
+  };
 }
 
 io::Task<Result<>> InstanceWork::keep_approval(std::string name) {

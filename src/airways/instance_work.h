@@ -86,6 +86,7 @@ class InstanceWork {
   [[nodiscard]] io::Task<Result<reconcile::Outcome>> evaluate();
   // Uses another flight or mode than the Airway's, if a user with the right to do so has set one.
   [[nodiscard]] io::Task<Result<>> follow_overrides();
+  [[nodiscard]] std::function<void()> when_it_is_another();
   // Remembers this approval (empty: none) and removes the previous one if it is another.
   [[nodiscard]] io::Task<Result<>> keep_approval(std::string name);
   [[nodiscard]] io::Task<Result<>> release();

@@ -123,6 +123,12 @@ struct Supply::Entry {
   bool is_patience_over = false;
   bool is_overdue = false;  // `supplied` is the answer although the lookup continues.
   bool is_asked = false;    // The source was asked: the entry no longer waits for this host.
+  // Who runs an earlier module until the lookup ends.
+  struct Early {
+    std::string sha256;
+    std::function<void()> on_other;
+  };
+  std::vector<Early> early;
 
   // The last lookup.
   std::optional<Instant> looked;
@@ -319,10 +325,21 @@ void Supply::leave(std::string_view listener) {
   const std::shared_ptr<Entry> entry = found->second;
   entry->listeners.erase(found->first);
   waiting_.erase(found);
-  if (entry->is_working && entry->listeners.empty()) entry->stop.request_stop();
+  const bool is_awaited = !entry->listeners.empty() || !entry->early.empty();
+  if (entry->is_working && !is_awaited) entry->stop.request_stop();
 }
 
 io::Task<Result<Supplied>> Supply::get(Wish wish, std::stop_token stop, OnWaiting on_waiting) {
+  return wait_for(std::move(wish), std::move(stop), std::move(on_waiting), nullptr);
+}
+
+io::Task<Result<Supplied>> Supply::get_in_time(Wish wish, std::stop_token stop,
+                                               std::function<void()> on_other) {
+  return wait_for(std::move(wish), std::move(stop), nullptr, std::move(on_other));
+}
+
+io::Task<Result<Supplied>> Supply::wait_for(Wish wish, std::stop_token stop, OnWaiting on_waiting,
+                                            std::function<void()> on_other) {
   const Instant since = io::Loop::now();
   const std::string name = fmt::format("get {}", ++get_count_);
   while (true) {
@@ -331,7 +348,12 @@ io::Task<Result<Supplied>> Supply::get(Wish wish, std::stop_token stop, OnWaitin
         ask(wish, since, {.name = name, .changed = [changed] { changed.set(true); }});
     if (answer.error) co_return std::unexpected(*answer.error);
     // The pinned module is the right one, even if its source has not confirmed it yet.
-    const bool is_there = answer.supplied && !wish.pinned_sha256.empty();
+    const bool is_pinned = !wish.pinned_sha256.empty();
+    const bool is_there = answer.supplied && (is_pinned || on_other);
+    if (is_there && !is_pinned && !answer.is_final()) {
+      // So that the lookup goes on.
+      entries_.at(key_of(wish))->early.push_back({answer.supplied->sha256, std::move(on_other)});
+    }
     if (is_there) leave(name);
     if (answer.is_final() || is_there) co_return *answer.supplied;
     if (on_waiting) on_waiting(answer.waits_for);
@@ -446,6 +468,10 @@ void Supply::settle(Entry& entry, Result<Supplied> result) {
   tell(entry);
   for (const auto& [name, changed] : std::exchange(entry.listeners, {}))
     waiting_.erase(name);
+  for (Entry::Early& early : std::exchange(entry.early, {})) {
+    const bool is_other = entry.supplied && entry.supplied->sha256 != early.sha256;
+    if (is_other) sources_.loop.post(std::move(early.on_other));
+  }
 }
 
 void Supply::say(Entry& entry, std::string doing) {

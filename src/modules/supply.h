@@ -199,6 +199,11 @@ class Supply {
   using OnWaiting = std::function<void(const std::string& waits_for)>;
   [[nodiscard]] io::Task<Result<Supplied>> get(Wish wish, std::stop_token stop,
                                                OnWaiting on_waiting = {});
+  // As get(), for a reconcile: does not wait for a source that does not answer in time, if it gave
+  // the requester a module before. `on_other` is called, in its own turn of the loop, if the source
+  // then supplies another one.
+  [[nodiscard]] io::Task<Result<Supplied>> get_in_time(Wish wish, std::stop_token stop,
+                                                       std::function<void()> on_other);
 
   // Whether a module that was supplied may still run: the keys may have changed. Immediate while
   // they have not. NotFound: its bytes are no longer here.
@@ -215,6 +220,10 @@ class Supply {
   struct Entry;
   using Entries = std::map<std::string, std::shared_ptr<Entry>>;
 
+  // `on_other` is null for get().
+  [[nodiscard]] io::Task<Result<Supplied>> wait_for(Wish wish, std::stop_token stop,
+                                                    OnWaiting on_waiting,
+                                                    std::function<void()> on_other);
   [[nodiscard]] std::optional<Supplied> find_pinned(const Wish& wish);
   // Charges the requester for a product that it already has; a refusal changes nothing.
   [[nodiscard]] io::Task<void> charge_later(Product product, budget::Consumer consumer);

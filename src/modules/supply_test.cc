@@ -912,6 +912,42 @@ TEST_F(SupplyTest, GetWaitsAndIsCancelled) {
   EXPECT_EQ(cancelled.error().kind(), ErrorKind::Cancelled);
 }
 
+TEST_F(SupplyTest, GetInTimeLeavesASilentSourceForWhatItGaveBefore) {
+  const Wish wish = wish_of("team", "m");
+  config_maps_.scripts["m"] = "f()";
+  EXPECT_EQ(text_of(wait(wish)), "f()");
+  restart(/*patience=*/std::chrono::milliseconds(1));
+  int told = 0;
+  const auto get = [&](const std::string& name, std::stop_token stop = {}) {
+    return io::run_to_end(
+        loop_, supply_->get_in_time(wish_of(name, "m"), std::move(stop), [&told] { ++told; }));
+  };
+  config_maps_.silent = {"team", "other"};
+
+  EXPECT_EQ(get("team")->sha256, sha256_hex("f()"));
+  EXPECT_EQ(get("team")->sha256, sha256_hex("f()")) << "it is asked already";
+  EXPECT_EQ(told, 0);
+  config_maps_.scripts["m"] = "g()";
+  config_maps_.let("team");
+  loop_.run_until([&] { return told == 2; });
+  EXPECT_EQ(get("team")->sha256, sha256_hex("g()"));
+
+  config_maps_.silent.insert("team");
+  EXPECT_EQ(get("team")->sha256, sha256_hex("g()"));
+  config_maps_.let("team");
+  while (!ask(wish).is_final())
+    loop_.run_until([&, before = told_["me"]] { return told_["me"] > before; });
+  bool is_over = false;
+  loop_.post([&is_over] { is_over = true; });
+  loop_.run_until([&is_over] { return is_over; });
+  EXPECT_EQ(told, 2) << "it is the same module";
+
+  std::stop_source stop;
+  loop_.post([&stop] { stop.request_stop(); });
+  EXPECT_EQ(get("other", stop.get_token()).error().kind(), ErrorKind::Cancelled)
+      << "it was given nothing before";
+}
+
 TEST_F(SupplyTest, AskingSaysWhatIsWrongUntilAnotherAttemptHasEnded) {
   const Wish wish = wish_of("team", "m");
   Asking asking;
