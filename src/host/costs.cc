@@ -5,6 +5,7 @@
 #include "base/time.h"
 #include "budget/accounts.h"
 #include "budget/rates.h"
+#include "host/namespace_series.h"
 #include "io/loop.h"
 #include "io/process_use.h"
 #include "operators/fleet.h"
@@ -15,21 +16,17 @@
 #include "wasm/digest.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 namespace hangar::host {
 
 namespace {
-
-constexpr std::size_t kCostSeriesMax = 100;
 
 using PerNamespace = seeing::CostBook::PerNamespace;
 
@@ -49,36 +46,19 @@ void take(PerNamespace& from, const std::string& name, std::uint64_t bytes) {
 
 }  // namespace
 
-std::vector<seeing::CostRow> costs_by_namespace(const std::vector<seeing::CostRow>& rows) {
-  std::map<std::string, seeing::Cost> sums;
+std::vector<seeing::CostRow> CostSeries::look(const std::vector<seeing::CostRow>& rows,
+                                              Instant now) {
+  NamespaceSeries<seeing::Cost>::PerNamespace sums;
+  seeing::Cost host;
   for (const seeing::CostRow& row : rows)
-    sums[row.namespace_] += row.cost;
-  std::vector<seeing::CostRow> kept;
-  std::vector<seeing::CostRow> tenants;
-  seeing::Cost others;
-  for (auto& [name, cost] : sums) {
-    if (name == seeing::kHostRow) {
-      kept.push_back({.namespace_ = name, .module = {}, .cost = cost});
-    } else if (name == seeing::kOthersRow) {
-      others += cost;
-    } else {
-      tenants.push_back({.namespace_ = name, .module = {}, .cost = cost});
-    }
-  }
-  std::ranges::sort(tenants, [](const seeing::CostRow& left, const seeing::CostRow& right) {
-    return std::tie(right.cost.cpu, left.namespace_) < std::tie(left.cost.cpu, right.namespace_);
-  });
-  for (std::size_t at = 0; at < tenants.size(); ++at) {
-    if (at < kCostSeriesMax) {
-      kept.push_back(std::move(tenants[at]));
-    } else {
-      others += tenants[at].cost;
-    }
-  }
-  if (others != seeing::Cost()) {
-    kept.push_back({.namespace_ = std::string(seeing::kOthersRow), .module = {}, .cost = others});
-  }
-  return kept;
+    (row.namespace_ == seeing::kHostRow ? host : sums[row.namespace_]) += row.cost;
+  host_ += host.growth_since(host_);
+  tenants_.look(std::move(sums), now);
+  std::vector<seeing::CostRow> series = {
+      {.namespace_ = std::string(seeing::kHostRow), .module = {}, .cost = host_}};
+  for (auto& [name, cost] : tenants_.values())
+    series.push_back({.namespace_ = name, .module = {}, .cost = cost});
+  return series;
 }
 
 Costs::Costs(Sources sources, recorder::Recorder& recorder, Metrics& metrics)
@@ -157,15 +137,7 @@ std::vector<seeing::CostRow> Costs::look() {
   book_.look(std::move(look), now - looked_);
   looked_ = now;
   std::vector<seeing::CostRow> rows = book_.rows(processor_time(), processes_cpu_);
-  std::vector<seeing::CostRow> shown = costs_by_namespace(rows);
-  // The remainder for the host may shrink: the kernel counts other processes in ticks, later than
-  // their guests are charged. Prometheus takes a counter that shrinks for one that was reset, and
-  // would add its whole value once more.
-  for (seeing::CostRow& row : shown) {
-    if (row.namespace_ != seeing::kHostRow) continue;
-    host_cpu_ = std::max(host_cpu_, row.cost.cpu);
-    row.cost.cpu = host_cpu_;
-  }
+  std::vector<seeing::CostRow> shown = series_.look(rows, now);
   const std::scoped_lock lock(mutex_);
   shown_ = std::move(shown);
   return rows;

@@ -4,21 +4,20 @@
 #include "base/seconds.h"
 #include "base/time.h"
 #include "budget/rates.h"
+#include "host/namespace_series.h"
 #include "io/loop.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace hangar::host {
 
 namespace {
 
-constexpr std::size_t kSeriesMax = 100;
-constexpr std::string_view kOthers = "(others)";  // A namespace cannot have this name.
 constexpr double kMillicores = 1000;
 
 void add(Metrics::Family& family, std::string_view namespace_name, double value) {
@@ -26,10 +25,31 @@ void add(Metrics::Family& family, std::string_view namespace_name, double value)
       {.labels = {{"namespace", std::string(namespace_name)}}, .value = value, .histogram = {}});
 }
 
-void collect(const budget::Rates& rates, Metrics::Families& families) {
-  std::vector<budget::Rates::TenantUse> uses = rates.uses(io::Loop::now());
-  std::ranges::sort(
-      uses, [](const auto& left, const auto& right) { return left.use.total > right.use.total; });
+struct CountedTime {
+  Duration cpu{};
+  Duration braked{};
+
+  CountedTime& operator+=(const CountedTime& other) {
+    cpu += other.cpu;
+    braked += other.braked;
+    return *this;
+  }
+  [[nodiscard]] CountedTime growth_since(const CountedTime& before) const {
+    return {.cpu = std::max(cpu - before.cpu, Duration::zero()),
+            .braked = std::max(braked - before.braked, Duration::zero())};
+  }
+  friend bool operator==(const CountedTime&, const CountedTime&) = default;
+};
+using TimeSeries = NamespaceSeries<CountedTime>;
+
+void collect(const budget::Rates& rates, TimeSeries& series, Metrics::Families& families) {
+  const Instant now = io::Loop::now();
+  const std::vector<budget::Rates::TenantUse> uses = rates.uses(now);
+  TimeSeries::PerNamespace counted;
+  for (const auto& [tenant, use] : uses)
+    counted[std::string(tenant.label())] += {.cpu = use.total, .braked = use.braked};
+  series.look(std::move(counted), now);
+  const TimeSeries::PerNamespace values = series.values();
   Metrics::Family& used = families.family(
       "hangar_guest_cpu_seconds_total",
       "Processor time of guests, of compiling modules, of answers from the cache, of reconciles "
@@ -43,29 +63,24 @@ void collect(const budget::Rates& rates, Metrics::Families& families) {
       families.family("hangar_guest_cpu_namespace_limit_cores",
                       "Cores that guests of one namespace may use, if a TenantPolicy limits them.",
                       Metrics::Type::Gauge);
-  Duration others_used{};
-  Duration others_braked{};
-  for (std::size_t index = 0; index < uses.size(); ++index) {
-    const auto& [tenant, use] = uses[index];
-    if (index >= kSeriesMax) {
-      others_used += use.total;
-      others_braked += use.braked;
-      continue;
-    }
-    add(used, tenant.label(), in_seconds(use.total));
-    if (!use.limit_millicores) continue;
-    add(braked, tenant.label(), in_seconds(use.braked));
+  for (const auto& [name, time] : values)
+    add(used, name, in_seconds(time.cpu));
+  for (const auto& [tenant, use] : uses) {
+    const auto found = values.find(tenant.label());
+    if (found == values.end() || !use.limit_millicores) continue;
+    add(braked, tenant.label(), in_seconds(found->second.braked));
     add(limits, tenant.label(), static_cast<double>(*use.limit_millicores) / kMillicores);
   }
-  if (uses.size() <= kSeriesMax) return;
-  add(used, kOthers, in_seconds(others_used));
-  add(braked, kOthers, in_seconds(others_braked));
+  const auto others = values.find(TimeSeries::kOthers);
+  if (others != values.end()) add(braked, TimeSeries::kOthers, in_seconds(others->second.braked));
 }
 
 }  // namespace
 
 std::unique_ptr<Metrics::Collection> collect_rates(Metrics& metrics, const budget::Rates& rates) {
-  return metrics.collect_from([&rates](Metrics::Families& families) { collect(rates, families); });
+  return metrics.collect_from([&rates, series = TimeSeries()](Metrics::Families& families) mutable {
+    collect(rates, series, families);
+  });
 }
 
 }  // namespace hangar::host

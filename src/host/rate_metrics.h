@@ -8,8 +8,7 @@
 
 namespace hangar::host {
 
-// Series exist for the namespaces that have used the most processor time; the others share one.
-// `rates` outlives the result.
+// Namespaces have series as in namespace_series.h. `rates` outlives the result.
 [[nodiscard]] std::unique_ptr<Metrics::Collection> collect_rates(Metrics& metrics,
                                                                  const budget::Rates& rates);
 

@@ -15,6 +15,15 @@
 namespace hangar::host {
 namespace {
 
+std::map<std::string, double> values_of(const Metrics& metrics) {
+  std::map<std::string, double> values;
+  for (const Metrics::Family& family : metrics.collect()) {
+    for (const auto& sample : family.samples)
+      values[family.name + " " + sample.labels.at(0).second] = sample.value;
+  }
+  return values;
+}
+
 TEST(RateMetrics, ShowWhatEachNamespaceHasUsedAndWhatBoundsIt) {
   budget::Rates rates;
   const budget::Tenant bounded = budget::Tenant::of_namespace("bounded");
@@ -27,17 +36,42 @@ TEST(RateMetrics, ShowWhatEachNamespaceHasUsedAndWhatBoundsIt) {
   Metrics metrics;
   const auto collection = collect_rates(metrics, rates);
 
-  std::map<std::string, double> values;
-  for (const Metrics::Family& family : metrics.collect()) {
-    for (const auto& sample : family.samples)
-      values[family.name + " " + sample.labels.at(0).second] = sample.value;
-  }
-
+  std::map<std::string, double> values = values_of(metrics);
   EXPECT_EQ(values["hangar_guest_cpu_seconds_total bounded"], 3);
   EXPECT_EQ(values["hangar_guest_cpu_seconds_total free"], 1);
   EXPECT_EQ(values["hangar_guest_cpu_namespace_limit_cores bounded"], 0.5);
   EXPECT_TRUE(values.contains("hangar_guest_cpu_braked_seconds_total bounded"));
   EXPECT_FALSE(values.contains("hangar_guest_cpu_namespace_limit_cores free"));
+}
+
+TEST(RateMetrics, NeverShrinkWhenNamespacesOvertakeEachOther) {
+  constexpr int kNamespaces = 150;
+  constexpr int kSecond = 1'000'000'000;
+  budget::Rates rates;
+  Metrics metrics;
+  const auto collection = collect_rates(metrics, rates);
+  std::map<std::string, double> before;
+  double charged = 0;
+
+  for (int scrape = 1; scrape <= 10; ++scrape) {
+    for (int at = 0; at < kNamespaces; ++at) {
+      const int seconds = 1 + (at * 37 + scrape * 61) % kNamespaces;
+      rates.charge(budget::Tenant::of_namespace("n" + std::to_string(at)),
+                   static_cast<std::uint64_t>(seconds) * kSecond, io::Loop::now());
+      charged += seconds;
+    }
+    const std::map<std::string, double> after = values_of(metrics);
+
+    double sum = 0;
+    for (const auto& [name, value] : after)
+      sum += value;
+    EXPECT_NEAR(sum, charged, 0.001);
+    for (const auto& [name, value] : before) {
+      ASSERT_TRUE(after.contains(name)) << name << " in scrape " << scrape;
+      EXPECT_GE(after.at(name), value) << name << " in scrape " << scrape;
+    }
+    before = after;
+  }
 }
 
 }  // namespace

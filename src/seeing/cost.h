@@ -30,6 +30,8 @@ struct Cost {
   std::uint64_t written_bytes = 0;  // Bodies of writes.
 
   Cost& operator+=(const Cost& other);
+  // What was added since `before`; zero for what has shrunk.
+  [[nodiscard]] Cost growth_since(const Cost& before) const;
   friend bool operator==(const Cost&, const Cost&) = default;
 };
 
