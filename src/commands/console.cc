@@ -32,6 +32,7 @@
 #include "seeing/find.h"
 #include "seeing/messages.h"
 #include "seeing/top.h"
+#include "seeing/uses.h"
 
 #include <fmt/format.h>
 
@@ -200,6 +201,7 @@ class Console {
     if (path == "/api/top") co_return co_await top(std::move(question));
     if (path == "/api/cost") co_return co_await cost(std::move(question));
     if (path == "/api/turns") co_return co_await turns(std::move(question));
+    if (path == "/api/uses") co_return co_await uses(std::move(question));
     if (path == "/api/why") co_return co_await why(std::move(question));
     if (path == "/api/logs") co_return co_await logs(std::move(question));
     if (path == "/api/machine") co_return co_await machine(std::move(question));
@@ -273,6 +275,17 @@ class Console {
     co_return co_await records_.ask(
         [asked](host::ClusterSession& session, Records& records) -> Result<std::string> {
           const seeing::FoundTurns found = HANGAR_TRY(session.run(records.turns(asked)));
+          return json::dump(seeing::json_of(found));
+        });
+  }
+
+  io::Task<Result<std::string>> uses(Question question) {
+    const seeing::UsesQuestion asked{
+        .namespace_ = question.parameter("namespace"),
+        .name = recorded_name(HANGAR_CO_TRY(required_parameter(question, "name")))};
+    co_return co_await records_.ask(
+        [asked](host::ClusterSession& session, Records& records) -> Result<std::string> {
+          const seeing::FoundUses found = HANGAR_TRY(session.run(records.uses(asked)));
           return json::dump(seeing::json_of(found));
         });
   }

@@ -303,6 +303,21 @@ def test_an_operator_its_turns_and_its_output_are_shown(console, browse, seen, r
     assert re.search(r"\d requests?", report["texts"]["operator"]) and "Turns" in report["texts"]["operator"]
 
 
+def test_an_operators_open_watches_are_shown(console, browse, seen, reader):
+    one = console(seen.kubeconfig)
+
+    def is_open():
+        status, _, body = one.ask(f"/api/uses?namespace={reader}&name=watcher")
+        return status == 200 and any(use.get("isOpen") for use in json.loads(body)["uses"])
+    try:
+        seen.create(operators.manifest("watcher", reader, f"watch={reader}"))
+        eventually(is_open, "its watch is open", 180)
+        report = browse(one, "visit", pages=[("watches", f"#/operator/{reader}/watcher", "What it watches")], click={"watches": ["Show the open watches"]})
+    finally:
+        seen.delete(*OPERATOR, "watcher", reader)
+    assert re.search(rf"Open watch\s+Namespace\s+configmaps\s+{reader}", report["texts"]["watches"])
+
+
 def test_recorded_bodies_are_text_for_who_may_get_what_the_operator_read(console, browse, seen, reader, tmp_path):
     allow(seen, reader, *EVERYTHING, resources=("secrets",))
     policy = {"apiVersion": bodies.POLICY[0], "kind": bodies.POLICY[1], "metadata": {"name": f"{reader}-bodies"},

@@ -6,6 +6,7 @@ import { ask } from "./api";
 import { bodyOf } from "./body";
 import { bytes, clean, cleanLines, clock, count, distance, micros } from "./format";
 import { stateOf } from "./fleet";
+import { openWatches } from "./watches";
 import { Badge, Conditions, Fact, Name, Table, Trouble, Waiting, colour, useLoaded, useTheme, useWidth, whyLink } from "./parts";
 
 function ofObject(object: any): string {
@@ -170,7 +171,7 @@ function Watches({ turns }: { turns: any[] }) {
     const key = cause.object.group ? `${cause.object.kind}.${cause.object.group}` : cause.object.kind;
     events.set(key, (events.get(key) ?? 0) + 1);
   }
-  if (!seen.size && !events.size) return <p class="quiet">The turns shown have no watch and no list; it watches since before them.</p>;
+  if (!seen.size && !events.size) return <p class="quiet">The turns shown have no watch and no list.</p>;
   return (
     <div class="columns">
       {seen.size > 0 && (
@@ -184,6 +185,32 @@ function Watches({ turns }: { turns: any[] }) {
         </Table>
       )}
     </div>
+  );
+}
+
+// For the answer the host reads all of its records, so it is asked only on demand.
+function OpenWatches({ namespace, name }: { namespace: string; name: string }) {
+  const [isOpen, setOpen] = useState(false);
+  const found = useLoaded((signal) => (isOpen ? ask("uses", { namespace, name }, signal) : Promise.resolve(undefined)), [isOpen, namespace, name]);
+  if (!isOpen) return <button type="button" onClick={() => setOpen(true)}>Show the open watches</button>;
+  const { watches, sharers, sharersWithheld } = openWatches(found.value ?? {});
+  return (
+    <>
+      <Waiting of={found} />
+      <Trouble title="The open watches cannot be shown." words={found.problem} />
+      {found.value && (watches.length > 0 ? (
+        <Table label="Open watches" heads={["Open watch", "Namespace"]}>
+          {watches.map((one) => <tr key={`${one.resource} ${one.place}`}><th scope="row"><Name of={one.resource} /></th><td>{one.place ? <Name of={one.place} /> : "all, or none"}</td></tr>)}
+        </Table>
+      ) : <p class="quiet">No watch of it is open.</p>)}
+      {(sharers.length > 0 || sharersWithheld > 0) && (
+        <p class="quiet">
+          A watch may be another guest's with the same ServiceAccount: {sharers.map((one) => clean(one)).join(", ")}
+          {sharersWithheld > 0 && `${sharers.length ? " and " : ""}${count(sharersWithheld)} that you may not see`}.
+        </p>
+      )}
+      <button type="button" onClick={found.again}>Look again</button>
+    </>
   );
 }
 
@@ -201,7 +228,7 @@ export function Logs({ namespace, name, resource }: { namespace: string; name: s
   );
 }
 
-export function History({ namespace, name }: { namespace: string; name: string }) {
+export function History({ namespace, name, isOperator }: { namespace: string; name: string; isOperator?: boolean }) {
   const [slowest, setSlowest] = useState(false);
   const found = useLoaded((signal) => ask("turns", { namespace, name, turns: 100, slowest: slowest || undefined }, signal), [namespace, name, slowest], 10_000);
   const turns: any[] = found.value ? (slowest ? found.value.turns : [...found.value.turns].reverse()) : [];
@@ -226,6 +253,7 @@ export function History({ namespace, name }: { namespace: string; name: string }
           <Turns turns={turns} now={Date.now()} />
           <h2>What it watches</h2>
           <Watches turns={turns} />
+          {isOperator && <OpenWatches namespace={namespace} name={name} />}
         </>
       )}
     </>
@@ -259,7 +287,7 @@ export function OperatorPage({ namespace, name }: { namespace: string; name: str
           <Conditions object={object.value} />
         </>
       )}
-      <History namespace={namespace} name={name} />
+      <History namespace={namespace} name={name} isOperator />
       <h2>Output</h2>
       <Logs namespace={namespace} name={name} />
     </>

@@ -104,6 +104,7 @@ async function canned() {
         if (name === "operator") {
           await page.locator(".turns button").first().click();
           await page.getByRole("button", { name: /Read the last/ }).click();
+          await page.getByRole("button", { name: "Show the open watches" }).click();
           await settled(page);
           await unfold(page);
         }

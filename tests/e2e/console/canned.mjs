@@ -130,6 +130,10 @@ const answers = {
   "/api/top": { at: at(0), microseconds: 6e7, guests, records: { problems: [] } },
   "/api/cost": { at: at(0), microseconds: 4.32e9, rows: costs, processes: costOf(40), problems: [HOSTILE] },
   "/api/turns": { turns, records: {} },
+  "/api/uses": {
+    uses: [{ verb: "watch", resource: "configmaps", namespace: HOSTILE, isOpen: true }, { verb: "watch", group: "apps", resource: "deployments", isOpen: true }, { verb: "list", resource: "secrets" }],
+    sharers: [{ namespace: "team-0", name: HOSTILE }], sharersWithheld: 2, records: {},
+  },
   "/api/why": { text: `Deployment.apps team-0/web is at version 812, which was written from here.\n2026-11-26T20:00:01.123456Z  apply deployments.apps team-0/web: 200\n  <- turn 12 of operator team-0/failing at 2026-11-26T20:00:01.100000Z (module sha256:ab12cd34ef56)\n    <- modified ConfigMap team-0/settings\n      <- by kubectl (Update at 2026-11-26T20:00:00Z)\n${HOSTILE}\n` },
   "/api/logs": { text: `starting\nreconciled team-0/web\n${HOSTILE}\n` },
   "/api/machine": machine,
