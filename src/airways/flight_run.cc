@@ -40,8 +40,12 @@ namespace {
 class RecordedLookups final : public abi::flight::Lookups {
  public:
   RecordedLookups(abi::flight::Lookups& answers, kube::Discovery& discovery,
-                  FlightRecording& recording, std::stop_token stop)
-      : answers_(answers), discovery_(discovery), recording_(recording), stop_(std::move(stop)) {}
+                  FlightRecording& recording, budget::Consumer whose, std::stop_token stop)
+      : answers_(answers),
+        discovery_(discovery),
+        recording_(recording),
+        whose_(std::move(whose)),
+        stop_(std::move(stop)) {}
 
   [[nodiscard]] io::Task<abi::flight::LookupAnswer> lookup(
       abi::flight::LookupRequest request) override {
@@ -50,7 +54,7 @@ class RecordedLookups final : public abi::flight::Lookups {
     if (answer.state == abi::flight::LookupState::FeatureNotGranted) co_return answer;
     // Discovery has just found this kind for the lookup, and has it in its cache.
     const Result<kube::Resource> resource =
-        co_await discovery_.find(kube::make_gvk(request.api_version, request.kind), stop_);
+        co_await discovery_.find(kube::make_gvk(request.api_version, request.kind), whose_, stop_);
     if (!resource) co_return answer;
     recording_.looked_up(*resource, lookup_key(*resource, request), asked_at, answer);
     co_return answer;
@@ -65,6 +69,7 @@ class RecordedLookups final : public abi::flight::Lookups {
   abi::flight::Lookups& answers_;
   kube::Discovery& discovery_;
   FlightRecording& recording_;
+  const budget::Consumer whose_;
   const std::stop_token stop_;
 };
 
@@ -85,7 +90,7 @@ io::Task<Result<abi::flight::Output>> run_flight(FlightRun run, const json::Valu
       .stdin_bytes = std::move(input),
       .host_version = platform.host_version,
       .timeout = std::min<Duration>(terms.timeout.value_or(limits::kFlightTimeMax), run.time_max),
-      .consumer = std::move(run.consumer),
+      .consumer = run.consumer,
   };
   if (terms.memory_mib_max > 0) {
     evaluation.memory_bytes_max = terms.memory_mib_max * limits::kMiB;
@@ -96,10 +101,11 @@ io::Task<Result<abi::flight::Output>> run_flight(FlightRun run, const json::Valu
         LookupRights{.authorizer = platform.authorizer, .identity = account->identity()});
   }
   ReleaseLookups lookups(std::shared_ptr<const Terms>(run.binding, &terms), run.release,
-                         run.lookups_for, platform.view, run.tracker, std::move(rights), stop);
+                         run.lookups_for, platform.view, run.tracker, std::move(rights),
+                         run.consumer, stop);
   std::optional<RecordedLookups> recorded;
   if (run.recording != nullptr && run.recording->is_on()) {
-    recorded.emplace(lookups, platform.view.discovery(), *run.recording, stop);
+    recorded.emplace(lookups, platform.view.discovery(), *run.recording, run.consumer, stop);
   }
   abi::flight::Lookups& asked = recorded ? static_cast<abi::flight::Lookups&>(*recorded) : lookups;
   Result<abi::flight::Output> output = co_await abi::flight::evaluate(

@@ -10,6 +10,7 @@
 #include "airways/terms.h"
 #include "airways/tracker.h"
 #include "base/result.h"
+#include "budget/consumer.h"
 #include "io/task.h"
 #include "json/value.h"
 #include "kube/object.h"
@@ -74,13 +75,15 @@ bool FollowedObjects::take(const ResourceRef& ref) {
 
 ReleaseLookups::ReleaseLookups(std::shared_ptr<const Terms> terms, const Release& release,
                                ResourceRef remembered_for, ReleaseView& view, Tracker& tracker,
-                               std::optional<LookupRights> rights, std::stop_token stop)
+                               std::optional<LookupRights> rights, budget::Consumer whose,
+                               std::stop_token stop)
     : terms_(std::move(terms)),
       release_(release),
       remembered_for_(std::move(remembered_for)),
       view_(view),
       tracker_(tracker),
       rights_(std::move(rights)),
+      whose_(std::move(whose)),
       stop_(std::move(stop)) {}
 
 io::Task<std::optional<LookupAnswer>> ReleaseLookups::refuse(const kube::Resource& resource,
@@ -143,7 +146,7 @@ io::Task<Result<kube::ObjectPtr>> ReleaseLookups::find_covered(const kube::Resou
 io::Task<LookupAnswer> ReleaseLookups::lookup(LookupRequest request) {
   if (!terms_->cluster_access) co_return not_granted();
   const kube::GroupVersionKind gvk = kube::make_gvk(request.api_version, request.kind);
-  Result<kube::Resource> resource = co_await view_.discovery().find(gvk, stop_);
+  Result<kube::Resource> resource = co_await view_.discovery().find(gvk, whose_, stop_);
   if (!resource) co_return unknown_kind(resource.error());
 
   kube::ObjectKey key = lookup_key(*resource, request);
@@ -187,9 +190,11 @@ io::Task<LookupAnswer> ReleaseLookups::rest_mapping(std::string group_or_api_ver
       slash == std::string::npos ? "" : group_or_api_version.substr(slash + 1);
   const Result<kube::Resource> resource =
       version.empty()
-          ? co_await view_.discovery().find(kube::GroupKind{.group = group, .kind = kind}, stop_)
+          ? co_await view_.discovery().find(kube::GroupKind{.group = group, .kind = kind}, whose_,
+                                            stop_)
           : co_await view_.discovery().find(
-                kube::GroupVersionKind{.group = group, .version = version, .kind = kind}, stop_);
+                kube::GroupVersionKind{.group = group, .version = version, .kind = kind}, whose_,
+                stop_);
   if (!resource) co_return unknown_kind(resource.error());
   const json::Value mapping = json::Object{{"Group", resource->group},
                                            {"Version", resource->version},

@@ -9,6 +9,7 @@
 #include "airways/terms.h"
 #include "airways/tracker.h"
 #include "base/result.h"
+#include "budget/consumer.h"
 #include "io/task.h"
 #include "kube/object.h"
 
@@ -49,10 +50,11 @@ class FollowedObjects {
 class ReleaseLookups final : public abi::flight::Lookups {
  public:
   // All references outlive the evaluation; `terms` are immutable. Without `rights` the flight sees
-  // what the host may see. `remembered_for`: the instance that lookups are remembered for.
+  // what the host may see. `remembered_for`: the instance that lookups are remembered for; `whose`:
+  // for whom kinds are looked up.
   ReleaseLookups(std::shared_ptr<const Terms> terms, const Release& release,
                  ResourceRef remembered_for, ReleaseView& view, Tracker& tracker,
-                 std::optional<LookupRights> rights, std::stop_token stop);
+                 std::optional<LookupRights> rights, budget::Consumer whose, std::stop_token stop);
 
   [[nodiscard]] io::Task<abi::flight::LookupAnswer> lookup(
       abi::flight::LookupRequest request) override;
@@ -75,6 +77,7 @@ class ReleaseLookups final : public abi::flight::Lookups {
   ReleaseView& view_;
   Tracker& tracker_;
   std::optional<LookupRights> rights_;
+  const budget::Consumer whose_;
   // Used with LookupWatch::Changes.
   FollowedObjects followed_;
   std::size_t remembered_count_ = 0;

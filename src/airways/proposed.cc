@@ -96,11 +96,11 @@ io::Task<Result<Rehearsed>> look_at_output(const Proposal& proposal, FlightRecor
                                            abi::flight::Output output, std::stop_token stop) {
   const Platform& platform = proposal.platform;
   ReleaseParts parts = platform.release_parts();
+  parts.consumer = consumer_of(proposal.review, proposal.consumer);
   parts.recording = recording;
   if (output.exit_code != 0) co_return fail(ErrorKind::GuestFault, evaluation_failure(output));
-  Output parsed = HANGAR_CO_TRY(co_await parse_printed(
-      platform.shared.workers, consumer_of(proposal.review, proposal.consumer),
-      std::move(output.stdout_bytes)));
+  Output parsed = HANGAR_CO_TRY(co_await parse_printed(platform.shared.workers, parts.consumer,
+                                                       std::move(output.stdout_bytes)));
   std::ignore = take_identity(parsed.stages, proposal.release.instance);
   Result<Rehearsed> rehearsed =
       co_await rehearse(parts, proposal.actor.client(platform.shared.client), proposal.release,

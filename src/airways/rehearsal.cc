@@ -104,10 +104,10 @@ std::set<std::string> namespaces_made_by(const Stages& stages) {
 }  // namespace
 
 io::Task<Result<>> prepare_printed(ReleaseView& view, const Release& release, Stages& stages,
-                                   std::stop_token stop) {
+                                   budget::Consumer whose, std::stop_token stop) {
   Scopes scopes = scopes_defined_in(stages);
   for (const kube::GroupVersionKind& gvk : kinds_to_discover(stages)) {
-    const Result<kube::Resource> resource = co_await view.discovery().find(gvk, stop);
+    const Result<kube::Resource> resource = co_await view.discovery().find(gvk, whose, stop);
     if (!resource) {
       co_return std::unexpected(Error(resource.error()).in(while_discovering(gvk, stages)));
     }
@@ -119,7 +119,7 @@ io::Task<Result<>> prepare_printed(ReleaseView& view, const Release& release, St
 io::Task<Result<Rehearsed>> rehearse(ReleaseParts parts, kube::Client client,
                                      const Release& release, Stages& stages, CarryOptions options,
                                      std::set<std::string> to_come, std::stop_token stop) {
-  HANGAR_CO_TRY(co_await prepare_printed(parts.view, release, stages, stop));
+  HANGAR_CO_TRY(co_await prepare_printed(parts.view, release, stages, parts.consumer, stop));
 
   std::set<std::string> made = namespaces_made_by(stages);
   made.merge(std::move(to_come));
@@ -142,7 +142,7 @@ io::Task<Result<Rehearsed>> rehearse(ReleaseParts parts, kube::Client client,
     std::vector<std::pair<const json::Value*, kube::Resource>> sends;
     for (const json::Value& resource : stage) {
       const kube::GroupVersionKind gvk = HANGAR_CO_TRY(kube::gvk_of(resource));
-      Result<kube::Resource> kind = co_await parts.view.discovery().find(gvk, stop);
+      Result<kube::Resource> kind = co_await parts.view.discovery().find(gvk, parts.consumer, stop);
       if (!kind && kind.error().kind() != ErrorKind::NotFound) {
         co_return std::unexpected(std::move(kind).error());
       }

@@ -6,6 +6,7 @@
 #include "airways/release_work.h"
 #include "airways/revision.h"
 #include "base/result.h"
+#include "budget/consumer.h"
 #include "io/task.h"
 #include "kube/client.h"
 
@@ -17,9 +18,10 @@
 namespace hangar::airways {
 
 // Turns the stages that a flight printed into the release's (prepare_release()). Discovery tells
-// whether a kind is namespaced.
+// whether a kind is namespaced; kinds are looked up for `whose`.
 [[nodiscard]] io::Task<Result<>> prepare_printed(ReleaseView& view, const Release& release,
-                                                 Stages& stages, std::stop_token stop);
+                                                 Stages& stages, budget::Consumer whose,
+                                                 std::stop_token stop);
 
 struct Rehearsed {
   std::vector<std::string> not_rehearsed;  // One sentence for each resource that could not be.

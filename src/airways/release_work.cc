@@ -74,7 +74,8 @@ const kube::Client& ReleaseWork::client() const {
 }
 
 io::Task<Result<kube::Resource>> ReleaseWork::find(kube::GroupVersionKind gvk) const {
-  Result<kube::Resource> found = co_await parts_.view.discovery().find(std::move(gvk), stop_);
+  Result<kube::Resource> found =
+      co_await parts_.view.discovery().find(std::move(gvk), parts_.consumer, stop_);
   if (!found && found.error().kind() == ErrorKind::NotFound) {
     // The kind may be installed later: worth a retry, unlike an invalid document.
     co_return std::unexpected(Error(ErrorKind::Unavailable, found.error().message())
@@ -250,7 +251,8 @@ io::Task<Result<Progress>> ReleaseWork::prune(const Stages& previous, const Stag
 }
 
 io::Task<Result<Progress>> ReleaseWork::prune_one(PruneStep step) {
-  Result<kube::Resource> kind = co_await parts_.view.discovery().find(step.gvk, stop_);
+  Result<kube::Resource> kind =
+      co_await parts_.view.discovery().find(step.gvk, parts_.consumer, stop_);
   if (!kind) {
     // The objects of a kind that is gone are gone, too.
     if (kind.error().kind() == ErrorKind::NotFound) co_return Progress{};

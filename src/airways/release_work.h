@@ -61,7 +61,7 @@ struct ReleaseParts {
   const kube::Client& client;  // The host's own, for reading EndpointSlices.
   const CustomReadiness& custom_readiness;
   LuaRules* lua = nullptr;  // Null: there are no rules in Lua.
-  // The account for running rules.
+  // For whom rules run and kinds are looked up.
   budget::Consumer consumer = budget::unnamed_consumer();
   FlightRecording* recording = nullptr;  // Null: requests are not recorded.
 };

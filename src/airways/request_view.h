@@ -5,6 +5,7 @@
 #include "airways/release_view.h"
 #include "airways/resource_ref.h"
 #include "base/result.h"
+#include "budget/consumer.h"
 #include "io/task.h"
 #include "kube/client.h"
 #include "kube/discovery.h"
@@ -29,7 +30,8 @@ class RequestView final : public ReleaseView {
   [[nodiscard]] io::Task<Result<kube::ObjectPtr>> look_at_child(kube::GroupVersionKind gvk,
                                                                 ResourceRef ref,
                                                                 std::stop_token stop) override {
-    Result<kube::Resource> resource = co_await discovery_.find(std::move(gvk), stop);
+    Result<kube::Resource> resource =
+        co_await discovery_.find(std::move(gvk), budget::unnamed_consumer(), stop);
     if (!resource && resource.error().kind() == ErrorKind::NotFound) co_return kube::ObjectPtr();
     if (!resource) co_return std::unexpected(std::move(resource).error());
     co_return co_await read(*std::move(resource), ref.key(), std::move(stop));

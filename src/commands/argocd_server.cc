@@ -292,8 +292,9 @@ class ArgoServer {
     airways::Tracker tracker;
     std::unique_ptr<abi::flight::Lookups> lookups = std::make_unique<OfflineLookups>();
     if (request.cluster_access) {
-      lookups = std::make_unique<airways::ReleaseLookups>(
-          std::move(terms), release, release.instance, cluster_->view, tracker, std::nullopt, stop);
+      lookups = std::make_unique<airways::ReleaseLookups>(std::move(terms), release,
+                                                          release.instance, cluster_->view, tracker,
+                                                          std::nullopt, unnamed_consumer(), stop);
     }
     abi::flight::Evaluation evaluation{
         .release = request.release,

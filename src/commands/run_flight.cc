@@ -12,6 +12,7 @@
 #include "airways/resource_ref.h"
 #include "airways/terms.h"
 #include "airways/tracker.h"
+#include "base/consumer.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
@@ -114,8 +115,8 @@ class FlightSession {
     airways::Output parsed = HANGAR_CO_TRY(airways::parse_output(evaluated->stdout_bytes));
     const std::optional<json::Value> self = airways::take_identity(parsed.stages, release.instance);
     if (cluster_) {
-      HANGAR_CO_TRY(
-          co_await airways::prepare_printed(cluster_->view, release, parsed.stages, stop_));
+      HANGAR_CO_TRY(co_await airways::prepare_printed(cluster_->view, release, parsed.stages,
+                                                      unnamed_consumer(), stop_));
     }
     for (const airways::Stage& stage : parsed.stages) {
       for (const json::Value& one : stage) {
@@ -160,15 +161,16 @@ class FlightSession {
     for (const std::string& text : options_.resource_access_matchers) {
       terms->resource_access_matchers.push_back(HANGAR_TRY(airways::Matcher::parse(text)));
     }
-    return std::make_unique<airways::ReleaseLookups>(
-        terms, release, release.instance, cluster_->view, cluster_->tracker, std::nullopt, stop_);
+    return std::make_unique<airways::ReleaseLookups>(terms, release, release.instance,
+                                                     cluster_->view, cluster_->tracker,
+                                                     std::nullopt, unnamed_consumer(), stop_);
   }
 
   // What applying `desired` would change, by a dry run of the server.
   [[nodiscard]] io::Task<Result<std::string>> difference(const json::Value& desired) {
     const kube::GroupVersionKind gvk = HANGAR_CO_TRY(kube::gvk_of(desired));
     const kube::Resource resource =
-        HANGAR_CO_TRY(co_await cluster_->view.discovery().find(gvk, stop_));
+        HANGAR_CO_TRY(co_await cluster_->view.discovery().find(gvk, unnamed_consumer(), stop_));
     const std::string name = airways::canonical_name(desired);
     Result<json::Value> live =
         co_await cluster_->client.get(resource, kube::key_of(desired), stop_);

@@ -148,7 +148,7 @@ class Takeoff {
     }
     airways::Tracker tracker;
     airways::ReleaseLookups lookups(terms, release_, release_.instance, session_.view, tracker,
-                                    std::nullopt, session_.stop());
+                                    std::nullopt, unnamed_consumer(), session_.stop());
     Result<RanFlight> ran =
         co_await runner_.run(*options_.flight, release_, lookups,
                              is_offline(options_) ? nullptr : &session_.client, session_.stop());

@@ -1,5 +1,6 @@
 #include "commands/why.h"
 
+#include "base/consumer.h"
 #include "base/text.h"
 #include "commands/guest_names.h"
 #include "commands/story_text.h"
@@ -319,26 +320,29 @@ class ObjectReader {
 
   [[nodiscard]] io::Task<Result<std::optional<CurrentObject>>> read(
       recorder::ObjectVersion object) {
-    const kube::Resource resource = HANGAR_CO_TRY(
-        co_await discovery_.find(kube::GroupKind{.group = object.group, .kind = object.kind}, {}));
+    const kube::Resource resource = HANGAR_CO_TRY(co_await discovery_.find(
+        kube::GroupKind{.group = object.group, .kind = object.kind}, unnamed_consumer(), {}));
     co_return co_await read(resource, {.namespace_ = object.namespace_, .name = object.name});
   }
 
  private:
   // Finds a plural, or a kind in its own spelling or in lower case.
   io::Task<Result<kube::Resource>> find_in(std::string group, std::string name) {
-    Result<kube::Resource> found = co_await discovery_.find_plural(group, name, {});
+    Result<kube::Resource> found =
+        co_await discovery_.find_plural(group, name, unnamed_consumer(), {});
     if (!found) {
-      found = co_await discovery_.find(kube::GroupKind{.group = group, .kind = name}, {});
+      found = co_await discovery_.find(kube::GroupKind{.group = group, .kind = name},
+                                       unnamed_consumer(), {});
     }
     if (found || found.error().kind() != ErrorKind::NotFound) co_return found;
     // Tries the usual plurals of a kind in lower case.
     for (const char* const plural : {"s", "es"}) {
-      found = co_await discovery_.find_plural(group, name + plural, {});
+      found = co_await discovery_.find_plural(group, name + plural, unnamed_consumer(), {});
       if (found) co_return found;
     }
     if (name.ends_with('y')) {
-      found = co_await discovery_.find_plural(group, name.substr(0, name.size() - 1) + "ies", {});
+      found = co_await discovery_.find_plural(group, name.substr(0, name.size() - 1) + "ies",
+                                              unnamed_consumer(), {});
     }
     co_return found;
   }

@@ -271,7 +271,8 @@ struct Gateway::State : std::enable_shared_from_this<Gateway::State> {
   [[nodiscard]] io::Task<void> pass_on_as_guest(Work& work);
   // The window of a watch; an error when the watch has to go upstream by itself.
   static io::Task<Result<Feed::Window>> open_feed(std::shared_ptr<State> self,
-                                                  AuthorizedScope authorized, std::string tenant,
+                                                  AuthorizedScope authorized,
+                                                  kube::Identity identity,
                                                   std::stop_token reply_stop);
   static io::Task<void> recheck(std::shared_ptr<State> self);
 
@@ -486,8 +487,8 @@ io::Task<void> Gateway::State::watch(std::shared_ptr<State> self, WorkPtr work) 
   // guest so.
   if (!authorized || !*authorized) co_return co_await forward(std::move(self), std::move(work));
 
-  auto window = co_await open_feed(self, **std::move(authorized), tenant_of(work->identity),
-                                   reply->stop_token());
+  auto window =
+      co_await open_feed(self, **std::move(authorized), work->identity, reply->stop_token());
   if (!reply->is_open()) co_return;
   if (!window && window.error().kind() == ErrorKind::Unavailable) {
     co_return reply->refuse(no_answer(window.error(), /*is_write=*/false));
@@ -509,16 +510,17 @@ io::Task<void> Gateway::State::watch(std::shared_ptr<State> self, WorkPtr work) 
 
 io::Task<Result<Feed::Window>> Gateway::State::open_feed(std::shared_ptr<State> self,
                                                          AuthorizedScope authorized,
-                                                         std::string tenant,
+                                                         kube::Identity identity,
                                                          std::stop_token reply_stop) {
   const ReadScope& scope = authorized.scope();
-  auto found = co_await self->parts.discovery.find_plural(scope.resource().group,
-                                                          scope.resource().plural, reply_stop);
+  auto found = co_await self->parts.discovery.find_plural(
+      scope.resource().group, scope.resource().plural, consumer_of(identity), reply_stop);
   if (!found) co_return std::unexpected(std::move(found).error());
   kube::Resource resource = *std::move(found);
   resource.version = scope.resource().version;
   if (!scope.fits(resource)) co_return fail(ErrorKind::NotFound, "the resource has no such path");
-  auto feed = co_await self->feeds.open(resource, scope, std::move(tenant), std::move(reply_stop));
+  auto feed =
+      co_await self->feeds.open(resource, scope, tenant_of(identity), std::move(reply_stop));
   if (!feed && feed.error().kind() == ErrorKind::NotFound) {
     self->parts.discovery.forget(resource.group);
   }

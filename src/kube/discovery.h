@@ -1,6 +1,7 @@
 // Finds the resource of a kind by asking the API server, and caches the answers.
 #pragma once
 
+#include "base/consumer.h"
 #include "base/result.h"
 #include "io/task.h"
 #include "kube/client.h"
@@ -18,8 +19,13 @@ namespace hangar::kube {
 // answers stay valid until forget(): call it when a CRD changes, and when the server answers
 // NotFound to a request for a whole collection.
 //
+// Requests for groups that are not known are made in slots that are fair between the tenants for
+// whom a kind is looked up (`whose`): a tenant may look for any number of groups that do not exist,
+// and only its own lookups wait. All callers that look for a group share the request for it.
+//
 // A group whose server is down (an aggregated API) fails only lookups of its own kinds. Further
-// errors: as for Client::get_path. Loop thread only.
+// errors: LimitExceeded when too many lookups of one consumer wait, Cancelled when a stop is
+// requested, and those of Client::get_path. Loop thread only.
 class Discovery {
  public:
   explicit Discovery(const Client& client);
@@ -27,12 +33,14 @@ class Discovery {
 
   // NotFound when the server does not serve the kind; the message is kubectl's ("no matches for
   // kind \"X\" in version \"g/v\"").
-  [[nodiscard]] io::Task<Result<Resource>> find(GroupVersionKind gvk, std::stop_token stop);
+  [[nodiscard]] io::Task<Result<Resource>> find(GroupVersionKind gvk, Consumer whose,
+                                                std::stop_token stop);
   // Any served version; the group's preferred one is tried first.
-  [[nodiscard]] io::Task<Result<Resource>> find(GroupKind kind, std::stop_token stop);
+  [[nodiscard]] io::Task<Result<Resource>> find(GroupKind kind, Consumer whose,
+                                                std::stop_token stop);
   // By plural name in a group ("backends", "examples.com").
   [[nodiscard]] io::Task<Result<Resource>> find_plural(std::string group, std::string plural,
-                                                       std::stop_token stop);
+                                                       Consumer whose, std::stop_token stop);
 
   void forget(std::string_view group);
 

@@ -1,5 +1,6 @@
 #include "workflows/executor.h"
 
+#include "budget/consumer.h"
 #include "reconcile/conditions.h"
 #include "reconcile/readiness.h"
 #include "workflows/crash_points.h"
@@ -124,10 +125,13 @@ io::Task<Result<Ended>> Executor::execute(Assignment task, std::stop_token stop)
       .message = std::move(message)};
 }
 
-io::Task<Result<Executor::Place>> Executor::find(kube::GroupVersionKind gvk, kube::ObjectKey key,
+io::Task<Result<Executor::Place>> Executor::find(kube::ObjectKey workflow,
+                                                 kube::GroupVersionKind gvk, kube::ObjectKey key,
                                                  std::stop_token stop) {
+  budget::Consumer whose{.tenant = budget::Tenant::of_namespace(std::move(workflow.namespace_)),
+                         .name = "workflow/" + workflow.name};
   kube::Resource resource =
-      HANGAR_CO_TRY(co_await discovery_.find(std::move(gvk), std::move(stop)));
+      HANGAR_CO_TRY(co_await discovery_.find(std::move(gvk), std::move(whose), std::move(stop)));
   if (!resource.namespaced) key.namespace_.clear();
   co_return Place{.resource = std::move(resource), .key = std::move(key)};
 }
@@ -148,7 +152,7 @@ io::Task<Result<Ended>> Executor::carry_out(Assignment task, std::stop_token sto
   if (task.plan.kind == ActionKind::DeleteResources) {
     co_return co_await remove_made(std::move(task), std::move(stop));
   }
-  Result<Place> found = co_await find(task.plan.gvk, task.plan.key, stop);
+  Result<Place> found = co_await find(task.owner.key, task.plan.gvk, task.plan.key, stop);
   if (!found && found.error().kind() == ErrorKind::NotFound &&
       task.plan.kind == ActionKind::WaitFor) {
     co_return waits_for_kind(found.error());
@@ -313,7 +317,7 @@ io::Task<Result<>> Executor::remove_uid(Asking asking, Place place, std::string 
 io::Task<Result<>> Executor::remove_one(Asking asking, Owner owner, OwnedResource resource,
                                         std::stop_token stop) {
   Result<Place> place =
-      co_await find(kube::make_gvk(resource.api_version, resource.kind),
+      co_await find(owner.key, kube::make_gvk(resource.api_version, resource.kind),
                     {.namespace_ = resource.namespace_, .name = resource.name}, stop);
   // A kind that is no longer served has no objects.
   if (!place && place.error().kind() == ErrorKind::NotFound) co_return Result<>();

@@ -65,13 +65,14 @@ class Executor {
   // Cancelled is the only error.
   [[nodiscard]] io::Task<Result<Ended>> execute(Assignment task, std::stop_token stop);
 
-  // The resource of a kind, and the key of one of its objects. Errors as Discovery::find.
+  // The resource of a kind, and the key of one of its objects; `workflow` looks for it. Errors as
+  // Discovery::find.
   struct Place {
     kube::Resource resource;
     kube::ObjectKey key;
   };
-  [[nodiscard]] io::Task<Result<Place>> find(kube::GroupVersionKind gvk, kube::ObjectKey key,
-                                             std::stop_token stop);
+  [[nodiscard]] io::Task<Result<Place>> find(kube::ObjectKey workflow, kube::GroupVersionKind gvk,
+                                             kube::ObjectKey key, std::stop_token stop);
 
  private:
   // The client under the workflow's identity, and the recording of its requests.

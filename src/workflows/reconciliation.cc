@@ -288,7 +288,7 @@ io::Task<Result<>> Reconciliation::take_changes() {
     const OwnedResource& resource = resources[i];
     if (!is_followed(resource)) continue;
     const Result<Executor::Place> place = co_await parts_.executor.find(
-        kube::make_gvk(resource.api_version, resource.kind),
+        key_, kube::make_gvk(resource.api_version, resource.kind),
         {.namespace_ = resource.namespace_, .name = resource.name}, stop_);
     if (!place) continue;  // Its kind is gone or may not be read: nothing to report.
     const kube::Cache::Subscription& made = parts_.watches.children(place->resource);

@@ -52,14 +52,21 @@ class Tenant:
     def add_namespace(self, name):
         """Makes it the attacker's: his user may do everything in it, and so may its service account."""
         self.stage.add_tenant(name)
-        prefix = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{name}"
-        self._admin.request("POST", f"{prefix}/roles", {"metadata": {"name": "tenant"}, "rules": RULES})
-        self._admin.request("POST", f"{prefix}/rolebindings", {
-            "metadata": {"name": "tenant"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "tenant"},
-            "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": self.name},
-                         {"kind": "ServiceAccount", "name": "default", "namespace": name}]})
+        self._grant(name, "tenant", RULES)
         self.namespaces.append(name)
         self.module("puppet", pathlib.Path(flight(operators.BEHAVE)).read_bytes(), namespace=name)
+
+    def may_do_everything(self):
+        """The administrator gives the attacker all rights in its namespace, for all API groups, also those that do not exist."""
+        self._grant(self.namespace, "everything", [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}])
+
+    def _grant(self, namespace, name, rules):
+        prefix = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}"
+        self._admin.request("POST", f"{prefix}/roles", {"metadata": {"name": name}, "rules": rules})
+        self._admin.request("POST", f"{prefix}/rolebindings", {
+            "metadata": {"name": name}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
+            "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": self.name},
+                         {"kind": "ServiceAccount", "name": "default", "namespace": namespace}]})
 
     def bounded(self, **budgets):
         """The administrator gives the attacker's namespace a TenantPolicy with these budgets; it goes with him."""

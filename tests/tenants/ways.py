@@ -426,7 +426,10 @@ def watches_by_field(attacker):
 @way("watches that fail", "asks for kinds that there are not, and for those that it may not see, without end", "what failed counts for who asked, and is not repeated for ever",
      "seen", enough=200)
 def watches_of_nothing(attacker):
-    attacker.operator("nothing", "flood=/apis/none{n}.example.com/v1/nothings?watch=true", limits={"requestsPerSecond": 1000})
+    # Only what the review allows is looked for by the host.
+    attacker.may_do_everything()
+    path = f"/apis/none{{n}}.example.com/v1/namespaces/{attacker.namespace}/nothings?watch=true"
+    attacker.operator("nothing", f"flood={path}", limits={"requestsPerSecond": 1000})
     attacker.operator("forbidden", "flood=/api/v1/namespaces/victim/secrets?resourceVersion=0&labelSelector=a%3D{n}", limits={"requestsPerSecond": 1000})
     yield answered(attacker)
 
@@ -800,6 +803,17 @@ def ten_thousand_jobs(attacker):
     yield lambda: sum(bool(attacker.workflow_status(f"jobs-{index}")) for index in range(3))
     assert stalled(attacker, "jobs-0", workflows.WORKFLOW)
     assert attacker.cluster.list("batch/v1", "Job", attacker.namespace) == []
+
+
+@way("lookups of kinds", "a hundred workflows wait for objects of twelve thousand API groups that do not exist",
+     "lookups are fair by namespace, and names of missing groups displace no group that exists", "guard", enough=90)
+def waits_for_missing_groups(attacker):
+    attacker.machine("conductor", workflows.bundle(workflows.CONDUCTOR))
+    names = [f"waits-{index}" for index in range(100)]
+    for name in names:
+        waits = [{"type": "WAIT_FOR", "params": {"apiVersion": f"{name}-{number}.example.com/v1", "kind": "Nothing", "name": "none"}} for number in range(120)]
+        attacker.workflow(name, "conductor", input={"rounds": [waits]})
+    yield lambda: sum(bool(attacker.workflow_status(name).get("outbox")) for name in names)
 
 
 @way("expressions", "waits with JSONPaths that nest, recurse and filter", "they are refused, or evaluated in bounded time", "guard", enough=50)

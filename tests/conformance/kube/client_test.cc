@@ -1,6 +1,7 @@
 // The client against a real API server: its claims hold for the real Kubernetes.
 #include "kube/client.h"
 
+#include "base/consumer.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
@@ -621,12 +622,15 @@ TEST_F(ClientTest, FindsAKindAsSoonAsItIsServed) {
   const std::string group = namespace_ + ".example.com";
   const GroupVersionKind gvk{group, "v1", "Gadget"};
 
-  const auto missing = session().run(discovery.find(gvk, {}));
+  const auto missing = session().run(discovery.find(gvk, unnamed_consumer(), {}));
   make_resource("Gadget");
-  const auto found = eventually(session(), [&] { return discovery.find(gvk, {}); });
+  const auto found =
+      eventually(session(), [&] { return discovery.find(gvk, unnamed_consumer(), {}); });
   const double asked = requests(session().metrics, "GET", "200");
-  const auto by_kind = session().run(discovery.find(GroupKind{group, "Gadget"}, {}));
-  const auto by_plural = session().run(discovery.find_plural(group, "gadgets", {}));
+  const auto by_kind =
+      session().run(discovery.find(GroupKind{group, "Gadget"}, unnamed_consumer(), {}));
+  const auto by_plural =
+      session().run(discovery.find_plural(group, "gadgets", unnamed_consumer(), {}));
 
   ASSERT_FALSE(missing.has_value());
   EXPECT_EQ(missing.error().kind(), ErrorKind::NotFound);
@@ -642,13 +646,14 @@ TEST_F(ClientTest, FindsAKindAsSoonAsItIsServed) {
 TEST_F(ClientTest, ForgetsAKindThatIsGone) {
   Discovery discovery(client());
   const Resource resource = make_resource("Gizmo");
-  ASSERT_TRUE(
-      eventually(session(), [&] { return discovery.find(resource.gvk(), {}); }).has_value());
+  ASSERT_TRUE(eventually(session(), [&] {
+                return discovery.find(resource.gvk(), unnamed_consumer(), {});
+              }).has_value());
 
   session().must(client().remove(kCrds, {"", "gizmos." + resource.group}, {}, {}));
   const auto gone = [&]() -> io::Task<Result<>> {
     discovery.forget(resource.group);
-    auto found = co_await discovery.find(resource.gvk(), {});
+    auto found = co_await discovery.find(resource.gvk(), unnamed_consumer(), {});
     if (found) co_return fail(ErrorKind::Unavailable, "still there");
     co_return found.error().kind() == ErrorKind::NotFound
         ? Result<>()
@@ -662,11 +667,14 @@ TEST_F(ClientTest, ForgetsAKindThatIsGone) {
 TEST_F(ClientTest, KnowsCoreAndGroupsWithTheirPreferredVersions) {
   Discovery discovery(client());
 
-  const auto secret = session().run(discovery.find(GroupVersionKind{"", "v1", "Secret"}, {}));
-  const auto deployment = session().run(discovery.find(GroupKind{"apps", "Deployment"}, {}));
-  const auto crds =
-      session().run(discovery.find_plural("apiextensions.k8s.io", "customresourcedefinitions", {}));
-  const auto none = session().run(discovery.find(GroupKind{"apps/../..", "Deployment"}, {}));
+  const auto secret =
+      session().run(discovery.find(GroupVersionKind{"", "v1", "Secret"}, unnamed_consumer(), {}));
+  const auto deployment =
+      session().run(discovery.find(GroupKind{"apps", "Deployment"}, unnamed_consumer(), {}));
+  const auto crds = session().run(discovery.find_plural(
+      "apiextensions.k8s.io", "customresourcedefinitions", unnamed_consumer(), {}));
+  const auto none =
+      session().run(discovery.find(GroupKind{"apps/../..", "Deployment"}, unnamed_consumer(), {}));
 
   EXPECT_EQ(secret.value(), kSecrets);
   EXPECT_EQ(deployment.value(), kDeployments);
@@ -686,8 +694,10 @@ TEST_F(ClientTest, LosesNothingToAnAggregatedApiThatIsDown) {
       {}, {}));
   Discovery discovery(client());
 
-  const auto down = session().run(discovery.find(GroupVersionKind{group, "v1", "Thing"}, {}));
-  const auto up = session().run(discovery.find(GroupVersionKind{"apps", "v1", "Deployment"}, {}));
+  const auto down =
+      session().run(discovery.find(GroupVersionKind{group, "v1", "Thing"}, unnamed_consumer(), {}));
+  const auto up = session().run(
+      discovery.find(GroupVersionKind{"apps", "v1", "Deployment"}, unnamed_consumer(), {}));
   session().must(
       client().remove({"apiregistration.k8s.io", "v1", "apiservices", "APIService", false},
                       {"", "v1." + group}, {}, {}));

@@ -1,5 +1,6 @@
 // The client's reaction to answers that a healthy API server never gives, or not on demand: a test
 // server on loopback gives them.
+#include "base/consumer.h"
 #include "base/log.h"
 #include "base/result.h"
 #include "base/time.h"
@@ -366,10 +367,13 @@ TEST_F(RetryTest, DiscoversGroupByGroupWhereTheServerHasNothingBetter) {
   });
   Discovery discovery(*client_);
 
-  const auto preferred = session_->run(discovery.find(GroupKind{"a.io", "Thing"}, {}));
-  const auto other = session_->run(discovery.find(GroupVersionKind{"a.io", "v2", "Thing"}, {}));
+  const auto preferred =
+      session_->run(discovery.find(GroupKind{"a.io", "Thing"}, unnamed_consumer(), {}));
+  const auto other = session_->run(
+      discovery.find(GroupVersionKind{"a.io", "v2", "Thing"}, unnamed_consumer(), {}));
   const std::size_t asked = seen_.size();
-  const auto missing = session_->run(discovery.find(GroupKind{"a.io", "Nothing"}, {}));
+  const auto missing =
+      session_->run(discovery.find(GroupKind{"a.io", "Nothing"}, unnamed_consumer(), {}));
 
   EXPECT_EQ(preferred.value(), (Resource{"a.io", "v1", "things", "Thing", true}));
   EXPECT_EQ(other.value().version, "v2");
