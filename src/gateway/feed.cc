@@ -4,6 +4,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "budget/consumer.h"
+#include "budget/rates.h"
 #include "gateway/feed_memory.h"
 #include "gateway/history.h"
 #include "gateway/limits.h"
@@ -39,8 +40,8 @@ constexpr int kFailuresMax = 4;
 }  // namespace
 
 Feed::Feed(io::Loop& loop, io::SharedSlice slice, kube::Cache& cache, OwnWrites& own_writes,
-           kube::Scope scope, Counter& shown, std::shared_ptr<kube::Allowance> memory,
-           Charging charging)
+           kube::Scope scope, Counter& shown, std::shared_ptr<FeedMemory> memory,
+           budget::Rates* rates)
     : loop_(loop),
       slice_(std::move(slice)),
       cache_(cache),
@@ -48,12 +49,18 @@ Feed::Feed(io::Loop& loop, io::SharedSlice slice, kube::Cache& cache, OwnWrites&
       scope_(std::move(scope)),
       shown_(shown),
       memory_(std::move(memory)),
-      charging_(std::move(charging)),
+      rates_(rates),
       changed_(loop),
       advanced_(loop),
       used_at_(io::Loop::now()) {}
 
 void Feed::start() {
+  if (memory_) {
+    memory_->set_sharers([weak = weak_from_this()] {
+      const auto feed = weak.lock();
+      return feed ? feed->sharers() : std::vector<budget::Tenant>();
+    });
+  }
   subscription_ =
       cache_.subscribe(scope_,
                        {.on_delta = [this](const kube::Delta& delta) { on_delta(delta); },
@@ -63,7 +70,7 @@ void Feed::start() {
                                               bool is_list) { on_progress(version, is_list); },
                         .on_failed = [this](const Error& error) { on_failed(error); },
                         .on_gone = [this] { on_gone(); }},
-                       std::exchange(memory_, nullptr));
+                       memory_);
   // Requests for another subscriber of this scope may have failed already.
   if (const auto error = subscription_->last_error(); error && !subscription_->is_synced()) {
     on_failed(*error);
@@ -88,6 +95,11 @@ io::Task<Result<>> Feed::wait_for(std::uint64_t version, std::stop_token stop) {
     HANGAR_CO_TRY(co_await advanced_.wait(stop));
   if (!is_ready()) co_return fail(ErrorKind::NotFound, "the feed has failed");
   co_return Result<>();
+}
+
+const budget::Tenant& Feed::payer() const {
+  static const budget::Tenant host = budget::Tenant::host();
+  return memory_ ? memory_->payer() : host;
 }
 
 bool Feed::covers(const ReadScope& scope) const {
@@ -147,7 +159,27 @@ void Feed::detach(Viewer& viewer) {
 
 void Feed::on_care() {
   history_.age(io::Loop::now());
+  check_payer();
   tell_progress();
+}
+
+std::vector<budget::Tenant> Feed::sharers() const {
+  std::vector<budget::Tenant> found;
+  for (const auto& viewer : audience_.all())
+    found.push_back(viewer->tenant());
+  std::ranges::sort(found);
+  const auto repeated = std::ranges::unique(found);
+  found.erase(repeated.begin(), repeated.end());
+  return found;
+}
+
+void Feed::check_payer() {
+  if (!memory_ || !is_ready() || audience_.size() == 0) return;
+  std::vector<budget::Tenant> present = sharers();
+  if (std::ranges::binary_search(present, payer()) || memory_->hand_over(std::move(present)))
+    return;
+  // Each of them may open the feed again, and learns then what it has no room for.
+  end_with(Error(ErrorKind::Unavailable, "the watch of this resource has ended"));
 }
 
 void Feed::tell_progress() {
@@ -183,11 +215,10 @@ void Feed::show_and_charge(const Change& change, Duration read_time) {
   const auto keep = shared_from_this();
   const Duration begin = io::thread_cpu_time();
   std::vector<budget::Tenant> payers = show(change);
-  if (charging_.rates == nullptr) return;
-  if (payers.empty()) payers.push_back(charging_.opener);
+  if (rates_ == nullptr) return;
+  if (payers.empty()) payers.push_back(payer());
   const Duration took = read_time + (io::thread_cpu_time() - begin);
-  charging_.rates->charge_equally(payers, static_cast<std::uint64_t>(took.count()),
-                                  io::Loop::now());
+  rates_->charge_equally(payers, static_cast<std::uint64_t>(took.count()), io::Loop::now());
 }
 
 void Feed::on_synced() {
@@ -364,7 +395,7 @@ std::vector<budget::Tenant> Feed::show(const Change& change) {
     // The call of an earlier viewer may have detached this one. A viewer that began ahead of the
     // cache skips the changes up to its version.
     if (!viewer->is_attached_ || change.version <= viewer->seen_) continue;
-    if (charging_.rates != nullptr) concerned.push_back(viewer->tenant());
+    if (rates_ != nullptr) concerned.push_back(viewer->tenant());
     if (auto line = viewer->view().see(sight)) {
       shown_.add();
       viewer->on_line(*std::move(line));

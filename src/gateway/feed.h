@@ -12,6 +12,7 @@
 #include "base/time.h"
 #include "budget/consumer.h"
 #include "budget/rates.h"
+#include "gateway/feed_memory.h"
 #include "gateway/gateway.h"
 #include "gateway/history.h"
 #include "gateway/own_writes.h"
@@ -97,17 +98,12 @@ class Feed : public std::enable_shared_from_this<Feed> {
     bool is_attached_ = false;
   };
 
-  // How the processor time of changes is charged: in equal parts to the tenants whose watches a
-  // change concerns; if it concerns no watch, to the tenant that opened the feed.
-  struct Charging {
-    budget::Rates* rates = nullptr;  // Outlives the feed; null: nothing is charged.
-    budget::Tenant opener = budget::Tenant::host();
-  };
   // `slice`: shared by all feeds, counted in changes (limits::kGatewaySliceChanges). `memory`
-  // bounds the objects; null: no bound.
+  // bounds the objects; null: no bound. The processor time of changes is charged to `rates`, which
+  // outlives the feed (null: nothing is charged): in equal parts to the tenants whose watches a
+  // change concerns; if it concerns no watch, to the payer.
   Feed(io::Loop& loop, io::SharedSlice slice, kube::Cache& cache, OwnWrites& own_writes,
-       kube::Scope scope, Counter& shown, std::shared_ptr<kube::Allowance> memory,
-       Charging charging);
+       kube::Scope scope, Counter& shown, std::shared_ptr<FeedMemory> memory, budget::Rates* rates);
 
   void start();
   // Instead of start(): the feed could not be started and has failed for good.
@@ -121,6 +117,11 @@ class Feed : public std::enable_shared_from_this<Feed> {
   [[nodiscard]] io::Task<Result<>> wait_for(std::uint64_t version, std::stop_token stop);
   // Why the feed failed; nothing unless it did.
   [[nodiscard]] const std::optional<Error>& error() const { return error_; }
+
+  // The tenant that pays for the objects: at first the one that opened the feed. If that has no
+  // room for them, or watches no longer, it is a tenant that watches and has room. Without one, the
+  // feed fails.
+  [[nodiscard]] const budget::Tenant& payer() const;
 
   [[nodiscard]] const kube::Scope& scope() const { return scope_; }
   [[nodiscard]] const History& history() const { return history_; }
@@ -142,7 +143,8 @@ class Feed : public std::enable_shared_from_this<Feed> {
   void detach(Viewer& viewer);
   [[nodiscard]] std::vector<std::shared_ptr<Viewer>> viewers() const { return audience_.all(); }
 
-  // Call this periodically: it tells each viewer the version reached, and drops old changes.
+  // Call this periodically: it tells each viewer the version reached, drops old changes, and finds
+  // a new payer where the present one has left.
   void on_care();
 
   // When the feed was last used; nothing while it has a viewer, or is starting.
@@ -156,6 +158,9 @@ class Feed : public std::enable_shared_from_this<Feed> {
   [[nodiscard]] std::vector<kube::ObjectPtr> candidates(const View& view) const;
 
   void tell_progress();
+  // The tenants of the viewers, each once.
+  [[nodiscard]] std::vector<budget::Tenant> sharers() const;
+  void check_payer();
   void on_delta(const kube::Delta& delta);
   void on_synced();
   void on_list();
@@ -187,8 +192,8 @@ class Feed : public std::enable_shared_from_this<Feed> {
   OwnWrites& own_writes_;
   const kube::Scope scope_;
   Counter& shown_;
-  std::shared_ptr<kube::Allowance> memory_;  // Until it has started.
-  const Charging charging_;
+  const std::shared_ptr<FeedMemory> memory_;  // Null: no bound.
+  budget::Rates* const rates_;
 
   Phase phase_ = Phase::Starting;
   int failure_count_ = 0;       // While Starting.

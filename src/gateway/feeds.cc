@@ -38,9 +38,11 @@ bool is_too_large(const Feed& feed) {
   return feed.error() && feed.error()->reason() == kTooLargeToWatch;
 }
 
-// How long a failed feed is not retried.
-Duration retry_after(const Feed& feed) {
-  return is_too_large(feed) ? limits::kGatewayTooLargeRetry : limits::kGatewayRetry;
+// Whether it is too early to try a failed feed again.
+bool is_settled(const Feed& feed, Instant now) {
+  const Duration retry_after =
+      is_too_large(feed) ? limits::kGatewayTooLargeRetry : limits::kGatewayRetry;
+  return now - feed.unused_since().value_or(now) < retry_after;
 }
 
 }  // namespace
@@ -64,39 +66,46 @@ Feeds::Feeds(io::Loop& loop, kube::Cache& cache, OwnWrites& own_writes, Metrics&
 
 io::Task<Result<std::shared_ptr<Feed>>> Feeds::open(kube::Resource resource, const ReadScope& scope,
                                                     std::string tenant, std::stop_token stop) {
-  std::shared_ptr<Feed> feed = at(scope_for(resource, scope.view()), tenant);
-  if (!feed) co_return too_many();
-  HANGAR_CO_TRY(co_await feed->wait_ready(stop));
-  co_return feed;
+  while (true) {
+    std::shared_ptr<Feed> feed = at(scope_for(resource, scope.view()), tenant);
+    if (!feed) co_return too_many();
+    Result<> ready = co_await feed->wait_ready(stop);
+    if (ready) co_return feed;
+    // Another tenant had opened it, and has no room for it.
+    const bool is_of_another =
+        ready.error().reason() == kTooLargeToWatch && feed->payer().namespace_name() != tenant;
+    if (!is_of_another || stop_.stop_requested())
+      co_return std::unexpected(std::move(ready).error());
+  }
 }
 
 std::shared_ptr<Feed> Feeds::find(const ReadScope& scope) {
-  for (const auto& [key, entry] : feeds_) {
-    if (!entry.feed->is_ready() || !entry.feed->covers(scope)) continue;
-    entry.feed->touch();
-    return entry.feed;
+  for (const auto& [key, feed] : feeds_) {
+    if (!feed->is_ready() || !feed->covers(scope)) continue;
+    feed->touch();
+    return feed;
   }
   return nullptr;
 }
 
 std::vector<std::shared_ptr<Feed>> Feeds::all() const {
   std::vector<std::shared_ptr<Feed>> out;
-  for (const auto& [scope, entry] : feeds_)
-    out.push_back(entry.feed);
+  for (const auto& [scope, feed] : feeds_)
+    out.push_back(feed);
   return out;
 }
 
 void Feeds::sweep() {
   const Instant now = io::Loop::now();
-  std::erase_if(feeds_, [this, now](const auto& one) {
-    return is_forgotten(one.first, *one.second.feed, now);
-  });
+  std::erase_if(feeds_,
+                [this, now](const auto& one) { return is_forgotten(one.first, *one.second, now); });
+  std::erase_if(too_large_, [now](const auto& one) { return !is_settled(*one.second, now); });
 }
 
 bool Feeds::is_forgotten(const kube::Scope& scope, const Feed& feed, Instant now) const {
   const auto unused_since = feed.unused_since();
   if (!unused_since) return false;
-  if (feed.error()) return now - *unused_since >= retry_after(feed);
+  if (feed.error()) return !is_settled(feed, now);
   // A covered feed goes at once: the next user gets the wider one.
   return now - *unused_since >= limits::kGatewayLinger || is_covered(scope);
 }
@@ -104,7 +113,7 @@ bool Feeds::is_forgotten(const kube::Scope& scope, const Feed& feed, Instant now
 bool Feeds::is_covered(const kube::Scope& scope) const {
   const auto is_ready = [this](const kube::Scope& wider) {
     const auto found = feeds_.find(wider);
-    return found != feeds_.end() && found->second.feed->is_ready();
+    return found != feeds_.end() && found->second->is_ready();
   };
   const kube::Scope all{.resource = scope.resource};
   const kube::Scope place{.resource = scope.resource, .namespace_ = scope.namespace_};
@@ -142,7 +151,7 @@ kube::Scope Feeds::scope_for(const kube::Resource& resource, const View& view) c
 bool Feeds::has_wide(const kube::Scope& wide) const {
   const auto found = feeds_.find(wide);
   // Where all objects are too many, those of a selector, or their metadata, may not be.
-  return found != feeds_.end() && !is_too_large(*found->second.feed);
+  return found != feeds_.end() && !is_too_large(*found->second);
 }
 
 io::Task<void> Feeds::start(std::shared_ptr<budget::FairSlots> starts, std::shared_ptr<Feed> feed,
@@ -161,57 +170,67 @@ io::Task<void> Feeds::start(std::shared_ptr<budget::FairSlots> starts, std::shar
 std::shared_ptr<Feed> Feeds::at(const kube::Scope& scope, const std::string& tenant) {
   const auto known = feeds_.find(scope);
   if (known != feeds_.end()) {
-    const std::shared_ptr<Feed>& feed = known->second.feed;
+    const std::shared_ptr<Feed> feed = known->second;
     if (!feed->error()) {
       feed->touch();
       return feed;
     }
-    // The server would repeat a refusal, so such a feed stays for kGatewayRetry; after Unavailable
-    // the server may answer now, so a new feed is opened at once.
-    const bool is_settled = feed->error()->kind() != ErrorKind::Unavailable &&
-                            io::Loop::now() - *feed->unused_since() < retry_after(*feed);
-    if (is_settled) return feed;
+    if (is_too_large(*feed)) {
+      // Others may have room for it.
+      too_large_.insert_or_assign({scope, feed->payer()}, feed);
+    } else if (feed->error()->kind() != ErrorKind::Unavailable &&
+               is_settled(*feed, io::Loop::now())) {
+      // The server would repeat a refusal; after Unavailable it may answer now.
+      return feed;
+    }
     feeds_.erase(known);
+  }
+  budget::Consumer consumer{
+      .tenant = tenant.empty() ? budget::Tenant::host() : budget::Tenant::of_namespace(tenant),
+      .name = "feeds"};
+  const auto refused = too_large_.find({scope, consumer.tenant});
+  if (refused != too_large_.end()) {
+    if (is_settled(*refused->second, io::Loop::now())) return refused->second;
+    too_large_.erase(refused);
   }
   if (!has_room(tenant)) {
     refused_.add();
     return nullptr;
   }
-  budget::Consumer consumer{
-      .tenant = tenant.empty() ? budget::Tenant::host() : budget::Tenant::of_namespace(tenant),
-      .name = "feeds"};
   // The host's own feeds (hangar run) are not bounded: its user decides what it watches.
-  std::shared_ptr<kube::Allowance> memory;
+  std::shared_ptr<FeedMemory> memory;
   if (!tenant.empty()) {
     memory = std::make_shared<FeedMemory>(memory_, consumer, scope.resource.qualified_plural());
   }
-  auto feed =
-      std::make_shared<Feed>(loop_, slice_, cache_, own_writes_, scope, shown_, std::move(memory),
-                             Feed::Charging{.rates = rates_, .opener = consumer.tenant});
-  feeds_.emplace(scope, Entry{.feed = feed, .tenant = tenant});
+  auto feed = std::make_shared<Feed>(loop_, slice_, cache_, own_writes_, scope, shown_,
+                                     std::move(memory), rates_);
+  feeds_.emplace(scope, feed);
   loop_.spawn(start(starts_, feed, std::move(consumer), stop_.get_token()));
   return feed;
 }
 
-std::size_t Feeds::count(const std::string& tenant) const {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      feeds_, [&tenant](const auto& one) { return one.second.tenant == tenant; }));
+Feeds::Count Feeds::count_of(const std::string& tenant) const {
+  Count count;
+  const auto add = [&](const Feed& feed) {
+    if (feed.payer().namespace_name() != tenant) return;
+    ++count.all;
+    if (feed.error()) ++count.failed;
+  };
+  for (const auto& [scope, feed] : feeds_)
+    add(*feed);
+  for (const auto& [scope, feed] : too_large_)
+    add(*feed);
+  return count;
 }
 
 bool Feeds::has_room(const std::string& tenant) const {
   if (tenant.empty()) return true;  // The host itself.
-  // Failed feeds have their own, tighter bound: each has cost requests at the API server and serves
-  // no watch.
-  std::size_t count = 0;
-  std::size_t failed = 0;
-  for (const auto& [scope, entry] : feeds_) {
-    if (entry.tenant != tenant) continue;
-    ++count;
-    if (entry.feed->error()) ++failed;
-  }
+  const Count count = count_of(tenant);
   const std::size_t most =
       bounds_ ? std::min(bounds_(tenant).feeds, kFeedsPerTenantMax) : kFeedsPerTenantMax;
-  return count < fair_bound(most, feeds_.size()) && failed < kFailedFeedsPerTenantMax;
+  // Failed feeds have their own, tighter bound: each has cost requests at the API server and serves
+  // no watch.
+  return count.all < fair_bound(most, feeds_.size()) && count.failed < kFailedFeedsPerTenantMax;
 }
 
 }  // namespace hangar::gateway

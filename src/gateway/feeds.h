@@ -6,11 +6,12 @@
 // feed of whole objects exists, it serves them as well. The cache plans how many upstream watches
 // serve all feeds.
 //
-// The number of feeds that one tenant has opened is bounded, failed ones included, and more tightly
+// The number of feeds that one tenant pays for is bounded, failed ones included, and more tightly
 // where all tenants together have very many (fair_bound()); beyond it, each watch of the tenant
 // goes upstream by itself. The bytes of a tenant's feeds are bounded too: a feed that would exceed
-// them fails while its objects are being read. The processor time that changes take is charged to
-// the tenants that watch (Feed::Charging).
+// them fails while its objects are being read. It has failed for that tenant only: the next tenant
+// that wants it opens it anew, on its own account. A feed that is ready changes its payer before it
+// fails (Feed::payer()). The processor time that changes take is charged to the tenants that watch.
 #pragma once
 
 #include "base/metrics.h"
@@ -66,31 +67,33 @@ class Feeds {
 
   // Opens or finds a feed of `resource` that covers `scope`, for `tenant`. `scope` fits
   // `resource`. Errors: that of the feed's first request (Denied, NotFound, Unavailable, ...),
-  // LimitExceeded (with the reason kTooLargeToWatch, or because of too many feeds), Cancelled.
+  // LimitExceeded (with the reason kTooLargeToWatch, about this tenant; or because of too many
+  // feeds), Cancelled.
   [[nodiscard]] io::Task<Result<std::shared_ptr<Feed>>> open(kube::Resource resource,
                                                              const ReadScope& scope,
                                                              std::string tenant,
                                                              std::stop_token stop);
   void limit_tenants(BoundsOf bounds) { bounds_ = std::move(bounds); }
-  // Feeds that this tenant opened.
-  [[nodiscard]] std::size_t count(const std::string& tenant) const;
+  // Feeds that this tenant pays for, failed ones included.
+  [[nodiscard]] std::size_t count(const std::string& tenant) const { return count_of(tenant).all; }
 
   // A feed that covers the scope and is ready; null when there is none.
   [[nodiscard]] std::shared_ptr<Feed> find(const ReadScope& scope);
 
   [[nodiscard]] std::vector<std::shared_ptr<Feed>> all() const;
-  [[nodiscard]] bool empty() const { return feeds_.empty(); }
+  [[nodiscard]] bool empty() const { return feeds_.empty() && too_large_.empty(); }
   // Drops feeds that have been unused for a while, or that a wider feed covers.
   void sweep();
   void clear() {
     stop_.request_stop();
     feeds_.clear();
+    too_large_.clear();
   }
 
  private:
-  struct Entry {
-    std::shared_ptr<Feed> feed;
-    std::string tenant;  // The tenant that opened it.
+  struct Count {
+    std::size_t all = 0;
+    std::size_t failed = 0;
   };
 
   // The narrowest scope that deserves its own feed.
@@ -99,6 +102,7 @@ class Feeds {
   [[nodiscard]] bool is_covered(const kube::Scope& scope) const;
   // The feed of the scope, opened if there is none; null when the tenant has too many.
   [[nodiscard]] std::shared_ptr<Feed> at(const kube::Scope& scope, const std::string& tenant);
+  [[nodiscard]] Count count_of(const std::string& tenant) const;
   [[nodiscard]] bool has_room(const std::string& tenant) const;
   // Whether a feed of this scope exists that serves, or will serve, watches of narrower ones too.
   [[nodiscard]] bool has_wide(const kube::Scope& wide) const;
@@ -117,7 +121,10 @@ class Feeds {
   budget::Rates* const rates_;
   const std::shared_ptr<budget::FairSlots> starts_;
   std::stop_source stop_;
-  std::map<kube::Scope, Entry> feeds_;
+  std::map<kube::Scope, std::shared_ptr<Feed>> feeds_;
+  // Feeds that were too large for a tenant, once another tenant has asked for the scope, or this
+  // one again.
+  std::map<std::pair<kube::Scope, budget::Tenant>, std::shared_ptr<Feed>> too_large_;
 };
 
 }  // namespace hangar::gateway

@@ -490,6 +490,7 @@ io::Task<void> Gateway::State::watch(std::shared_ptr<State> self, WorkPtr work) 
   auto window =
       co_await open_feed(self, **std::move(authorized), work->identity, reply->stop_token());
   if (!reply->is_open()) co_return;
+  self->look_after();  // Feeds that failed are swept, too.
   if (!window && window.error().kind() == ErrorKind::Unavailable) {
     co_return reply->refuse(no_answer(window.error(), /*is_write=*/false));
   }
@@ -504,7 +505,6 @@ io::Task<void> Gateway::State::watch(std::shared_ptr<State> self, WorkPtr work) 
       std::allocate_shared<Watching>(slots::Allocator<Watching>(), self->tools, *std::move(window),
                                      reply, work->identity, self->open_count);
   self->watchings.push_back(watching);
-  self->look_after();
   co_await Watching::begin(watching, *beginning);
 }
 

@@ -243,7 +243,11 @@ void Watching::on_lost(std::uint64_t version) {
 }
 
 void Watching::on_gone() {
-  expire(feed().error() ? feed().error()->message() : "the watch of this resource has ended");
+  // A shortage is told to the tenant that it is about; others learn of theirs when they watch
+  // again.
+  const std::optional<Error>& error = feed().error();
+  const bool is_own = error && (error->reason() != kTooLargeToWatch || feed().payer() == tenant());
+  expire(is_own ? error->message() : "the watch of this resource has ended");
 }
 
 void Watching::on_close() {

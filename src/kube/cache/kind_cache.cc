@@ -53,7 +53,12 @@ KindCache::KindCache(std::shared_ptr<Reflector::Platform> platform, const Resour
 }
 
 void KindCache::subscribe(const Scope& scope, const std::shared_ptr<Subscriber>& subscriber) {
-  const auto known = informers_.find(scope);
+  auto known = informers_.find(scope);
+  if (known != informers_.end() && known->second.informer->is_over()) {
+    // It receives nothing more. This subscriber's allowance may suffice.
+    drop(known);
+    known = informers_.end();
+  }
   const bool is_new = known == informers_.end();
   Fed& fed = is_new ? add(scope) : known->second;
   fed.informer->add(subscriber);
@@ -112,16 +117,21 @@ KindCache::Fed& KindCache::add(const Scope& scope) {
 void KindCache::remove(const std::shared_ptr<Informer>& informer) {
   const auto keep = shared_from_this();
   const auto found = informers_.find(informer->scope());
-  if (is_stopped_ || found == informers_.end()) return;
-  const Fed fed = std::move(found->second);
-  informers_.erase(found);
-  for (const auto& reflector : {fed.by, fed.next})
-    if (reflector) reflector->leave(*informer);
-  // Until it is empty, it still counts as an owner of its objects.
-  informer->empty([keep, informer] { keep->audience_.remove(*informer); });
-  stop_unused();
+  if (is_stopped_ || found == informers_.end() || found->second.informer != informer) return;
+  drop(found);
   if (informers_.empty()) return on_unused_();
   review_in(options_.narrow_after / 5);  // Scopes that end at the same time are reviewed together.
+}
+
+void KindCache::drop(std::map<Scope, Fed>::iterator position) {
+  const Fed fed = std::move(position->second);
+  informers_.erase(position);
+  for (const auto& reflector : {fed.by, fed.next})
+    if (reflector) reflector->leave(*fed.informer);
+  // Until it is empty, it still counts as an owner of its objects.
+  fed.informer->empty(
+      [keep = shared_from_this(), informer = fed.informer] { keep->audience_.remove(*informer); });
+  stop_unused();
 }
 
 void KindCache::plan() {

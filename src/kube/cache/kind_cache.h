@@ -58,6 +58,7 @@ class KindCache final : public std::enable_shared_from_this<KindCache> {
   [[nodiscard]] bool is_denied(const Scope& watch) const;
   Fed& add(const Scope& scope);
   void remove(const std::shared_ptr<Informer>& informer);
+  void drop(std::map<Scope, Fed>::iterator position);
   // If an existing watch covers all objects of the informer, makes that watch feed it.
   // False otherwise.
   [[nodiscard]] bool feed_from_present(Fed& fed);

@@ -258,6 +258,50 @@ class GatewayTest : public testing::OwnControlPlane<GatewayTest> {
         kube::config_map(namespace_, name, fmt::format(R"({{"text":"{}"}})", text)),
         {.force = true}, {}));
   }
+  // Watches of `shared_rings()` have one feed for all tenants that may see Rings everywhere.
+  static void may_see_all_rings(const std::string& namespace_) {
+    const auto applied = own_->kubectl({"apply", "-f", "-"}, fmt::format(R"(
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {{name: all-rings}}
+rules:
+- {{apiGroups: [gateway.example.com], resources: [rings], verbs: [list, watch]}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {{name: all-rings-{0}}}
+roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: all-rings}}
+subjects: [{{kind: ServiceAccount, name: guest, namespace: {0}}}]
+)",
+                                                                         namespace_));
+    ASSERT_TRUE(applied.has_value()) << applied.error().message();
+  }
+  [[nodiscard]] std::string shared_rings() const {
+    return "/apis/gateway.example.com/v1/rings?watch=true&labelSelector=l%3D" + mine_;
+  }
+  void put_large_rings(int from, int to) {
+    for (int index = from; index < to; ++index) {
+      json::Value large = ring(mine_, fmt::format("large-{}", index), mine_, 0);
+      json::set_at(large, {"spec", "text"}, std::string(100 * limits::kKiB, 'x').c_str());
+      session_->must(session_->client.apply(kRings, large, {.force = true}, {}));
+    }
+  }
+  Guest& watch_shared_rings(const std::string& namespace_) {
+    Guest& guest = begin(guest_of(namespace_), shared_rings());
+    EXPECT_TRUE(wait([&] { return guest.status != 0; }));
+    return guest;
+  }
+  // Makes the namespace hold so much with a watch of its own.
+  void fill_account_of(const std::string& namespace_, int large_count) {
+    for (int index = 0; index < large_count; ++index)
+      put_config_map(namespace_, fmt::format("large-{:02}", index),
+                     std::string(100 * limits::kKiB, 'x'));
+    const std::uint64_t before = gateway_->use_of(namespace_).feed_bytes;
+    watch(guest_of(namespace_), config_maps(namespace_));
+    const std::uint64_t filled = (static_cast<std::uint64_t>(large_count) - 1) * 100 * limits::kKiB;
+    EXPECT_TRUE(wait([&] { return gateway_->use_of(namespace_).feed_bytes >= before + filled; }));
+  }
+
   void remove(const std::string& namespace_, const std::string& name) {
     session_->must(session_->client.remove(kRings, {namespace_, name}, {}, {}));
   }
@@ -703,6 +747,128 @@ TEST_F(GatewayTest, AWatchWhoseObjectsGrowBeyondWhatMayBeHeldEnds) {
   EXPECT_TRUE(guest.pieces.back().contains("1 MiB of its namespace")) << guest.pieces.back();
   EXPECT_EQ(ask(guest_of(mine_), config_maps(mine_) + "?watch=true").status, 429);
   EXPECT_EQ(gateway_->use_of(mine_).feed_bytes, 0U);
+}
+
+TEST_F(GatewayTest, ASharedWatchGoesOnWhereAnotherNamespaceThatWatchesHasRoom) {
+  feed_memory_ = {.tenant_bytes_max = limits::kMiB};
+  connect(own_->kubeconfig());
+  may_see_all_rings(mine_);
+  may_see_all_rings(other_);
+  put_large_rings(0, 2);
+  const Guest& opener = watch_shared_rings(mine_);
+  const Guest& other = watch_shared_rings(other_);
+  ASSERT_TRUE(wait([&] { return opener.pieces.size() == 2 && other.pieces.size() == 2; }));
+  EXPECT_EQ(gateway_->use_of(other_).feed_bytes, 0U) << "the one that opened it pays";
+  fill_account_of(mine_, 7);
+
+  put_large_rings(2, 5);
+
+  ASSERT_TRUE(wait([&] { return opener.pieces.size() == 5 && other.pieces.size() == 5; }));
+  EXPECT_FALSE(opener.has_ended);
+  EXPECT_FALSE(other.has_ended);
+  EXPECT_GT(gateway_->use_of(other_).feed_bytes, 400 * limits::kKiB);
+  EXPECT_EQ(gateway_->use_of(other_).feeds, 1U);
+  EXPECT_LT(gateway_->use_of(mine_).feed_bytes, 800 * limits::kKiB);
+}
+
+TEST_F(GatewayTest, WhatIsTooLargeForOneNamespaceIsReadForAnother) {
+  feed_memory_ = {.tenant_bytes_max = limits::kMiB};
+  connect(own_->kubeconfig());
+  may_see_all_rings(mine_);
+  may_see_all_rings(other_);
+  put_large_rings(0, 5);
+  fill_account_of(mine_, 7);
+  const Guest& refused = begin(guest_of(mine_), shared_rings());
+  ASSERT_TRUE(wait([&] { return gateway_->use_of(mine_).feeds == 2; }));
+  // It waits for the feed that the first one has opened.
+  const Guest& other = begin(guest_of(other_), shared_rings());
+  ASSERT_TRUE(wait([&] { return refused.has_ended && other.status != 0; }));
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_TRUE(refused.body().contains("1 MiB of its namespace")) << refused.body();
+  EXPECT_EQ(other.status, 200);
+  ASSERT_TRUE(wait([&] { return other.pieces.size() == 5; }));
+
+  EXPECT_EQ(watch_shared_rings(mine_).status, 200) << "of the other one's feed";
+}
+
+TEST_F(GatewayTest, ARefusalTellsANamespaceOfItsOwnBoundOnlyAndStays) {
+  feed_memory_ = {.tenant_bytes_max = limits::kMiB};
+  connect(own_->kubeconfig());
+  may_see_all_rings(mine_);
+  may_see_all_rings(other_);
+  put_large_rings(0, 7);
+  fill_account_of(mine_, 8);
+  fill_account_of(other_, 6);
+
+  const std::string mine = ask(guest_of(mine_), shared_rings()).body();
+  const std::string other = ask(guest_of(other_), shared_rings()).body();
+
+  EXPECT_TRUE(mine.contains("1 MiB of its namespace")) << mine;
+  EXPECT_TRUE(other.contains("1 MiB of its namespace")) << other;
+  // Beside the feed of ConfigMaps, each has one that failed on its own account.
+  EXPECT_EQ(gateway_->use_of(mine_).feeds, 2U);
+  EXPECT_EQ(gateway_->use_of(other_).feeds, 2U);
+  // The objects are not read again at once, however the two take turns.
+  const double before = kube::requests(session_->metrics, "GET", "200");
+  for (int index = 0; index < 5; ++index) {
+    EXPECT_EQ(ask(guest_of(mine_), shared_rings()).body(), mine);
+    EXPECT_EQ(ask(guest_of(other_), shared_rings()).body(), other);
+  }
+  EXPECT_EQ(kube::requests(session_->metrics, "GET", "200"), before);
+}
+
+TEST_F(GatewayTest, ASharedWatchThatNobodyHasRoomForEnds) {
+  feed_memory_ = {.tenant_bytes_max = limits::kMiB};
+  connect(own_->kubeconfig());
+  may_see_all_rings(mine_);
+  may_see_all_rings(other_);
+  put_large_rings(0, 1);
+  const Guest& opener = watch_shared_rings(mine_);
+  const Guest& other = watch_shared_rings(other_);
+  fill_account_of(mine_, 7);
+  fill_account_of(other_, 8);
+
+  put_large_rings(1, 5);
+
+  ASSERT_TRUE(wait([&] { return opener.has_ended && other.has_ended; }));
+  EXPECT_TRUE(opener.pieces.back().contains("1 MiB of its namespace")) << opener.pieces.back();
+  EXPECT_TRUE(other.pieces.back().contains("the watch of this resource has ended"))
+      << other.pieces.back();
+  const Guest& refused = ask(guest_of(other_), shared_rings());
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_TRUE(refused.body().contains("1 MiB of its namespace")) << refused.body();
+}
+
+TEST_F(GatewayTest, WhoGoesOnWatchingPaysOnceTheOpenerHasLeft) {
+  feed_memory_ = {.tenant_bytes_max = limits::kMiB};
+  connect(own_->kubeconfig());
+  const std::string full = make_namespace();
+  for (const std::string& one : {mine_, other_, full})
+    may_see_all_rings(one);
+  put_large_rings(0, 4);
+  fill_account_of(full, 8);
+  Guest& opener = watch_shared_rings(mine_);
+  Guest& other = watch_shared_rings(other_);
+  const Guest& last = watch_shared_rings(full);
+  ASSERT_TRUE(wait([&] { return other.pieces.size() == 4 && last.pieces.size() == 4; }));
+
+  opener.leave();
+
+  EXPECT_TRUE(wait([&] { return gateway_->use_of(mine_).feed_bytes == 0; }));
+  EXPECT_GT(gateway_->use_of(other_).feed_bytes, 300 * limits::kKiB);
+  EXPECT_EQ(gateway_->use_of(mine_).feeds, 0U);
+  put_large_rings(4, 5);
+  ASSERT_TRUE(wait([&] { return other.pieces.size() == 5 && last.pieces.size() == 5; }));
+
+  // The last one has no room for them.
+  other.leave();
+
+  ASSERT_TRUE(wait([&] { return last.has_ended; }));
+  EXPECT_TRUE(last.pieces.back().contains("the watch of this resource has ended"))
+      << last.pieces.back();
+  const Guest& refused = ask(guest_of(full), shared_rings());
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_TRUE(refused.body().contains("1 MiB of its namespace")) << refused.body();
 }
 
 TEST_F(GatewayTest, AWatchGoesOnExactlyFromWhereItWas) {

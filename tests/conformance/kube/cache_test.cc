@@ -605,6 +605,23 @@ TEST_F(CacheTest, ReadsNoMoreThanAScopeMayHold) {
   EXPECT_EQ(cache_->statistics().bytes, 0U);
 }
 
+TEST_F(CacheTest, ReadsAScopeAgainForASubscriberThatMayHoldIt) {
+  for (int index = 0; index < 5; ++index)
+    make(fmt::format("large-{:02}", index), data_of(100'000));
+  const auto poor = cache_->subscribe(here(), {}, std::make_shared<Purse>(300'000));
+  ASSERT_FALSE(session_->run(poor->wait_synced({})).has_value());
+  const auto purse = std::make_shared<Purse>(1'000'000);
+
+  const auto rich = cache_->subscribe(here(), {}, purse);
+
+  ASSERT_TRUE(session_->run(rich->wait_synced({})).has_value());
+  EXPECT_EQ(rich->list().size(), 5U);
+  EXPECT_GT(purse->held, 500'000U);
+  EXPECT_TRUE(poor->list().empty());
+  make("later");
+  EXPECT_TRUE(wait([&] { return rich->get({namespace_, "later"}) != nullptr; }));
+}
+
 TEST_F(CacheTest, DropsAScopeThatGrowsBeyondWhatItMayHold) {
   make("small");
   const auto purse = std::make_shared<Purse>(300'000);
