@@ -2,6 +2,7 @@
 // from the newest to the oldest. No I/O.
 #pragma once
 
+#include "base/time.h"
 #include "recorder/story.h"
 
 #include <cstddef>
@@ -66,14 +67,37 @@ class WhySearch {
     std::size_t step = 0;
     std::size_t cause = 0;
   };
-  // Group, namespace, name and version; the version is zero for a deletion.
-  using ObjectKey = std::tuple<std::string, std::string, std::string, std::uint64_t>;
+  // A deletion whose request is wanted. Most answers to deletions have no version, so that times
+  // have to tell whether a request deleted this object or an earlier one of the same name.
+  struct Deletion {
+    Wanted wanted;
+    std::string kind;
+    std::uint64_t version = 0;
+    // The event arrived between these.
+    WallTime from;
+    WallTime until;
+    // From records of the object before its deletion: the request was answered with this version or
+    // a later one, or, if its answer has no version, not before this time.
+    std::uint64_t version_min = 0;
+    WallTime ended_min;
+  };
+  // Group, namespace, name and version.
+  using VersionKey = std::tuple<std::string, std::string, std::string, std::uint64_t>;
+  // Group, namespace and name.
+  using NameKey = std::tuple<std::string, std::string, std::string>;
   // Host, contract, namespace, name, instance and id.
   using IdKey = std::tuple<std::uint64_t, recorder::Contract, std::string, std::string,
                            std::uint64_t, std::uint64_t>;
 
   [[nodiscard]] bool is_of_target(const recorder::Request& request) const;
+  [[nodiscard]] bool is_of_kind(const recorder::Request& request, const std::string& kind) const;
+  [[nodiscard]] bool may_have_caused(const recorder::Request& request,
+                                     const Deletion& deletion) const;
   [[nodiscard]] bool is_complete() const;
+  // Notes in `deletions_` that their objects existed before.
+  void note_objects(const recorder::Story& story);
+  // Removes those that the request may have caused from `deletions_`.
+  [[nodiscard]] std::vector<Wanted> take_deletions(const recorder::Request& request);
   void want_causes_of(std::size_t step);
   void link(const std::vector<Wanted>& wanted, std::size_t step,
             std::optional<std::size_t> request);
@@ -83,8 +107,8 @@ class WhySearch {
   WhyFindings findings_;
   // Entries of versions_ stay when a write is found: a write that changed nothing has the version
   // of the write before it.
-  std::map<ObjectKey, std::vector<Wanted>> versions_;
-  std::map<ObjectKey, std::vector<Wanted>> deletions_;
+  std::map<VersionKey, std::vector<Wanted>> versions_;
+  std::map<NameKey, std::vector<Deletion>> deletions_;
   std::map<IdKey, std::vector<Wanted>> requests_;
   std::map<IdKey, std::vector<Wanted>> timers_;
 };

@@ -1,13 +1,18 @@
 #include "seeing/why_search.h"
 
+#include "base/time.h"
 #include "recorder/story.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <ratio>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace hangar::seeing {
@@ -119,6 +124,116 @@ TEST(WhySearch, CountsADeletionOfTheWholeCollection) {
               .object = {.group = "apps", .namespace_ = "shop"}};
   search.add(story("web", 1, {}, {all}));
   EXPECT_THAT(search.findings().writes, SizeIs(1));
+}
+
+// How a deletion of `source` at version 60, an event of web's turn 9, was found to be caused: the
+// number of the other turn; zero: not found.
+class WhyDeleted : public testing::Test {
+ protected:
+  // Some time on a day; hour 48 has the deletion.
+  static WallTime hour(double number) {
+    return WallTime(std::chrono::hours(500000)) +
+           std::chrono::duration_cast<WallTime::duration>(
+               std::chrono::duration<double, std::ratio<3600>>(number));
+  }
+  WhyDeleted() {
+    Story woken = story("web", 9, {{.what = Waking::Cause::Deleted, .object = source(60)}},
+                        {write(9, front(70))});
+    woken.arrived = hour(48);
+    search_.add(woken);
+  }
+  void add(std::uint64_t number, WallTime at, std::vector<Cause> causes,
+           std::vector<Request> requests = {}) {
+    Story one = story("other", number, std::move(causes), std::move(requests));
+    one.arrived = at;
+    for (Request& request : one.requests)
+      request.at = at;
+    search_.add(one);
+  }
+  // The answer to most deletions is a Status: it has neither kind nor version.
+  static Request deletion(const std::string& plural = "configmaps") {
+    Request request = write(3, source(0), Verb::Delete);
+    request.resource = plural;
+    request.object.kind.clear();
+    return request;
+  }
+  // Finalizers and grace periods delay a deletion; the answer is the object.
+  static Request delayed_deletion(std::uint64_t version) {
+    return write(3, source(version), Verb::Delete);
+  }
+  static Cause event(Waking::Cause what, std::uint64_t version) {
+    return {.what = what, .object = source(version)};
+  }
+  [[nodiscard]] std::uint64_t cause() const {
+    const WhyFindings& found = search_.findings();
+    const std::optional<std::size_t> step = found.steps[0].links[0].step;
+    return step ? found.steps[*step].story.number : 0;
+  }
+
+  WhySearch search_{kTarget, {}};
+};
+
+TEST_F(WhyDeleted, LeadsToTheRequestThatDeletedIt) {
+  add(5, hour(48) - 5ms, {}, {deletion()});
+  EXPECT_EQ(cause(), 5U);
+  EXPECT_EQ(search_.findings().steps[0].links[0].request, 0U);
+}
+
+TEST_F(WhyDeleted, WasNotTheObjectOfAnotherKind) {
+  add(5, hour(48) - 5ms, {}, {deletion("services")});
+  EXPECT_EQ(cause(), 0U);
+  add(4, hour(48) - 9ms, {}, {deletion("configmaps")});
+  EXPECT_EQ(cause(), 4U);
+}
+
+TEST_F(WhyDeleted, WasNotTheObjectThatAnEarlierRequestDeleted) {
+  add(5, hour(24), {}, {deletion()});
+  EXPECT_EQ(cause(), 0U);
+}
+
+TEST_F(WhyDeleted, WasMadeAgainSinceAnEarlierRequest) {
+  add(8, hour(48) - 6s, {event(Waking::Cause::Added, 55)});
+  add(7, hour(48) - 9s, {event(Waking::Cause::Deleted, 50)});
+  add(5, hour(48) - 10s, {}, {deletion()});
+  add(4, hour(30), {}, {delayed_deletion(49)});
+  EXPECT_EQ(cause(), 0U);
+}
+
+TEST_F(WhyDeleted, WasMadeAgainByARecordedRequestSinceAnEarlierOne) {
+  add(8, hour(48) - 6s, {}, {write(4, source(55), Verb::Create)});
+  add(5, hour(48) - 10s, {}, {deletion()});
+  EXPECT_EQ(cause(), 0U);
+}
+
+TEST_F(WhyDeleted, IsThatOfAnObjectThatWasMadeShortlyBefore) {
+  // The event of its creation arrived while it was being deleted.
+  add(6, hour(48) - 4ms, {event(Waking::Cause::Added, 59)});
+  add(5, hour(48) - 5ms, {}, {deletion()});
+  EXPECT_EQ(cause(), 5U);
+}
+
+TEST_F(WhyDeleted, MayHaveWaitedForFinalizers) {
+  add(7, hour(47), {event(Waking::Cause::Modified, 58)}, {write(2, source(58))});
+  add(6, hour(40), {event(Waking::Cause::Modified, 52)});
+  add(5, hour(40), {}, {delayed_deletion(52)});
+  EXPECT_EQ(cause(), 5U);
+}
+
+TEST_F(WhyDeleted, IsNotThatOfALaterRequest) {
+  add(5, hour(49), {}, {deletion()});
+  EXPECT_EQ(cause(), 0U);
+}
+
+TEST_F(WhyDeleted, MayHaveBeenThatOfACollection) {
+  Request all = deletion();
+  all.verb = Verb::DeleteCollection;
+  all.object.name.clear();
+  Request others = all;
+  others.object.namespace_ = "elsewhere";
+  add(6, hour(48) - 4ms, {}, {others});
+  EXPECT_EQ(cause(), 0U);
+  add(5, hour(48) - 5ms, {}, {all});
+  EXPECT_EQ(cause(), 5U);
 }
 
 TEST(WhySearch, FollowsTimersToTheTurnThatSetThem) {
