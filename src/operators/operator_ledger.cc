@@ -2,10 +2,12 @@
 
 #include "base/seconds.h"
 #include "io/loop.h"
+#include "kube/object.h"
 #include "recorder/limits.h"
 #include "recorder/trace_ids.h"
 
 #include <chrono>
+#include <optional>
 #include <vector>
 
 namespace hangar::operators {
@@ -153,7 +155,8 @@ void OperatorLedger::record_request(std::uint64_t id, std::uint64_t turn,
                                     const gateway::RequestTarget& target,
                                     const gateway::Request& request) const {
   if (!is_recording()) return;
-  recorder::Asked asked = asked_of(target, request);
+  const std::optional<kube::Identification> body = kube::identify(request.body);
+  recorder::Asked asked = asked_of(target, request, body);
   asked.guest = recorded_guest();
   asked.turn = turn;
   asked.id = id;

@@ -128,7 +128,8 @@ void Woken::add_piece(std::uint64_t id, const gateway::Piece& piece) {
   wakings_.push_back(waking);
 }
 
-recorder::Asked asked_of(const gateway::RequestTarget& target, const gateway::Request& request) {
+recorder::Asked asked_of(const gateway::RequestTarget& target, const gateway::Request& request,
+                         const std::optional<kube::Identification>& body) {
   recorder::Asked asked{.verb = static_cast<recorder::Verb>(target.verb),
                         .group = target.group,
                         .resource = target.plural,
@@ -146,9 +147,11 @@ recorder::Asked asked_of(const gateway::RequestTarget& target, const gateway::Re
   }
   const std::string* const dry_run = target.parameter("dryRun");
   asked.is_dry_run = dry_run != nullptr && !dry_run->empty();
-  if (const auto object = kube::identify(request.body)) {
-    asked.version = version_of(object->resource_version);
-  }
+  if (!body) return asked;
+  asked.version = version_of(body->resource_version);
+  // The path of a creation has no name, and the answer may be one that AnsweredObject cannot read.
+  const bool is_creation = asked.verb == recorder::Verb::Create && !asked.resource.empty();
+  if (is_creation && asked.name.empty()) asked.name = body->name;
   return asked;
 }
 
@@ -166,9 +169,12 @@ SecretsRead::SecretsRead(const Operator& spec) {
     if (entry.is_secret) add(spec.key.namespace_, entry.object);
 }
 
-// Writes count, too: their answers have the object.
+// Writes count, too: their answers have the object. The name of a creation is from its body, which
+// the API server may read differently.
 void SecretsRead::add(const recorder::Asked& asked) {
-  if (is_of_secrets(asked)) add(asked.namespace_, asked.name);
+  if (!is_of_secrets(asked)) return;
+  const bool is_creation = asked.verb == recorder::Verb::Create;
+  add(asked.namespace_, is_creation ? std::string_view() : asked.name);
 }
 
 // A review of Secrets names their resource. Another one may have the word, too, which only shows

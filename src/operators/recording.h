@@ -5,6 +5,7 @@
 #include "abi/kube_runtime/messages.h"
 #include "gateway/gateway.h"
 #include "gateway/request_target.h"
+#include "kube/object.h"
 #include "operators/mailbox.h"
 #include "operators/operator.h"
 #include "recorder/raw_body.h"
@@ -14,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory_resource>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -57,9 +59,11 @@ class Woken {
   std::uint64_t left_out_ = 0;
 };
 
-// Has views into `target` and `request`. The caller fills in guest, turn, id and time.
+// Has views into all of them. `body` is the object in the body of the request, if it is one. The
+// caller fills in guest, turn, id and time.
 [[nodiscard]] recorder::Asked asked_of(const gateway::RequestTarget& target,
-                                       const gateway::Request& request);
+                                       const gateway::Request& request,
+                                       const std::optional<kube::Identification>& body);
 
 // Whether the body of that request may be recorded: it creates or changes an object that is not a
 // Secret.

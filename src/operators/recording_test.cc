@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,9 +33,11 @@ recorder::Asked asked(std::string_view method, std::string_view target, std::str
   // Static, because the result has views into them.
   static gateway::RequestTarget understood;
   static gateway::Request request;
+  static std::optional<kube::Identification> object;
   understood = gateway::parse_target(method, target).value();
   request = {.method = std::string(method), .target = std::string(target), .body = std::move(body)};
-  return asked_of(understood, request);
+  object = kube::identify(request.body);
+  return asked_of(understood, request, object);
 }
 
 void expect_front(const Waking& waking, Waking::Cause cause) {
@@ -167,6 +170,20 @@ TEST(AskedOf, IsWhatTheGatewayUnderstood) {
   EXPECT_EQ(asked("GET", "/version?timeout=3s").path, "/version");
 }
 
+TEST(AskedOf, HasTheNameThatTheBodyOfACreationHas) {
+  const std::string path = "/apis/apps/v1/namespaces/shop/deployments";
+  EXPECT_EQ(asked("POST", path, std::string(kFront)).name, "front");
+  EXPECT_EQ(
+      asked("POST", path,
+            R"({"kind":"Deployment","apiVersion":"apps/v1","metadata":{"generateName":"f-"}})")
+          .name,
+      "");
+  EXPECT_EQ(asked("POST", path, "k8s").name, "");
+  EXPECT_EQ(asked("POST", path + "/back/scale", std::string(kFront)).name, "back");
+  EXPECT_EQ(asked("DELETE", path, std::string(kFront)).name, "") << "of the collection";
+  EXPECT_EQ(asked("POST", "/somewhere", std::string(kFront)).name, "");
+}
+
 TEST(HasRecordableBody, IsTrueOfWritesOfObjectsThatAreNoSecrets) {
   EXPECT_TRUE(has_recordable_body(asked("POST", "/api/v1/namespaces/shop/configmaps", "{}")));
   EXPECT_TRUE(has_recordable_body(asked("PUT", "/api/v1/namespaces/shop/configmaps/a", "{}")));
@@ -198,6 +215,13 @@ TEST(SecretsRead, AreThoseOfTheSpecAndOfRequests) {
   EXPECT_EQ(read.names(),
             (recorder::SecretNames{
                 {"shop", "login"}, {"shop", "files"}, {"bank", "code"}, {"shop", ""}}));
+}
+
+TEST(SecretsRead, StandForAllOfTheNamespaceAfterACreation) {
+  SecretsRead read(Operator{});
+  read.add(asked("POST", "/api/v1/namespaces/bank/secrets",
+                 R"({"kind":"Secret","apiVersion":"v1","metadata":{"name":"a"}})"));
+  EXPECT_EQ(read.names(), (recorder::SecretNames{{"bank", ""}}));
 }
 
 TEST(SecretsRead, StandForAllWhenThereAreMany) {

@@ -112,7 +112,7 @@ void UseFold::add(const Request& request) {
   }
   if (has_created(request)) ++use.created;
   const std::string& name = request.object.name;
-  // The name of a created object comes from the answer; no authorizer has seen it.
+  // The name of a created object comes from the body or the answer; no authorizer has seen it.
   if (name.empty() || use.right.verb == recorder::Verb::Create || use.names.contains(name)) return;
   if (use.names.size() >= kNamesPerUseMax) {
     use.has_more_names = true;
