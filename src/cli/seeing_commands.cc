@@ -179,7 +179,8 @@ WhyCommand::WhyCommand(CLI::App& command)
       ->check(check_namespace);
   command
       .add_option("--field", flags_->options.field,
-                  "explain only this field, such as .spec.replicas (default: the whole object)")
+                  "explain only this field, such as .spec.replicas or "
+                  ".spec.containers[name=web].image (default: the whole object)")
       ->type_name("FIELD");
   command
       .add_option("--writes", flags_->options.writes_max,

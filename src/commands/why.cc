@@ -194,8 +194,7 @@ struct FieldOwner {
 FieldOwner owner_of_field(const WhyAnswer& answer) {
   FieldOwner owner;
   if (!answer.current) return owner;
-  const auto field = parse_field(answer.field);
-  if (field) owner.managers = managers_of(*answer.current, *field);
+  owner.managers = managers_of(*answer.current, answer.field_path);
   for (const FieldManager* const manager : owner.managers) {
     if (!owner.write) owner.write = write_of(answer, *manager);
   }
@@ -310,11 +309,11 @@ class ObjectReader {
   }
 
   // Nothing: the object does not exist.
-  [[nodiscard]] io::Task<Result<std::optional<CurrentObject>>> read(kube::Resource resource,
-                                                                    kube::ObjectKey key) {
-    const Result<json::Value> found = co_await client_.get(std::move(resource), std::move(key), {});
-    if (found) co_return std::optional(current_object(*found));
-    if (found.error().kind() == ErrorKind::NotFound) co_return std::optional<CurrentObject>();
+  [[nodiscard]] io::Task<Result<std::optional<json::Value>>> read(kube::Resource resource,
+                                                                  kube::ObjectKey key) {
+    Result<json::Value> found = co_await client_.get(std::move(resource), std::move(key), {});
+    if (found) co_return std::optional(*std::move(found));
+    if (found.error().kind() == ErrorKind::NotFound) co_return std::optional<json::Value>();
     co_return std::unexpected(found.error());
   }
 
@@ -322,7 +321,9 @@ class ObjectReader {
       recorder::ObjectVersion object) {
     const kube::Resource resource = HANGAR_CO_TRY(co_await discovery_.find(
         kube::GroupKind{.group = object.group, .kind = object.kind}, unnamed_consumer(), {}));
-    co_return co_await read(resource, {.namespace_ = object.namespace_, .name = object.name});
+    const std::optional<json::Value> found = HANGAR_CO_TRY(
+        co_await read(resource, {.namespace_ = object.namespace_, .name = object.name}));
+    co_return found ? std::optional(current_object(*found)) : std::nullopt;
   }
 
  private:
@@ -374,8 +375,13 @@ WhyTarget target_of(const kube::Resource& resource, const Named& named, const Wh
 // Adds the present objects from the API server.
 io::Task<Result<WhyAnswer>> complete(ObjectReader& reader, kube::Resource resource,
                                      WhyAnswer answer) {
-  answer.current = HANGAR_CO_TRY(co_await reader.read(
+  const std::optional<json::Value> present = HANGAR_CO_TRY(co_await reader.read(
       resource, {.namespace_ = answer.target.namespace_, .name = answer.target.name}));
+  if (present) answer.current = current_object(*present);
+  if (present && !answer.field.empty()) {
+    const std::vector<FieldStep> steps = HANGAR_CO_TRY(parse_field(answer.field));
+    answer.field_path = HANGAR_CO_TRY(find_field(*present, steps));
+  }
   std::size_t look_ups = 0;
   for (const std::size_t at : reached(answer.findings)) {
     const WhyStep& step = answer.findings.steps[at];

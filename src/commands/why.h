@@ -35,7 +35,7 @@ struct WhyOptions {
   RecordsAccess records;
   std::string object;      // KIND[.GROUP]/NAME
   std::string namespace_;  // Empty: the kubeconfig's.
-  std::string field;       // ".spec.replicas"; empty: any.
+  std::string field;       // ".spec.replicas", see parse_field(); empty: any.
   std::size_t writes_max = 10;
   WhyFormat format = WhyFormat::Text;
   bool follow = false;
@@ -44,7 +44,8 @@ struct WhyOptions {
 
 // Passes the answer to `print`: once, or with `follow` again for new writes, until `print` returns
 // false. NotFound when the cluster does not serve the kind, or there is neither such an object nor
-// a recorded write on it. InvalidInput when the object or field has a wrong syntax.
+// a recorded write on it. InvalidInput when the object or field has a wrong syntax, or the object
+// does not have an item of a list in the path of the field.
 [[nodiscard]] Result<> why(const host::Config& config, const WhyOptions& options,
                            const std::function<bool(std::string_view)>& print, const Log& log);
 
@@ -56,6 +57,7 @@ struct WhyOptions {
 struct WhyAnswer {
   WhyTarget target;
   std::string field;
+  FieldPath field_path = {};             // In the present object.
   std::optional<CurrentObject> current;  // Nothing: the object does not exist.
   WhyFindings findings;
   recorder::ReadDirectory read;

@@ -462,6 +462,10 @@ def test_why_tells_of_what_others_wrote(audited, recording, place):
     for wrong in ("configmap", "/a", "configmap/", "a/b/c"):
         assert why(recording, audited, wrong, "-n", place).returncode == 2
     assert why(recording, audited, "configmap/manual", "-n", place, "--field=spec").returncode == 2
+    wrong = why(recording, audited, "configmap/manual", "-n", place, "--field=.data[0]")
+    assert wrong.returncode == 2 and ".data is not a list" in wrong.stderr
+    owned = why(recording, audited, f"namespace/{place}", "--field=.spec.finalizers[0]")
+    assert owned.returncode == 0, owned.stderr
 
 
 def test_why_goes_on_with_new_writes(audited, recording, place, tmp_path):
