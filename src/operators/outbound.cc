@@ -397,6 +397,7 @@ io::Task<std::optional<Obstacle>> Outbound::State::answer(
                      .headers = end_to_end(std::move(request.headers)),
                      .body = std::move(request.body),
                      .transport = self->transport(self->tenant_of(consumer), *addresses),
+                     .connect_timeout = self->parts.connect_timeout,
                      .total_timeout = limits::kOutboundTimeout,
                      .response_bytes_max = limits::kOutboundResponseBytesMax,
                      .on_progress =

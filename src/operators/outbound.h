@@ -24,6 +24,7 @@
 #include "tenants/outbound_server.h"
 #include "tenants/rules.h"
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -68,6 +69,7 @@ class Outbound {
     // For servers of policies that allow private addresses.
     http::AddressPolicy addresses = http::AddressPolicy::public_only();
     std::shared_ptr<const kube::Fence> fence = {};  // Null: every request may be sent.
+    std::chrono::milliseconds connect_timeout = http::Request().connect_timeout;
   };
   explicit Outbound(Parts parts);
   Outbound(const Outbound&) = delete;
