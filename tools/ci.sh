@@ -121,7 +121,7 @@ if step build build test "${targets[@]}"; then
     step conformance run_ctest test conformance || true
   fi
   # They wait more than they compute.
-  step e2e run_pytest tests/e2e -n "$((HANGAR_JOBS + 1))" --dist loadgroup || true
+  step e2e run_pytest tests/e2e -n "$((HANGAR_JOBS + 2))" --dist loadgroup || true
   step tenants run_pytest tests/tenants -n "$((HANGAR_JOBS + 1))" || true
 fi
 if [ -z "$sanitized" ]; then exit 0; fi
