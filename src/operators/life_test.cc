@@ -36,6 +36,14 @@ Life asleep() {
   return life;
 }
 
+// Asleep before, and loaded as the nap says.
+Life loaded(const Life::Nap& nap) {
+  Life life = asleep();
+  EXPECT_EQ(life.next(*nap.load_at, &nap).act, Act::Load);
+  life.on_load_ended(Life::LoadEnd::Loaded, *nap.load_at);
+  return life;
+}
+
 TEST(Life, BeginsWithAStart) {
   Life life = sleeper();
   EXPECT_EQ(life.phase(), Phase::Starting);
@@ -385,10 +393,8 @@ TEST(Life, IsLoadedOnceInANapAndSleepsAgain) {
 }
 
 TEST(Life, IsLoadedOnceInEachPlan) {
-  Life life = asleep();
   Life::Nap nap{.sleep_at = kStart, .load_at = kStart + 10s, .drop_at = kStart + 12s};
-  ASSERT_EQ(life.next(kStart + 10s, &nap).act, Act::Load);
-  life.on_load_ended(Life::LoadEnd::Loaded, kStart + 10s);
+  Life life = loaded(nap);
   ASSERT_EQ(life.next(kStart + 12s, &nap).act, Act::Sleep);
   life.on_sleep_ended(Life::SleepEnd::Asleep, kStart + 12s);
 
@@ -401,10 +407,8 @@ TEST(Life, IsLoadedOnceInEachPlan) {
 }
 
 TEST(Life, StaysLoadedAfterATurnForItsMetricsAlone) {
-  Life life = asleep();
   const Life::Nap nap{.sleep_at = kStart, .load_at = kStart + 10s, .drop_at = kStart + 20s};
-  ASSERT_EQ(life.next(kStart + 10s, &nap).act, Act::Load);
-  life.on_load_ended(Life::LoadEnd::Loaded, kStart + 10s);
+  Life life = loaded(nap);
 
   life.on_arrival();
   ASSERT_EQ(life.next(kStart + 11s, &nap).act, Act::Wake);
@@ -414,10 +418,8 @@ TEST(Life, StaysLoadedAfterATurnForItsMetricsAlone) {
 }
 
 TEST(Life, IsNotLoadedAgainWhenItWasPressedWhileItWasLoaded) {
-  Life life = asleep();
   const Life::Nap nap{.sleep_at = kStart, .load_at = kStart + 10s, .drop_at = kStart + 20s};
-  ASSERT_EQ(life.next(kStart + 10s, &nap).act, Act::Load);
-  life.on_load_ended(Life::LoadEnd::Loaded, kStart + 10s);
+  Life life = loaded(nap);
   life.press();
   ASSERT_EQ(life.next(kStart + 11s, &nap).act, Act::Sleep);
   life.on_sleep_ended(Life::SleepEnd::Asleep, kStart + 11s);

@@ -341,6 +341,15 @@ class ReachableServerTest : public OutboundTest {
     return fmt::format("127.0.1.{}:{}", number + 1, port_);
   }
 
+  // Allows the first servers.
+  void allow_servers(std::size_t count) {
+    std::string hosts;
+    for (std::size_t number = 0; number < count; ++number) {
+      hosts += fmt::format("{}\"{}\"", number == 0 ? "" : ",", authority(number));
+    }
+    set_policy(fmt::format(R"({{"hosts":[{}],"privateAddresses":true}})", hosts));
+  }
+
   // Connections so far. Nobody answers on them.
   std::size_t connection_count() {
     while (true) {
@@ -359,11 +368,7 @@ class ReachableServerTest : public OutboundTest {
 TEST_F(ReachableServerTest, ANamespaceHasItsShareOfTheRequestsUnderWay) {
   constexpr std::size_t kMax = limits::kOutboundRequestsPerTenantMax;
   constexpr std::size_t kCount = kMax + 4;
-  std::string hosts;
-  for (std::size_t number = 0; number <= kCount; ++number) {
-    hosts += fmt::format("{}\"{}\"", number == 0 ? "" : ",", authority(number));
-  }
-  set_policy(fmt::format(R"({{"hosts":[{}],"privateAddresses":true}})", hosts));
+  allow_servers(kCount + 1);
   std::vector<std::unique_ptr<Received>> all;
   std::vector<std::unique_ptr<gateway::Exchange>> exchanges;
   const auto ask_as = [&](budget::Consumer consumer, std::size_t number) {
@@ -389,11 +394,7 @@ TEST_F(ReachableServerTest, ANamespaceHasItsShareOfTheRequestsUnderWay) {
 
 TEST_F(ReachableServerTest, WhatWaitedUntilTheLeaseWasLostIsNotSent) {
   constexpr std::size_t kMax = limits::kOutboundRequestsPerTenantMax;
-  std::string hosts;
-  for (std::size_t number = 0; number <= kMax; ++number) {
-    hosts += fmt::format("{}\"{}\"", number == 0 ? "" : ",", authority(number));
-  }
-  set_policy(fmt::format(R"({{"hosts":[{}],"privateAddresses":true}})", hosts));
+  allow_servers(kMax + 1);
   std::vector<std::unique_ptr<Received>> all;
   std::vector<std::unique_ptr<gateway::Exchange>> exchanges;
   for (std::size_t number = 0; number <= kMax; ++number) {
