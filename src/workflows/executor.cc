@@ -1,6 +1,5 @@
 #include "workflows/executor.h"
 
-#include "budget/consumer.h"
 #include "reconcile/conditions.h"
 #include "reconcile/readiness.h"
 #include "workflows/crash_points.h"
@@ -128,10 +127,8 @@ io::Task<Result<Ended>> Executor::execute(Assignment task, std::stop_token stop)
 io::Task<Result<Executor::Place>> Executor::find(kube::ObjectKey workflow,
                                                  kube::GroupVersionKind gvk, kube::ObjectKey key,
                                                  std::stop_token stop) {
-  budget::Consumer whose{.tenant = budget::Tenant::of_namespace(std::move(workflow.namespace_)),
-                         .name = "workflow/" + workflow.name};
-  kube::Resource resource =
-      HANGAR_CO_TRY(co_await discovery_.find(std::move(gvk), std::move(whose), std::move(stop)));
+  kube::Resource resource = HANGAR_CO_TRY(
+      co_await discovery_.find(std::move(gvk), consumer_of(workflow), std::move(stop)));
   if (!resource.namespaced) key.namespace_.clear();
   co_return Place{.resource = std::move(resource), .key = std::move(key)};
 }

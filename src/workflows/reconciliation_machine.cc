@@ -3,7 +3,6 @@
 #include "base/seconds.h"
 #include "base/time.h"
 #include "budget/accounts.h"
-#include "budget/consumer.h"
 #include "io/loop.h"
 #include "kube/core_resources.h"
 #include "modules/reference.h"
@@ -267,9 +266,7 @@ void Reconciliation::record_step(const StepRecording::Woken& woken, Instant bega
 }
 
 abi::statemachine::Asker Reconciliation::asker(abi::statemachine::Cost* cost) const {
-  return {.consumer = {.tenant = budget::Tenant::of_namespace(key_.namespace_),
-                       .name = "workflow/" + key_.name},
-          .cost = cost};
+  return {.consumer = consumer_of(key_), .cost = cost};
 }
 
 io::Task<Result<Reconciliation::Step>> Reconciliation::answer_of(io::Task<Result<Step>> step) {

@@ -118,6 +118,11 @@ kube::Resource workflow_resource() {
           .namespaced = true};
 }
 
+budget::Consumer consumer_of(const kube::ObjectKey& workflow) {
+  return {.tenant = budget::Tenant::of_namespace(workflow.namespace_),
+          .name = "workflow/" + workflow.name};
+}
+
 Result<Workflow> parse_workflow(const json::Value& manifest) {
   Workflow workflow{.key = kube::key_of(manifest),
                     .uid = std::string(json::string_at(manifest, {"metadata", "uid"})),

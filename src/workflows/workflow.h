@@ -5,6 +5,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
+#include "budget/consumer.h"
 #include "json/value.h"
 #include "kube/object.h"
 #include "reconcile/dependents.h"
@@ -20,6 +21,8 @@
 namespace hangar::workflows {
 
 [[nodiscard]] kube::Resource workflow_resource();
+// The consumer that what is done for a workflow is accounted to.
+[[nodiscard]] budget::Consumer consumer_of(const kube::ObjectKey& workflow);
 
 // The objects that workflows wait for and those that they made: maps a change to the workflows to
 // reconcile.
