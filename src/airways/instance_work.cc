@@ -94,7 +94,7 @@ bool InstanceWork::is_overtaken() const {
 // Whether a child or a looked-up object differs from what our last apply left.
 bool InstanceWork::has_news(const ResourceRef& ref) const {
   const auto applied = memory_.applied.find(ref);
-  const kube::ObjectPtr child = platform_.view.child(ref);
+  const kube::ObjectPtr child = platform_.view.seen(ref);
   return is_news(child.get(), applied == memory_.applied.end() ? nullptr : &applied->second);
 }
 

@@ -3,12 +3,14 @@
 #include "airways/ownership.h"
 #include "airways/resource_ref.h"
 #include "airways/tracker.h"
+#include "base/consumer.h"
 #include "base/result.h"
 #include "io/task.h"
 #include "kube/cache/cache.h"
 #include "kube/cache/store.h"
 #include "kube/client.h"
 #include "kube/discovery.h"
+#include "kube/find.h"
 #include "kube/object.h"
 #include "kube/scope.h"
 #include "reconcile/dependents.h"
@@ -87,24 +89,29 @@ io::Task<Result<>> LiveView::watch_children(kube::Resource resource, std::stop_t
   co_return Result<>();
 }
 
-kube::ObjectPtr LiveView::child(const ResourceRef& ref) const {
+kube::ObjectPtr LiveView::seen(const ResourceRef& ref) const {
   const kube::Cache::Subscription* const children = dependents_.children(ref.kind);
   return children == nullptr ? nullptr : children->get(ref.key());
 }
 
-io::Task<Result<kube::ObjectPtr>> LiveView::look_at_child(kube::GroupVersionKind /*gvk*/,
-                                                          ResourceRef ref,
-                                                          std::stop_token /*stop*/) {
-  co_return child(ref);
+io::Task<Result<kube::ObjectPtr>> LiveView::look_at_child(kube::GroupVersionKind gvk,
+                                                          ResourceRef ref, std::stop_token stop) {
+  kube::ObjectPtr known = seen(ref);
+  if (!known || !known->is_bare()) co_return known;
+  kube::Resource resource =
+      HANGAR_CO_TRY(co_await discovery_.find(std::move(gvk), Consumer::of_host("readiness"), stop));
+  co_return co_await kube::find(client_, std::move(resource), ref.key(), std::move(stop));
 }
 
 io::Task<Result<kube::ObjectPtr>> LiveView::external(ResourceRef instance, kube::Resource resource,
                                                      kube::ObjectKey key, std::stop_token stop) {
   // The instance, which is being worked on, holds the subscription: it stays while we wait.
   kube::Cache::Subscription& subscription =
-      dependents_.hold(instance, {.resource = std::move(resource), .key = key});
-  HANGAR_CO_TRY(co_await subscription.wait_synced(std::move(stop)));
-  co_return subscription.get(key);
+      dependents_.hold(instance, {.resource = resource, .key = key});
+  HANGAR_CO_TRY(co_await subscription.wait_synced(stop));
+  kube::ObjectPtr known = subscription.get(key);
+  if (!known || !known->is_bare()) co_return known;
+  co_return co_await kube::find(client_, std::move(resource), std::move(key), std::move(stop));
 }
 
 io::Task<Result<>> LiveView::follow(ResourceRef instance, kube::Resource resource,

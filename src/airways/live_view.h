@@ -49,8 +49,8 @@ class LiveView final : public ReleaseView {
   [[nodiscard]] io::Task<Result<>> watch_children(kube::Resource resource,
                                                   std::stop_token stop) override;
   // Null if no child with our label exists, or if its kind is not watched yet.
-  [[nodiscard]] kube::ObjectPtr child(const ResourceRef& ref) const override;
-  // Like child(): sends no request.
+  [[nodiscard]] kube::ObjectPtr seen(const ResourceRef& ref) const override;
+  // Like child(), except that a bare child is read from the server.
   [[nodiscard]] io::Task<Result<kube::ObjectPtr>> look_at_child(kube::GroupVersionKind gvk,
                                                                 ResourceRef ref,
                                                                 std::stop_token stop) override;

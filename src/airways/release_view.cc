@@ -12,6 +12,11 @@
 
 namespace hangar::airways {
 
+kube::ObjectPtr ReleaseView::child(const ResourceRef& ref) const {
+  kube::ObjectPtr known = seen(ref);
+  return known && known->is_bare() ? nullptr : known;
+}
+
 io::Task<Result<kube::ObjectPtr>> ReleaseView::read(kube::Resource resource, kube::ObjectKey key,
                                                     std::stop_token stop) {
   return read_as(own_client(), std::move(resource), std::move(key), std::move(stop));

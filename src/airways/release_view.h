@@ -27,8 +27,10 @@ class ReleaseView {
   [[nodiscard]] virtual io::Task<Result<>> watch_children(kube::Resource resource,
                                                           std::stop_token stop) = 0;
   // A resource of any release that is known without a request; null if there is none, or if the
-  // view has no watches.
-  [[nodiscard]] virtual kube::ObjectPtr child(const ResourceRef& ref) const = 0;
+  // view has no watches. May be bare (kube::Object::is_bare).
+  [[nodiscard]] virtual kube::ObjectPtr seen(const ResourceRef& ref) const = 0;
+  // The same; null also if it is bare.
+  [[nodiscard]] kube::ObjectPtr child(const ResourceRef& ref) const;
   // The present state of a resource of any release; null if there is none.
   [[nodiscard]] virtual io::Task<Result<kube::ObjectPtr>> look_at_child(kube::GroupVersionKind gvk,
                                                                         ResourceRef ref,

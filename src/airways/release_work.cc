@@ -235,7 +235,7 @@ io::Task<Result<Progress>> ReleaseWork::prune(const Stages& previous, const Stag
   for (const std::vector<PruneStep>& group : groups) {
     std::vector<io::Task<Result<Progress>>> steps;
     for (const PruneStep& step : group) {
-      const bool is_done = memory_.pruned.contains(step.ref) && !parts_.view.child(step.ref);
+      const bool is_done = memory_.pruned.contains(step.ref) && !parts_.view.seen(step.ref);
       if (!is_done) steps.push_back(prune_one(step));
     }
     Progress all;

@@ -26,7 +26,7 @@ class RequestView final : public ReleaseView {
                                                   std::stop_token /*stop*/) override {
     co_return Result<>();
   }
-  [[nodiscard]] kube::ObjectPtr child(const ResourceRef& /*ref*/) const override { return nullptr; }
+  [[nodiscard]] kube::ObjectPtr seen(const ResourceRef& /*ref*/) const override { return nullptr; }
   [[nodiscard]] io::Task<Result<kube::ObjectPtr>> look_at_child(kube::GroupVersionKind gvk,
                                                                 ResourceRef ref,
                                                                 std::stop_token stop) override {

@@ -4,6 +4,7 @@
 #include "base/metrics.h"
 #include "domains/guest_processes.h"
 #include "domains/zygote.h"
+#include "host/cache_memory.h"
 #include "host/cluster_session.h"
 #include "host/guest_parts.h"
 #include "host/loop_watch.h"
@@ -92,8 +93,9 @@ class Session {
         guest_processes_(host::make_guest_processes(config, std::move(opened.zygote),
                                                     supply_.engine, metrics_, log.named("guests"))),
         parts_(std::move(opened.operators), config, loop_, http_, &host::OperatorParts::no_policies,
-               client_, client_, cache_, discovery_, supply_, guest_processes_.get(),
-               operators::RunOnce::Allowed, metrics_, log),
+               client_, client_, cache_,
+               std::make_shared<budget::Accounts>(host::cache_memory_limits()), discovery_, supply_,
+               guest_processes_.get(), operators::RunOnce::Allowed, metrics_, log),
         output_(loop_, output::LogFiles(host::log_directory(config)), log.named("operators")),
         recorder_(host::make_recorder(config, loop_, metrics_, log.named("recorder"))),
         fleet_({.loop = loop_,

@@ -234,7 +234,7 @@ struct Gateway::State : std::enable_shared_from_this<Gateway::State> {
                 .slots = kUpstreamRequestsMax,
                 .slots_per_tenant_max = kUpstreamRequestsPerTenantMax,
                 .waiting_per_tenant_max = limits::kGatewayRequestsWaitingMax})),
-        feed_memory(std::make_shared<budget::Accounts>(parts.feed_memory)),
+        feed_memory(parts.feed_memory),
         tools(std::make_shared<Watching::Tools>(parts.client, upstream, feed_memory, parts.rates)),
         refused_watches(parts.metrics.counter(
             "hangar_gateway_refused_total",

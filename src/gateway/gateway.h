@@ -102,8 +102,10 @@ class Gateway {
     Log log;
     // How often open watches are authorised again and get their bookmarks.
     Duration care_period = limits::kGatewayRecheck;
-    // For the objects that the watches of tenants make the host hold.
-    budget::Accounts::Limits feed_memory = {};
+    // For the objects that the watches of tenants make the host hold. The cache may hold it longer
+    // than the gateway lives.
+    std::shared_ptr<budget::Accounts> feed_memory =
+        std::make_shared<budget::Accounts>(budget::Accounts::Limits());
     // For watches and other streams that the API server answers itself: they are open for long, and
     // may be many. Null: `client`.
     const kube::Client* streams = nullptr;

@@ -14,6 +14,7 @@
 #include "budget/consumer.h"
 #include "domains/guest_processes.h"
 #include "domains/zygote.h"
+#include "host/cache_memory.h"
 #include "host/cluster_session.h"
 #include "host/config.h"
 #include "host/config_maps.h"
@@ -233,6 +234,7 @@ struct Host::Parts {
   // Without the fence, for the work of every replica: admission.
   kube::Client replica_client;
   kube::Discovery discovery;
+  const std::shared_ptr<budget::Accounts> cache_memory;  // For objects of tenants in `cache`.
   kube::Cache cache;
   tenants::Policies policies;
 
@@ -298,7 +300,8 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
       replica_client(loop, http, credentials, metrics, log.named("kube"),
                      apart(kube_options(config, readers))),
       discovery(client),
-      cache(loop, watch_client, metrics, log.named("kube")),
+      cache_memory(std::make_shared<budget::Accounts>(cache_memory_limits())),
+      cache(loop, watch_client, metrics, log.named("kube"), {.ration = make_ration(cache_memory)}),
       policies({.loop = loop, .cache = cache, .metrics = metrics, .log = log.named("tenants")}),
       config_maps(client),
       supply(std::move(opened.modules), config, loop, workers, http, &config_maps,
@@ -315,7 +318,7 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
       operator_parts(
           std::move(opened.operators), config, loop, http,
           [this](const std::string& name) { return policies.rules_of(name); }, client,
-          stream_client, cache, discovery, supply, guest_processes.get(),
+          stream_client, cache, cache_memory, discovery, supply, guest_processes.get(),
           operators::RunOnce::Refused, metrics, log, fence),
       machine_parts(config, supply, guest_processes.get()),
       output(loop, output::LogFiles(log_directory(config)), log.named("output")),

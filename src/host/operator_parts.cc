@@ -32,16 +32,12 @@ constexpr std::uint64_t kTenantAssured = limits::kMiB;
 }  // namespace
 
 budget::Accounts::Limits answer_memory_limits() {
-  // Answers and feeds get three eighths of the host's share each; the rest is for its own work. Two
-  // namespaces fill it, one does not.
+  // Answers and cached objects get three eighths of the host's share each; the rest is for its own
+  // work. Two namespaces fill it, one does not.
   const std::uint64_t own = budget::host_memory_max();
   return {.host_bytes_max = 3 * own / 8,
           .tenant_bytes_max = own / 4,
           .tenant_bytes_assured = kTenantAssured};
-}
-
-budget::Accounts::Limits feed_memory_limits() {
-  return answer_memory_limits();
 }
 
 Result<OperatorFiles> OperatorFiles::open(const Config& config, Users users) {
@@ -64,6 +60,7 @@ std::shared_ptr<const tenants::Rules> OperatorParts::no_policies(
 OperatorParts::OperatorParts(OperatorFiles files, const Config& config, io::Loop& loop,
                              http::Client& http, RulesOf rules_of, const kube::Client& client,
                              const kube::Client& streams, kube::Cache& cache,
+                             std::shared_ptr<budget::Accounts> cache_memory,
                              kube::Discovery& discovery, ModuleSupply& supply,
                              domains::GuestProcesses* guest_processes, operators::RunOnce run_once,
                              Metrics& metrics, const Log& log,
@@ -80,7 +77,7 @@ OperatorParts::OperatorParts(OperatorFiles files, const Config& config, io::Loop
                .discovery = discovery,
                .metrics = metrics,
                .log = log.named("gateway"),
-               .feed_memory = feed_memory_limits(),
+               .feed_memory = std::move(cache_memory),
                .streams = &streams,
                .rates = &supply.rates}),
       outbound({.loop = loop,

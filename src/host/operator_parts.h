@@ -34,9 +34,6 @@ namespace hangar::host {
 // Limits for the answers that wait to be read by guests, from the host's share of memory. Blocks.
 [[nodiscard]] budget::Accounts::Limits answer_memory_limits();
 
-// The same for the objects that the host holds for watches of guests.
-[[nodiscard]] budget::Accounts::Limits feed_memory_limits();
-
 // Whose operators a process runs. One user may use all of the space for sleeping guests; of many
 // namespaces each has a part (DiskShares).
 enum class Users : std::uint8_t { Namespaces, One };
@@ -58,10 +55,12 @@ struct OperatorParts {
       const std::string& namespace_name);
 
   // `streams`: see gateway::Gateway::Parts. `guest_processes`: null if guests live in this process.
+  // `cache_memory`: for the objects of guests' watches.
   // `fence`: of `client`, for requests to other servers.
   OperatorParts(OperatorFiles files, const Config& config, io::Loop& loop, http::Client& http,
                 RulesOf rules_of, const kube::Client& client, const kube::Client& streams,
-                kube::Cache& cache, kube::Discovery& discovery, ModuleSupply& supply,
+                kube::Cache& cache, std::shared_ptr<budget::Accounts> cache_memory,
+                kube::Discovery& discovery, ModuleSupply& supply,
                 domains::GuestProcesses* guest_processes, operators::RunOnce run_once,
                 Metrics& metrics, const Log& log, std::shared_ptr<const kube::Fence> fence = {});
 

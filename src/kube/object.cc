@@ -243,8 +243,19 @@ struct ObjectBuilder {
     return copy(text, std::move(skimmed), type);
   }
 
+  // `text`: parts of an object's bytes, so that this cannot fail.
+  static ObjectPtr bare(std::string_view text) {
+    const std::shared_ptr<Made> object = copy(text, skim_object(text).value(), {}).value();
+    object->is_bare_ = true;
+    return object;
+  }
+
  private:
-  static Result<ObjectPtr> copy(std::string_view text, Skimmed skimmed, std::string_view type) {
+  // A type through which allocate_shared reaches the private constructor.
+  struct Made final : Object {};
+
+  static Result<std::shared_ptr<Made>> copy(std::string_view text, Skimmed skimmed,
+                                            std::string_view type) {
     text = text.substr(0, text.rfind('}') + 1);
     const std::string_view cut = skimmed.managed_fields;
     const std::size_t size = text.size() - cut.size() + type.size();
@@ -285,9 +296,6 @@ struct ObjectBuilder {
     std::ranges::sort(object->owner_uids_);
     return object;
   }
-
-  // A type through which allocate_shared reaches the private constructor.
-  struct Made final : Object {};
 };
 
 Result<ObjectPtr> Object::make(std::string_view bytes) {
@@ -368,6 +376,53 @@ std::size_t Object::bytes_with(std::size_t own, std::size_t characters) const {
          heap(key_.namespace_) + heap(key_.name);
 }
 
+namespace {
+
+// Appends one member of an object.
+void append_member(std::string& to, std::string_view key, std::string_view value) {
+  to += to.empty() ? '{' : ',';
+  to.append("\"").append(key).append("\":").append(value);
+}
+
+// The first members of an object of strings.
+std::string first_members(std::string_view map, std::size_t bytes_max) {
+  std::string kept;
+  Skim skim(map);
+  for (auto members = skim.object(); const auto key = skim.next_key(members);) {
+    const std::string_view value = skim.value();
+    if (kept.size() + key->size() + value.size() > bytes_max) break;
+    append_member(kept, *key, value);
+  }
+  return kept.empty() ? "{}" : kept + '}';
+}
+
+std::string bare_metadata(std::string_view metadata) {
+  std::string kept;
+  Skim skim(metadata);
+  for (auto members = skim.object(); const auto key = skim.next_key(members);) {
+    const bool is_map = skim.peek() == '{';
+    const std::string_view value = skim.value();
+    if (is_map) {
+      append_member(kept, *key, first_members(value, kBareMapBytesMax));
+    } else if (value.size() <= kBareMemberBytesMax) {
+      append_member(kept, *key, value);
+    }
+  }
+  return kept + '}';
+}
+
+}  // namespace
+
+ObjectPtr bare_of(const Object& object) {
+  const ObjectPtr whole = metadata_of(object);
+  const ObjectText text = whole->text();
+  const std::string_view metadata = metadata_text_of(text.view());
+  const auto at = static_cast<std::size_t>(metadata.data() - text.view().data());
+  std::string kept(text.view());
+  kept.replace(at, metadata.size(), bare_metadata(metadata));
+  return ObjectBuilder::bare(kept);
+}
+
 ObjectPtr metadata_of(const Object& object) {
   const ObjectText text = object.text();
   Skim skim(text.view());
@@ -375,8 +430,7 @@ ObjectPtr metadata_of(const Object& object) {
   for (auto members = skim.object(); const auto key = skim.next_key(members);) {
     const std::string_view value = skim.value();
     if (*key != "apiVersion" && *key != "kind" && *key != "metadata") continue;
-    kept += kept.empty() ? '{' : ',';
-    kept.append("\"").append(*key).append("\":").append(value);
+    append_member(kept, *key, value);
   }
   kept += '}';
   // These are parts of an object's bytes, so that making an object of them cannot fail.

@@ -6,6 +6,7 @@
 #include "json/value.h"
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -135,6 +136,8 @@ class Object {
   [[nodiscard]] std::shared_ptr<const Object> packed(
       std::shared_ptr<const PackDictionary> dictionary) const;
   [[nodiscard]] bool is_packed() const { return is_packed_; }
+  // Made by bare_of(): only what identifies the object is known.
+  [[nodiscard]] bool is_bare() const { return is_bare_; }
   // The bytes of memory that it occupies while it is not packed. Tenants are charged for these: the
   // size of a packed object would tell them what is in its dictionary, which has texts of others.
   [[nodiscard]] std::size_t size_bytes() const;
@@ -168,12 +171,19 @@ class Object {
   std::uint32_t text_size_ = 0;
   bool being_deleted_ = false;
   bool is_packed_ = false;
+  bool is_bare_ = false;
 };
 
 using ObjectPtr = std::shared_ptr<const Object>;
 
 // The object reduced to apiVersion, kind and metadata: what Detail::Metadata shows.
 [[nodiscard]] ObjectPtr metadata_of(const Object& object);
+// What identifies the object, in little memory whatever its size: apiVersion, kind, and metadata
+// with the first kBareMapBytesMax bytes of labels and of annotations, and without other members of
+// more than kBareMemberBytesMax.
+inline constexpr std::size_t kBareMapBytesMax = 2048;
+inline constexpr std::size_t kBareMemberBytesMax = 1024;
+[[nodiscard]] ObjectPtr bare_of(const Object& object);
 // The value of metadata in an object's text, as a view into it. Searches the text at each call.
 [[nodiscard]] std::string_view metadata_text_of(std::string_view object_text);
 

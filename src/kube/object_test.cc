@@ -2,7 +2,9 @@
 
 #include "base/result.h"
 #include "json/value.h"
+#include "kube/packing.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -261,6 +263,67 @@ TEST(Identification, IsWhatAnObjectIsKnownBy) {
   ASSERT_TRUE(core);
   EXPECT_EQ(core->group(), "");
   EXPECT_EQ(core->kind, "Pod");
+}
+
+TEST(BareObject, HasWhatIdentifiesItAndNoContent) {
+  const ObjectPtr object =
+      Object::make(R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"b",)"
+                   R"("uid":"u","resourceVersion":"7","generation":3,)"
+                   R"("deletionTimestamp":"2026-01-01T00:00:00Z","labels":{"l":"1"},)"
+                   R"("annotations":{"n":"2"},"finalizers":["f"]},)"
+                   R"("spec":{"metadata":{"name":"no"}},"status":{}})")
+          .value();
+
+  const ObjectPtr bare = bare_of(*object);
+
+  EXPECT_TRUE(bare->is_bare());
+  EXPECT_FALSE(object->is_bare());
+  EXPECT_EQ(bare->key(), object->key());
+  EXPECT_EQ(bare->uid(), "u");
+  EXPECT_EQ(bare->resource_version(), "7");
+  EXPECT_EQ(bare->generation(), 3);
+  EXPECT_TRUE(bare->is_being_deleted());
+  EXPECT_EQ(bare->labels(), R"({"l":"1"})");
+  const json::Value value = bare->to_value();
+  EXPECT_EQ(json::find(value, {"spec"}), nullptr);
+  EXPECT_EQ(json::string_at(value, {"kind"}), "Pod");
+  EXPECT_EQ(annotation_of(value, "n"), "2");
+  EXPECT_TRUE(has_finalizer(value, "f"));
+}
+
+TEST(BareObject, IsSmallWhateverItsMetadata) {
+  std::string labels;
+  std::string finalizers;
+  for (int index = 0; index < 2000; ++index) {
+    labels += fmt::format(R"("label-{:05}":"v",)", index);
+    finalizers += fmt::format(R"("example.com/finalizer-{}",)", index);
+  }
+  labels.pop_back();
+  finalizers.pop_back();
+  const ObjectPtr object =
+      Object::make(fmt::format(R"({{"apiVersion":"v1","kind":"Pod","metadata":{{"labels":{{{}}},)"
+                               R"("annotations":{{"large":"{}"}},"finalizers":[{}],"name":"a"}}}})",
+                               labels, std::string(100'000, 'x'), finalizers))
+          .value();
+
+  const ObjectPtr bare = bare_of(*object);
+
+  EXPECT_LT(bare->size_bytes(), 2 * kBareMapBytesMax);
+  EXPECT_EQ(bare->key().name, "a");
+  EXPECT_EQ(label_of(bare->to_value(), "label-00000"), "v");
+  EXPECT_EQ(annotation_of(bare->to_value(), "large"), "");
+}
+
+TEST(BareObject, IsMadeOfAPackedOne) {
+  const ObjectPtr object =
+      Object::make(R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},)"
+                   R"("data":")" +
+                   std::string(10'000, 'x') + R"("})")
+          .value();
+  const ObjectPtr packed = object->packed(std::make_shared<const PackDictionary>("xxxx"));
+
+  ASSERT_NE(packed, nullptr);
+  EXPECT_EQ(bare_of(*packed)->to_value(), bare_of(*object)->to_value());
 }
 
 TEST(Identification, LeavesTheRestOfTheMetadataUnread) {

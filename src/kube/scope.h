@@ -13,12 +13,17 @@ namespace hangar::kube {
 // metadata (the API server's PartialObjectMetadata).
 enum class Detail : std::uint8_t { Whole, Metadata };
 
+// Whether an object whose namespace has no room for it is kept bare (ration.h). A watch is the same
+// either way.
+enum class Keep : std::uint8_t { Whole, Rationed };
+
 struct Scope {
   Resource resource;
   std::string namespace_ = {};  // Empty: all.
   std::string label_selector = {};
   std::string field_selector = {};
   Detail detail = Detail::Whole;
+  Keep keep = Keep::Whole;
 
   auto operator<=>(const Scope&) const = default;
 };

@@ -35,7 +35,6 @@ using reconcile::ConditionStatus;
 using reconcile::Outcome;
 
 constexpr std::string_view kFieldManager = "hangar-operators";
-constexpr std::string_view kStalled = "Stalled";
 constexpr std::string_view kCanSleep = "CanSleep";
 constexpr std::string_view kRestless = "Restless";
 constexpr std::string_view kWebhooksReady = "WebhooksReady";
@@ -378,6 +377,7 @@ OperatorController::OperatorController(const Parts& parts)
                   .field_manager = std::string(kFieldManager),
                   .log = log_,
                   .concurrency = 4,
+                  .has_stalled = true,
                   .reconcile =
                       [this](kube::ObjectPtr object, std::stop_token stop) {
                         return reconcile(std::move(object), std::move(stop));
@@ -680,7 +680,7 @@ io::Task<Result<>> OperatorController::write_status(const json::Value& manifest,
   put_recording(status, manifest,
                 record_problem(kube::key_of(manifest).namespace_, recording_of(manifest)), now);
   reconcile::set_condition(status,
-                           {.type = std::string(kStalled),
+                           {.type = std::string(reconcile::kStalled),
                             .status = error ? ConditionStatus::True : ConditionStatus::False,
                             .reason = error             ? reason_of(*error)
                                       : awaited.empty() ? "Established"

@@ -12,6 +12,10 @@ namespace hangar::reconcile {
 
 // The condition that people wait for.
 inline constexpr std::string_view kReady = "Ready";
+// The host can't do what the spec says, and waiting for what is under way does not help.
+inline constexpr std::string_view kStalled = "Stalled";
+// The reason while the host has no memory for an object of its namespace.
+inline constexpr std::string_view kNamespaceMemory = "NamespaceMemory";
 
 enum class ConditionStatus : std::uint8_t { True, False, Unknown };
 [[nodiscard]] std::string_view name_of(ConditionStatus status);

@@ -1,11 +1,17 @@
 #include "reconcile/custom_resource.h"
 
 #include "base/assert.h"
+#include "io/loop.h"
+#include "kube/cache/ration.h"
 #include "kube/client.h"
 #include "kube/find.h"
+#include "reconcile/conditions.h"
 #include "reconcile/finalizer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <chrono>
 #include <set>
 #include <utility>
 
@@ -15,6 +21,10 @@ namespace {
 
 // A client that writes labels as fast as hangar writes statuses wins every other time.
 constexpr int kStatusAttemptsMax = 5;
+
+// How soon an object that waits for memory is looked at again. That sends no request while there is
+// no room.
+constexpr std::chrono::seconds kMemoryRecheck{30};
 
 Error gone() {
   return {ErrorKind::Cancelled, "the object is gone: there is nothing to say of it"};
@@ -55,7 +65,7 @@ CustomResource::~CustomResource() = default;
 void CustomResource::start() {
   controller_.start();
   subscription_ =
-      platform_.cache.subscribe({.resource = options_.kind},
+      platform_.cache.subscribe({.resource = options_.kind, .keep = kube::Keep::Rationed},
                                 {.on_delta = [this](const kube::Delta& delta) { on_delta(delta); },
                                  .on_synced = options_.on_synced});
 }
@@ -72,14 +82,23 @@ void CustomResource::on_delta(const kube::Delta& delta) {
         one->end_.request_stop();
     }
   }
+  if (delta.type == kube::Delta::Type::Deleted) on_memory_freed(delta.object->key().namespace_);
   if (const auto held = held_.find(delta.object->key()); held != held_.end()) {
     held->second.push_back(delta);
     return;
   }
   if (newest_.on_delta(delta) == Newest::News::Echo) return;
-  if (delta.type == kube::Delta::Type::Modified && !options_.predicate(delta)) return;
+  const bool may_skip = delta.type == kube::Delta::Type::Modified && !delta.object->is_bare() &&
+                        !delta.previous->is_bare();
+  if (may_skip && !options_.predicate(delta)) return;
   if (options_.on_change) options_.on_change(delta);
   controller_.enqueue(delta.object->key());
+}
+
+void CustomResource::on_memory_freed(const std::string& namespace_name) {
+  auto waiting = waiting_.lower_bound({.namespace_ = namespace_name, .name = {}});
+  for (; waiting != waiting_.end() && waiting->first.namespace_ == namespace_name; ++waiting)
+    controller_.enqueue(waiting->first);
 }
 
 kube::ObjectPtr CustomResource::newest(const kube::ObjectKey& key) const {
@@ -106,8 +125,16 @@ CustomResource::OutcomeTask CustomResource::run(kube::ObjectKey key, std::stop_t
   const bool is_going = object && object->is_being_deleted();
   if (!object || (is_going && options_.finalizer.empty())) {
     announced_.erase(key);
+    waiting_.erase(key);
     co_await options_.forget(std::move(key));
     co_return Outcome{};
+  }
+  if (object->is_bare()) {
+    Outcome waits;
+    object = HANGAR_CO_TRY(co_await whole(std::move(object), waits, stop));
+    if (!object) co_return waits;
+  } else {
+    waiting_.erase(key);
   }
   if (is_going) co_return co_await run_finalize(std::move(object), std::move(stop));
   if (!options_.finalizer.empty() && options_.finalizer_by == FinalizerBy::Shell &&
@@ -119,6 +146,69 @@ CustomResource::OutcomeTask CustomResource::run(kube::ObjectKey key, std::stop_t
     object = HANGAR_CO_TRY(kube::Object::make(answer, options_.kind.gvk()));
   }
   co_return co_await options_.reconcile(std::move(object), std::move(stop));
+}
+
+io::Task<Result<kube::ObjectPtr>> CustomResource::whole(kube::ObjectPtr bare, Outcome& waits,
+                                                        std::stop_token stop) {
+  const kube::ObjectKey key = bare->key();
+  const kube::Ration& ration = *platform_.cache.ration();
+  const auto known = waiting_.find(key);
+  const bool waits_still = known != waiting_.end() && !bare->is_being_deleted() &&
+                           known->second.resource_version == bare->resource_version() &&
+                           !ration.has_room(key.namespace_, known->second.bytes);
+  waits.requeue_after = kMemoryRecheck;
+  if (waits_still) co_return kube::ObjectPtr();
+
+  kube::ObjectPtr live = HANGAR_CO_TRY(co_await read(key, stop));
+  if (!live) {
+    waits = {};
+    co_return live;
+  }
+  Result<kube::ObjectPtr> held = ration.hold(live);
+  if (held) {
+    waiting_.erase(key);
+    remember(*held, Newest::Origin::Whole);
+    co_return held;
+  }
+  // A deletion waits for nothing.
+  if (live->is_being_deleted()) co_return live;
+  waiting_[key] = {.resource_version = std::string(live->resource_version()),
+                   .bytes = live->size_bytes()};
+  HANGAR_CO_TRY(co_await report_wait(live->to_value(), held.error(), std::move(stop)));
+  co_return kube::ObjectPtr();
+}
+
+io::Task<Result<>> CustomResource::report_wait(const json::Value& object, const Error& error,
+                                               std::stop_token stop) {
+  const std::string message =
+      fmt::format("the host has no memory for this object: {}", error.message());
+  announce(
+      object, message,
+      EventText{
+          .type = EventType::Warning, .reason = std::string(kNamespaceMemory), .message = message});
+  json::Value status = status_of(object);
+  bool is_news = false;
+  const auto put = [&](std::string_view type, ConditionStatus value) {
+    is_news |=
+        set_condition(status,
+                      {.type = std::string(type),
+                       .status = value,
+                       .reason = std::string(kNamespaceMemory),
+                       .message = message,
+                       .observed_generation = json::int_at(object, {"metadata", "generation"})},
+                      io::Loop::wall_now());
+  };
+  put(kReady, ConditionStatus::False);
+  if (options_.has_stalled) put(kStalled, ConditionStatus::True);
+  if (!is_news) co_return Result<>();
+  const Result<json::Value> answer =
+      co_await write_status(object, std::move(status), StatusOf::Spec, std::move(stop));
+  // A kind without this subresource has the Event only.
+  if (!answer && answer.error().kind() == ErrorKind::Cancelled) co_return Result<>();
+  if (!answer) co_return std::unexpected(answer.error());
+  waiting_[kube::key_of(object)].resource_version =
+      json::string_at(*answer, {"metadata", "resourceVersion"});
+  co_return Result<>();
 }
 
 // A deletion has no spec that somebody could correct, so even a terminal error is retried.
@@ -136,7 +226,8 @@ CustomResource::OutcomeTask CustomResource::try_finalize(kube::ObjectPtr object,
   const Outcome outcome = HANGAR_CO_TRY(co_await options_.finalize(std::move(object), stop));
   if (outcome.requeue_after) co_return outcome;
   // finalize() may have written its status.
-  const kube::ObjectPtr now = newest(key);
+  kube::ObjectPtr now = newest(key);
+  if (now && now->is_bare()) now = HANGAR_CO_TRY(co_await read(key, stop));
   if (!now) co_return Outcome{};
   const Result<json::Value> removed =
       co_await remove_finalizer(platform_.client, options_.kind, now->to_value(),

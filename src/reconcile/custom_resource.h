@@ -14,6 +14,9 @@
 //   - reconcile() receives the newest known state of an object that exists: never an older one than
 //     the answer to any write through this shell.
 //   - An echo of our own write starts no run.
+//   - reconcile() receives whole objects. Where the namespace of an object has no room for it in
+//   the
+//     host's memory (kube/cache/ration.h), the object waits, and its conditions say so.
 //   - A status is written only over the object that it was computed for. Only this shell decides
 //     whether another writer was first: then the answer is Conflict, and the object's key is
 //     queued again.
@@ -66,6 +69,8 @@ class CustomResource {
     std::string field_manager;
     Log log = {};
     std::size_t concurrency = 1;
+    // Its status has a condition Stalled besides Ready.
+    bool has_stalled = false;
     // Kept on each object while it lives, so that finalize() runs before it is deleted.
     // Empty: none.
     std::string finalizer = {};
@@ -113,7 +118,7 @@ class CustomResource {
   }
 
   [[nodiscard]] const kube::Resource& kind() const { return options_.kind; }
-  // Null when there is none.
+  // Null when there is none. May be bare (kube::Object::is_bare), and so may those of list().
   [[nodiscard]] kube::ObjectPtr newest(const kube::ObjectKey& key) const;
   // The newest of all objects, or of one namespace, by key.
   [[nodiscard]] std::vector<kube::ObjectPtr> list(std::string_view namespace_ = {}) const;
@@ -170,6 +175,15 @@ class CustomResource {
   [[nodiscard]] OutcomeTask run(kube::ObjectKey key, std::stop_token stop);
   [[nodiscard]] OutcomeTask run_finalize(kube::ObjectPtr object, std::stop_token stop);
   [[nodiscard]] OutcomeTask try_finalize(kube::ObjectPtr object, std::stop_token stop);
+  // Null: the run ends with `waits`, because the object is gone or its namespace has no room for
+  // it.
+  [[nodiscard]] io::Task<Result<kube::ObjectPtr>> whole(kube::ObjectPtr bare, Outcome& waits,
+                                                        std::stop_token stop);
+  // The status tells why the object has to wait.
+  [[nodiscard]] io::Task<Result<>> report_wait(const json::Value& object, const Error& error,
+                                               std::stop_token stop);
+  // Looks again at those that wait for memory.
+  void on_memory_freed(const std::string& namespace_name);
   void on_delta(const kube::Delta& delta);
   void remember(const json::Value& answer);
   void remember(kube::ObjectPtr object, Newest::Origin origin);
@@ -190,6 +204,12 @@ class CustomResource {
   };
   std::map<kube::ObjectKey, Announced> announced_;
   std::map<kube::ObjectKey, std::vector<WhileItLives*>> living_;
+  // Objects for which their namespaces have had no room.
+  struct Waiting {
+    std::string resource_version;
+    std::uint64_t bytes = 0;  // That it needs.
+  };
+  std::map<kube::ObjectKey, Waiting> waiting_;
   // For objects that patch() is changing: deltas held back until it is known which one is the echo.
   std::map<kube::ObjectKey, std::vector<kube::Delta>> held_;
   Controller controller_;

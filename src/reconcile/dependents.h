@@ -6,6 +6,9 @@
 //   - a single object, as long as a holder depends on it; its creation is seen too.
 //   - the children of a kind, by the label that names their owner. This scope stays.
 //
+// Objects for which their namespaces have no room in the host's memory are bare
+// (kube::Object::is_bare): whoever needs their content reads them.
+//
 // The cache plans how many watches that takes, so that other owners' Secrets do not end up in
 // memory. A watch only reports that something happened; the holder reads what it may see under its
 // own rights. Loop thread only.
@@ -84,7 +87,8 @@ class Dependents {
           {.resource = object.resource,
            .namespace_ = object.key.namespace_,
            .field_selector = "metadata.name=" + object.key.name,
-           .detail = options_.detail},
+           .detail = options_.detail,
+           .keep = kube::Keep::Rationed},
           {.on_delta = [this, object](const kube::Delta& delta) { tell(object, &delta); },
            .on_failed = [this, object](const Error&) { on_failed(object); }});
     }
@@ -134,7 +138,8 @@ class Dependents {
       subscription = subscribe_(
           {.resource = resource,
            .label_selector = options_.child_selector,
-           .detail = options_.child_detail},
+           .detail = options_.child_detail,
+           .keep = kube::Keep::Rationed},
           {.on_delta = [this, kind](const kube::Delta& delta) { handlers_.on_child(kind, delta); },
            .on_synced =
                [this, kind] {

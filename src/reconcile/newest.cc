@@ -12,18 +12,27 @@ bool is_older_state(const kube::Object& left, const kube::Object& right) {
   return left.uid() == right.uid() && is_older(left.resource_version(), right.resource_version());
 }
 
+// `known` has the content that the bare `cached` lacks.
+bool completes(const kube::Object& known, const kube::Object& cached) {
+  return cached.is_bare() && known.uid() == cached.uid() &&
+         known.resource_version() == cached.resource_version();
+}
+
 }  // namespace
 
 void Newest::remember(kube::ObjectPtr object, const kube::ObjectPtr& cached, Origin origin) {
   const kube::ObjectKey& key = object->key();
   // The watch may be faster than the answer, and by now the object may be gone or replaced.
-  if (!cached || !is_older_state(*cached, *object)) {
+  const bool is_wanted = cached && (is_older_state(*cached, *object) ||
+                                    (origin == Origin::Whole && completes(*object, *cached)));
+  if (!is_wanted) {
     known_.erase(key);
     return;
   }
   // Neither labels nor the status of a custom resource count in its generation, so a new generation
   // means that another client has changed the spec, and that is news.
-  if (cached->generation() != object->generation()) origin = Origin::Read;
+  const bool is_own = origin == Origin::OwnWrite && cached->generation() == object->generation();
+  origin = is_own ? Origin::OwnWrite : Origin::Read;
   Known& known = known_[key];
   const bool is_first = known.object == nullptr;
   if (!is_first && is_older_state(*object, *known.object)) return;
@@ -35,8 +44,9 @@ void Newest::remember(kube::ObjectPtr object, const kube::ObjectPtr& cached, Ori
 kube::ObjectPtr Newest::of(const kube::ObjectPtr& cached) const {
   if (!cached) return nullptr;
   const auto found = known_.find(cached->key());
-  if (found == known_.end() || !is_older_state(*cached, *found->second.object)) return cached;
-  return found->second.object;
+  if (found == known_.end()) return cached;
+  const kube::ObjectPtr& known = found->second.object;
+  return is_older_state(*cached, *known) || completes(*known, *cached) ? known : cached;
 }
 
 Newest::News Newest::on_delta(const kube::Delta& delta) {

@@ -3,7 +3,7 @@
 //
 // Without it a controller would work on the state before its own write: it would repeat the write,
 // or the server would refuse it (Conflict). Newest holds an object only as long as the cache lags
-// behind. No I/O.
+// behind, or has only a bare one. No I/O.
 #pragma once
 
 #include "kube/cache/store.h"
@@ -20,6 +20,7 @@ class Newest {
   enum class Origin : std::uint8_t {
     OwnWrite,  // The answer to our own write: only we have changed something.
     Read,      // It may have changes of others that no delta has reported yet.
+    Whole,     // Read, because the cache has this state bare (kube::Object::is_bare).
   };
   // `cached`: the cache's present state; null when it has no such object.
   void remember(kube::ObjectPtr object, const kube::ObjectPtr& cached, Origin origin);

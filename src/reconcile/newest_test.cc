@@ -103,6 +103,32 @@ TEST(Newest, KeepsTheNewerOfTwoAnswersWhateverTheirOrder) {
   EXPECT_EQ(newest.of(object(5))->resource_version(), "8");
 }
 
+TEST(Newest, HasTheContentOfAStateThatTheCacheHasBare) {
+  Newest newest;
+  const kube::ObjectPtr bare = kube::bare_of(*object(7));
+  const kube::ObjectPtr whole = object(7);
+
+  newest.remember(whole, bare, Origin::Whole);
+
+  EXPECT_EQ(newest.of(bare), whole);
+  // A later state, bare or not, is the newest.
+  const kube::ObjectPtr later = kube::bare_of(*object(8));
+  EXPECT_EQ(newest.of(later), later);
+  EXPECT_EQ(newest.on_delta({.type = Type::Modified, .object = later, .previous = bare}),
+            News::Change);
+  EXPECT_EQ(newest.size(), 0U);
+}
+
+TEST(Newest, KeepsNoAnswerToOurWriteInPlaceOfTheSameStateBare) {
+  Newest newest;
+  const kube::ObjectPtr bare = kube::bare_of(*object(7));
+
+  newest.remember(object(7), bare, Origin::OwnWrite);
+
+  EXPECT_EQ(newest.of(bare), bare);
+  EXPECT_EQ(newest.size(), 0U);
+}
+
 TEST(Newest, ForgetsAnObjectThatIsGoneAndNeverMistakesItsSuccessorForIt) {
   Newest newest;
   newest.remember(object(7), object(5), Origin::OwnWrite);

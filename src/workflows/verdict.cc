@@ -124,7 +124,7 @@ void put_conditions(json::Value& status, const Ledger& ledger,
   const std::optional<Problem> own = problem ? problem : problem_of(ledger);
   Condition ready = ready_of(ledger);
   Condition progressing = progress_of(ledger);
-  Condition stalled{.type = "Stalled",
+  Condition stalled{.type = std::string(reconcile::kStalled),
                     .status = ConditionStatus::False,
                     .reason = "NotStalled",
                     .message = "nothing stops the workflow"};

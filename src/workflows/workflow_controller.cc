@@ -75,6 +75,7 @@ WorkflowController::WorkflowController(const Parts& parts)
                   .field_manager = std::string(kFieldManager),
                   .log = log_,
                   .concurrency = platform_.concurrency,
+                  .has_stalled = true,
                   .reconcile =
                       [this](kube::ObjectPtr workflow, std::stop_token stop) {
                         return reconcile(std::move(workflow), std::move(stop));
@@ -190,6 +191,7 @@ bool WorkflowController::is_pinned(const archive::ArchivedModule& module) const 
   // digest somewhere in their text are parsed.
   return std::ranges::any_of(
       workflows_.list(module.namespace_), [&](const kube::ObjectPtr& workflow) {
+        if (workflow->is_bare()) return true;  // Its status, which is not known here, may need it.
         const kube::ObjectText text = workflow->text();
         return text.view().contains(module.sha256) && digest_of(*workflow) == module.sha256;
       });

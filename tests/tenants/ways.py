@@ -8,6 +8,7 @@ there only slowly, the test does not wait for it.
 `baseline` is the effect of the way on the last version without these defences: "seen" (it did the harm), or "guard" (that
 version held as well; the way is here so that later ones do).
 """
+import base64
 import collections
 import dataclasses
 import gzip
@@ -17,6 +18,7 @@ import http.server
 import itertools
 import json
 import pathlib
+import random
 import ssl
 import threading
 import typing
@@ -403,6 +405,25 @@ def lists_by_selector(attacker):
     for index in range(5):
         attacker.operator(f"selects-{index}", f"flood={path}", limits={"requestsPerSecond": 1000})
     yield answered(attacker)
+
+
+@way("the cache, by definitions", "creates two hundred and fifty Operators of a megabyte, which the host watches for itself",
+     "definitions count for the memory of their namespace; without room, only what identifies one is kept, and its status says so", "seen", enough=200)
+def definitions_of_a_megabyte(attacker):
+    text = base64.b64encode(random.Random(7).randbytes(750 * KIB)).decode()  # It does not compress.
+    names = [f"large-{index:03}" for index in range(250)]
+    for name in names:
+        attacker.operator(name, text, module={"configMap": {"name": "none"}})
+    yield noticed(attacker, *names[-20:], *names[:180])
+
+    def waiting():
+        return [name for name in names if condition(attacker.get(name), "Ready").get("reason") == "NamespaceMemory"]
+    waits = eventually(lambda: waiting()[-1:], "the last ones wait for memory", 120)[0]
+    assert "no memory for this object" in condition(attacker.get(waits), "Stalled")["message"]
+    for name in names:
+        if name != waits:
+            attacker.cluster.delete(*operators.OPERATOR, name, attacker.namespace)
+    eventually(lambda: condition(attacker.get(waits), "Ready").get("reason") != "NamespaceMemory", "it is looked at once there is room", 120)
 
 
 @way("the loop, by long answers", "lists sixty objects of 300 KB whole, ten operators at once", "answers are made in slices, and what waits for a guest has a bound", "guard", enough=20)

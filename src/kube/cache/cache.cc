@@ -7,6 +7,7 @@
 #include "io/task.h"
 #include "kube/cache/informer.h"
 #include "kube/cache/kind_cache.h"
+#include "kube/cache/ration.h"
 #include "kube/cache/reflector.h"
 #include "kube/cache/store.h"
 #include "kube/client.h"
@@ -121,6 +122,10 @@ void Cache::stop() {
   state_->is_stopped = true;
   for (const auto& [resource, kind] : std::exchange(state_->kinds, {}))
     kind->stop();
+}
+
+const Ration* Cache::ration() const {
+  return state_->options.ration.get();
 }
 
 Cache::Statistics Cache::statistics() const {

@@ -51,6 +51,8 @@ class Allowance {
   [[nodiscard]] virtual Result<> resize(std::uint64_t bytes) = 0;
 };
 
+class Ration;
+
 class Cache {
  public:
   struct Options {
@@ -61,6 +63,8 @@ class Cache {
     Duration narrow_after = std::chrono::minutes(5);
     // From which size on objects are kept packed.
     Packer::Bounds packing = {};
+    // For scopes that are Keep::Rationed. Null: their objects are kept whole.
+    std::shared_ptr<const Ration> ration = {};
   };
   Cache(io::Loop& loop, const Client& client, Metrics& metrics, Log log, Options options);
   Cache(io::Loop& loop, const Client& client, Metrics& metrics, Log log)
@@ -119,6 +123,9 @@ class Cache {
 
   // Stops all watches; subscriptions remain but receive no more callbacks.
   void stop();
+
+  // Null: none.
+  [[nodiscard]] const Ration* ration() const;
 
   struct Statistics {
     std::size_t watches = 0;

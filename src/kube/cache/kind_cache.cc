@@ -6,6 +6,7 @@
 #include "io/loop.h"
 #include "kube/cache/cache.h"
 #include "kube/cache/informer.h"
+#include "kube/cache/ration.h"
 #include "kube/cache/reflector.h"
 #include "kube/cache/store.h"
 #include "kube/cache/watch_plan.h"
@@ -38,6 +39,12 @@ MetricLabels labels_of(const Resource& resource) {
   return {{"group", resource.group}, {"resource", resource.plural}};
 }
 
+// The scope of a watch that feeds an informer of that scope alone.
+Scope watch_of(Scope scope) {
+  scope.keep = Keep::Whole;
+  return scope;
+}
+
 }  // namespace
 
 KindCache::KindCache(std::shared_ptr<Reflector::Platform> platform, const Resource& resource,
@@ -64,7 +71,7 @@ void KindCache::subscribe(const Scope& scope, const std::shared_ptr<Subscriber>&
   fed.informer->add(subscriber);
   if (!is_new) return;
   if (fed.is_alone) {
-    lead(fed, scope);
+    lead(fed, watch_of(scope));
   } else if (!feed_from_present(fed)) {
     return plan();
   }
@@ -153,10 +160,10 @@ void KindCache::plan() {
   bool lacks = false;
   for (const auto& [scope, fed] : informers_) {
     if (fed.is_alone) continue;
-    wanted.push_back(scope);
+    wanted.push_back(watch_of(scope));
     const Reflector* const watch = fed.planned().get();
-    lacks =
-        lacks || watch == nullptr || (watch->scope() != scope && denied.contains(watch->scope()));
+    lacks = lacks || watch == nullptr ||
+            (watch->scope() != wanted.back() && denied.contains(watch->scope()));
   }
   const std::map<Scope, Scope> plan = plan_watches(wanted, denied);
   std::set<Scope> watches;
@@ -188,10 +195,10 @@ bool KindCache::feed_from_present(Fed& fed) {
 void KindCache::follow(const std::map<Scope, Scope>& plan) {
   narrower_since_.reset();
   watches_.clear();
-  for (const auto& [scope, watch] : plan) {
+  for (const auto& [scope, watch] : plan)
     watches_.insert(watch);
-    lead(informers_.at(scope), watch);
-  }
+  for (auto& [scope, fed] : informers_)
+    if (!fed.is_alone) lead(fed, plan.at(watch_of(scope)));
   stop_unused();
   start_new();
 }
@@ -207,6 +214,8 @@ void KindCache::lead(Fed& fed, const Scope& watch) {
         Reflector::Owner{
             .shared = [this](ObjectPtr object,
                              Detail detail) { return shared(std::move(object), detail); },
+            .kept = [this](const Informer& informer,
+                           ObjectPtr object) { return kept(informer, std::move(object)); },
             .on_settled = [this](Reflector& by, Informer& informer) { on_settled(by, informer); },
             .on_use = [this](Reflector& of, bool is_usable) { on_use(of, is_usable); }});
   }
@@ -241,12 +250,22 @@ ObjectPtr KindCache::shared(ObjectPtr object, Detail detail) {
     if (detail == Detail::Whole && informer->scope().detail == Detail::Metadata) continue;
     ObjectPtr known = informer->store().get(object->key());
     if (known == nullptr) continue;
-    if (known->uid() == object->uid() && known->resource_version() == object->resource_version()) {
+    if (!known->is_bare() && known->uid() == object->uid() &&
+        known->resource_version() == object->resource_version()) {
       return known;
     }
     is_new = false;
   }
   return packer_ ? packer_->pack(std::move(object), is_new) : object;
+}
+
+ObjectPtr KindCache::kept(const Informer& informer, ObjectPtr object) const {
+  if (informer.scope().keep == Keep::Whole || !options_.ration) return object;
+  const ObjectPtr known = informer.store().get(object->key());
+  const bool is_known = known != nullptr && known->uid() == object->uid() &&
+                        known->resource_version() == object->resource_version();
+  // What is held of a state does not change: its subscribers would not learn of it.
+  return is_known ? known : options_.ration->hold_or_bare(std::move(object));
 }
 
 void KindCache::on_settled(Reflector& reflector, Informer& informer) {

@@ -71,6 +71,7 @@ class KindCache final : public std::enable_shared_from_this<KindCache> {
   void review_in(Duration delay);
 
   [[nodiscard]] ObjectPtr shared(ObjectPtr object, Detail detail);
+  [[nodiscard]] ObjectPtr kept(const Informer& informer, ObjectPtr object) const;
   void on_settled(Reflector& reflector, Informer& informer);
   void on_use(Reflector& reflector, bool is_usable);
   void on_delta(const Informer& informer, const Delta& delta);

@@ -152,6 +152,7 @@ void Reflector::unlist(Member& member, const ObjectKey& key) {
 }
 
 void Reflector::take_in(Member& member, ObjectPtr object) {
+  object = owner_.kept(*member.informer, std::move(object));
   if (add_incoming(member, *object)) {
     put(member.incoming, std::move(object));
   } else {
@@ -233,9 +234,13 @@ void Reflector::on_change(Change change) {
   }
 }
 
-void Reflector::feed(Member& member, const Change& change) {
+void Reflector::feed(Member& member, Change change) {
+  if (change.type != Change::Type::Deleted) {
+    change.object = owner_.kept(*member.informer, std::move(change.object));
+  }
   if (member.phase == Member::Phase::Listing && add_incoming(member, *change.object)) {
-    member.meanwhile.push_back(change);
+    member.meanwhile.push_back(std::move(change));
+    return;
   }
   if (member.phase != Member::Phase::Fed) return;
   if (member.may_be_ahead &&
@@ -346,6 +351,7 @@ bool Reflector::copy_from_another(const MemberPtr& member) {
     if (candidate == member || candidate->phase != Member::Phase::Fed || !other.has_list())
       continue;
     if (!covers(other.scope(), informer.scope())) continue;
+    if (other.scope().keep != informer.scope().keep) continue;
     const bool is_other_later = is_known_at(resource_version_, other.given_version());
     const std::string version = is_other_later ? other.given_version() : resource_version_;
     if (is_ahead_of(informer, version)) continue;
@@ -453,8 +459,8 @@ void Reflector::on_own_list(const MemberPtr& member, std::string resource_versio
 }
 
 void Reflector::feed_meanwhile(const MemberPtr& member) {
-  for (const Change& change : std::exchange(member->meanwhile, {}))
-    if (is_member(member)) feed(*member, change);
+  for (Change& change : std::exchange(member->meanwhile, {}))
+    if (is_member(member)) feed(*member, std::move(change));
 }
 
 }  // namespace hangar::kube

@@ -52,8 +52,10 @@ class Reflector final : public Watcher::Sink, public std::enable_shared_from_thi
     io::SharedSlice slice{loop, limits::kCacheSliceObjects};
   };
   struct Owner {
-    // Returns the object that is already known with at least that detail, or `object` itself.
+    // Returns the object that is already known, whole or with that detail, or `object` itself.
     std::function<ObjectPtr(ObjectPtr object, Detail detail)> shared;
+    // What an informer of that scope keeps of the object.
+    std::function<ObjectPtr(const Informer& informer, ObjectPtr object)> kept;
     // From now on this reflector feeds the informer, and no other does.
     std::function<void(Reflector& reflector, Informer& informer)> on_settled;
     // Whether the watch can serve several informers: it works, or the server refuses it. A refusal
@@ -128,7 +130,7 @@ class Reflector final : public Watcher::Sink, public std::enable_shared_from_thi
   // True when the informer may know more than a list of that version contains.
   [[nodiscard]] static bool is_ahead_of(const Informer& informer, std::string_view version);
   void settle(const MemberPtr& member);
-  void feed(Member& member, const Change& change);
+  void feed(Member& member, Change change);
   // Counts the object. False when the informer's allowance refuses it.
   [[nodiscard]] static bool add_incoming(Member& member, const Object& object);
   void take_in(Member& member, ObjectPtr object);

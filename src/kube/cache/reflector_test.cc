@@ -111,6 +111,7 @@ class ReflectorTest : public ::testing::Test {
     reflector_ = std::make_shared<Reflector>(
         platform_, scope_,
         Reflector::Owner{.shared = [](ObjectPtr object, Detail) { return object; },
+                         .kept = [](const Informer&, ObjectPtr object) { return object; },
                          .on_settled = [](Reflector&, Informer&) {},
                          .on_use = [](Reflector&, bool) {}});
     informer_ = make_informer(scope_);

@@ -179,15 +179,16 @@ class GatewayTest : public testing::OwnControlPlane<GatewayTest> {
     make_gateway();
   }
   void make_gateway() {
-    gateway_ = std::make_unique<Gateway>(Gateway::Parts{.loop = session_->loop,
-                                                        .client = *client_,
-                                                        .cache = *cache_,
-                                                        .discovery = *discovery_,
-                                                        .metrics = session_->metrics,
-                                                        .log = Log(),
-                                                        .care_period = seconds(1),
-                                                        .feed_memory = feed_memory_,
-                                                        .rates = &rates_});
+    gateway_ = std::make_unique<Gateway>(
+        Gateway::Parts{.loop = session_->loop,
+                       .client = *client_,
+                       .cache = *cache_,
+                       .discovery = *discovery_,
+                       .metrics = session_->metrics,
+                       .log = Log(),
+                       .care_period = seconds(1),
+                       .feed_memory = std::make_shared<budget::Accounts>(feed_memory_),
+                       .rates = &rates_});
   }
   void disconnect() {
     guests_.clear();

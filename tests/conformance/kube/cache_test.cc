@@ -7,6 +7,7 @@
 #include "base/result.h"
 #include "io/loop.h"
 #include "json/value.h"
+#include "kube/cache/ration.h"
 #include "kube/client.h"
 #include "kube/labels.h"
 #include "kube/object.h"
@@ -603,6 +604,37 @@ TEST_F(CacheTest, ReadsNoMoreThanAScopeMayHold) {
   subscription.reset();
   EXPECT_TRUE(wait([&] { return cache_->statistics().watches == 0; }));
   EXPECT_EQ(cache_->statistics().bytes, 0U);
+}
+
+TEST_F(CacheTest, KeepsObjectsBareForWhichTheirNamespaceHasNoRoom) {
+  const auto ration = std::make_shared<const Ration>(
+      [](const std::string&) { return std::make_unique<Purse>(250'000); });
+  connect(own_->kubeconfig(), {.ration = ration});
+  for (int index = 0; index < 5; ++index)
+    make(fmt::format("large-{:02}", index), data_of(100'000));
+  Scope scope = here();
+  scope.keep = Keep::Rationed;
+  Mirror mirror;
+  const auto rationed = cache_->subscribe(scope, mirror.handlers());
+  const auto whole = cache_->subscribe(here(), {});
+  ASSERT_TRUE(session_->run(rationed->wait_synced({})).has_value());
+  ASSERT_TRUE(session_->run(whole->wait_synced({})).has_value());
+
+  const auto bare_count = [](const Cache::Subscription& of) {
+    return std::ranges::count_if(of.list(), [](const ObjectPtr& one) { return one->is_bare(); });
+  };
+  EXPECT_EQ(mirror.content, truth());
+  EXPECT_EQ(bare_count(*rationed), 3);
+  EXPECT_EQ(bare_count(*whole), 0);
+  EXPECT_EQ(cache_->statistics().watches, 1U);
+
+  // Changes, too, and what becomes smaller is whole again.
+  make("later", data_of(100'000));
+  ASSERT_TRUE(wait([&] { return rationed->get({namespace_, "later"}) != nullptr; }));
+  EXPECT_TRUE(rationed->get({namespace_, "later"})->is_bare());
+  change("later", R"({"x":"1"})");
+  ASSERT_TRUE(wait([&] { return !rationed->get({namespace_, "later"})->is_bare(); }));
+  EXPECT_EQ(mirror.content, truth());
 }
 
 TEST_F(CacheTest, ReadsAScopeAgainForASubscriberThatMayHoldIt) {

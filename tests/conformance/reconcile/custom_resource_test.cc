@@ -8,11 +8,13 @@
 #include "io/workers.h"
 #include "json/value.h"
 #include "kube/cache/cache.h"
+#include "kube/cache/ration.h"
 #include "kube/cache/store.h"
 #include "kube/client.h"
 #include "kube/discovery.h"
 #include "kube/object.h"
 #include "reconcile/acting_rights.h"
+#include "reconcile/conditions.h"
 #include "reconcile/event_recorder.h"
 #include "reconcile/platform.h"
 #include "reconcile/turnstile.h"
@@ -25,6 +27,8 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <stop_token>
@@ -50,7 +54,8 @@ constexpr std::string_view kCrd = R"({
 "versions":[{"name":"v1","served":true,"storage":true,"subresources":{"status":{}},
 "schema":{"openAPIV3Schema":{"type":"object","properties":{
 "spec":{"type":"object","x-kubernetes-preserve-unknown-fields":true},
-"status":{"type":"object","properties":{"count":{"type":"integer"}}}}}}}]}})";
+"status":{"type":"object","properties":{"count":{"type":"integer"},
+"conditions":{"type":"array","items":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}}}}}}]}})";
 
 kube::Resource things() {
   return {.group = "tests.example.com",
@@ -59,6 +64,15 @@ kube::Resource things() {
           .kind = "Thing",
           .namespaced = true};
 }
+
+// What the objects of one namespace may take.
+class Purse final : public kube::Allowance {
+ public:
+  Result<> resize(std::uint64_t bytes) override {
+    if (bytes > 50'000) return fail(ErrorKind::LimitExceeded, "no more than 50 KB");
+    return {};
+  }
+};
 
 // One feature without decisions of its own: the test says what a run does.
 class CustomResourceTest : public ::testing::Test {
@@ -106,13 +120,22 @@ class CustomResourceTest : public ::testing::Test {
     return *shell_;
   }
 
-  json::Value create(std::string_view name) {
+  // The reason of one of its conditions, as the server has it.
+  std::string reason(std::string_view name, std::string_view type) {
+    const json::Value status = status_of(live(name));
+    const json::Value* const found = find_condition(status, type);
+    return found == nullptr ? "" : std::string(json::string_at(*found, {"reason"}));
+  }
+  json::Value create(std::string_view name, std::size_t text_bytes = 0,
+                     json::Array finalizers = {}) {
     return host_->session.must(host_->session.client.create(
         things(),
         json::Object{{"apiVersion", "tests.example.com/v1"},
                      {"kind", "Thing"},
-                     {"metadata", json::Object{{"namespace", namespace_}, {"name", name}}},
-                     {"spec", json::Object{{"size", 1}}}},
+                     {"metadata", json::Object{{"namespace", namespace_},
+                                               {"name", name},
+                                               {"finalizers", std::move(finalizers)}}},
+                     {"spec", json::Object{{"size", 1}, {"text", std::string(text_bytes, 'x')}}}},
         {}, {}));
   }
   json::Value merge(std::string_view name, json::Value patch) {
@@ -154,7 +177,9 @@ class CustomResourceTest : public ::testing::Test {
     explicit Host(const std::string& kubeconfig)
         : session(kubeconfig),
           workers(session.loop, 1),
-          cache(session.loop, session.client, session.metrics, Log()),
+          cache(session.loop, session.client, session.metrics, Log(),
+                {.ration = std::make_shared<const kube::Ration>(
+                     [](const std::string&) { return std::make_unique<Purse>(); })}),
           discovery(session.client),
           acting(session.client),
           events(session.loop, session.client, Log(), "tests"),
@@ -325,6 +350,55 @@ TEST_F(CustomResourceTest, HasNothingToSayOfAnObjectThatIsGone) {
   ASSERT_FALSE(written.has_value());
   EXPECT_EQ(written.error().kind(), ErrorKind::Cancelled) << written.error().message();
   EXPECT_TRUE(wait(loop(), [&] { return forgotten_ == std::vector<std::string>{"a"}; }));
+}
+
+TEST_F(CustomResourceTest, AnObjectWithoutRoomInItsNamespaceWaitsAndSaysSo) {
+  start({.has_stalled = true});
+  create("small");
+  create("large", 60'000);
+
+  ASSERT_TRUE(wait(loop(), [&] { return reason("large", "Ready") == "NamespaceMemory"; }));
+  EXPECT_EQ(reason("large", "Stalled"), "NamespaceMemory");
+  EXPECT_TRUE(wait(loop(), [&] { return runs_.size() == 1; })) << "the other one is not held up";
+
+  const json::Value smaller = merge("large", json::Object{{"spec", json::Object{{"text", "x"}}}});
+  EXPECT_TRUE(wait(loop(), [&] { return runs_.back() == version_of(smaller); }));
+}
+
+TEST_F(CustomResourceTest, AnObjectIsWorkedOnOnceOthersHaveMadeRoom) {
+  std::vector<std::string> sizes;
+  start({.reconcile = [&](kube::ObjectPtr newest, std::stop_token) -> CustomResource::OutcomeTask {
+    if (newest->key().namespace_ != namespace_) co_return Outcome{};
+    const json::Value value = newest->to_value();
+    sizes.push_back(
+        fmt::format("{} {}", newest->key().name, json::string_at(value, {"spec", "text"}).size()));
+    co_return Outcome{};
+  }});
+  create("first", 30'000);
+  ASSERT_TRUE(wait(loop(), [&] { return sizes.size() == 1; }));
+  create("second", 30'000);
+  ASSERT_TRUE(wait(loop(), [&] { return reason("second", "Ready") == "NamespaceMemory"; }));
+
+  remove("first");
+
+  EXPECT_TRUE(wait(loop(), [&] { return sizes.back() == "second 30000"; }));
+}
+
+TEST_F(CustomResourceTest, AnObjectWithoutRoomIsFinalizedAsAWhole) {
+  std::vector<std::size_t> sizes;
+  start({.finalizer = std::string(kFinalizer),
+         .finalize = [&](kube::ObjectPtr newest, std::stop_token) -> CustomResource::OutcomeTask {
+           const json::Value value = newest->to_value();
+           sizes.push_back(json::string_at(value, {"spec", "text"}).size());
+           co_return Outcome{};
+         }});
+  create("large", 60'000, json::Array{json::Value(kFinalizer)});
+  ASSERT_TRUE(wait(loop(), [&] { return reason("large", "Ready") == "NamespaceMemory"; }));
+
+  remove("large");
+
+  EXPECT_TRUE(wait(loop(), [&] { return forgotten_ == std::vector<std::string>{"large"}; }));
+  EXPECT_EQ(sizes, std::vector<std::size_t>{60'000});
 }
 
 TEST_F(CustomResourceTest, LetsAnObjectGoOnlyOnceItIsFinalized) {
