@@ -14,6 +14,7 @@
 #include "wasm/internal/guest_account.h"
 #include "wasm/internal/handles.h"
 #include "wasm/internal/resident_code.h"
+#include "wasm/internal/watched_memory.h"
 #include "wasm/limits.h"
 #include "wasm/snapshot/memory_slots.h"
 #include "wasm/snapshot/written_pages.h"
@@ -206,7 +207,9 @@ Engine::Native::Native(io::Loop& loop, io::Workers& workers, const Options& opti
 }
 
 Engine::Engine(io::Loop& loop, io::Workers& workers, Options options)
-    : loop_(loop), workers_(workers), native_(std::make_unique<Native>(loop, workers, options)) {}
+    : loop_(loop), workers_(workers), native_(std::make_unique<Native>(loop, workers, options)) {
+  internal::WatchedMemory::handle_signals();
+}
 
 Engine::~Engine() {
   // The workers outlive the rates.

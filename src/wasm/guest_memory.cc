@@ -1,6 +1,7 @@
 #include "wasm/guest_memory.h"
 
 #include "base/result.h"
+#include "wasm/internal/watched_memory.h"
 
 #include <fmt/format.h>
 
@@ -31,15 +32,22 @@ Result<std::span<std::byte>> GuestMemory::range(std::uint32_t address,
   return bytes_.subspan(address, size_bytes);
 }
 
+Result<> GuestMemory::readable() {
+  return internal::WatchedMemory::readable_here();
+}
+
 Result<std::string> GuestMemory::read_string(std::uint32_t address,
                                              std::uint64_t size_bytes) const {
   const std::span<std::byte> bytes = HANGAR_TRY(range(address, size_bytes));
-  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  std::string read(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  HANGAR_TRY(readable());
+  return read;
 }
 
 Result<std::uint32_t> GuestMemory::read_u32(std::uint32_t address) const {
   std::uint32_t value = 0;
   std::memcpy(&value, HANGAR_TRY(range(address, sizeof value)).data(), sizeof value);
+  HANGAR_TRY(readable());
   return value;
 }
 

@@ -26,6 +26,10 @@ class GuestMemory {
                                                    std::uint64_t size_bytes) const;
   [[nodiscard]] bool has_range(std::uint32_t address, std::uint64_t size_bytes) const;
 
+  // Unavailable when the disk has failed to return a page of the memory, which is zeros since then.
+  // Ask for it after reading from a range(), before the bytes have an effect. Worker.
+  [[nodiscard]] static Result<> readable();
+
   [[nodiscard]] Result<std::string> read_string(std::uint32_t address,
                                                 std::uint64_t size_bytes) const;
   [[nodiscard]] Result<std::uint32_t> read_u32(std::uint32_t address) const;

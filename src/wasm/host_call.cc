@@ -153,8 +153,11 @@ wasm_trap_t* call_plain(void* env, wasmtime_caller_t* caller, wasmtime_val_raw_t
                            ? static_cast<std::uint32_t>(values[index].i32)
                            : static_cast<std::uint64_t>(values[index].i64);
   }
-  Result<std::uint64_t> result =
-      guarded([&] { return entry.function(HostCall(run, caller, nullptr), arguments); });
+  Result<std::uint64_t> result = guarded([&]() -> Result<std::uint64_t> {
+    HANGAR_TRY(run.readable());
+    return entry.function(HostCall(run, caller, nullptr), arguments);
+  });
+  if (Result<> readable = run.readable(); !readable) result = std::unexpected(readable.error());
   if (!result) return run.trap(full_name(entry), std::move(result).error());
   // For both types: wasmtime expects an i32 extended with zeros.
   if (entry.signature.result) values[0].i64 = static_cast<std::int64_t>(*result);
@@ -202,6 +205,10 @@ class WaitingCall {
 
   // Called on the guest's fiber each time it is resumed. True when the host function has returned.
   bool poll() {
+    if (Result<> readable = run_.readable(); !readable) {
+      *trap_ = run_.trap(full_name(entry_), std::move(readable).error());
+      return true;
+    }
     if (!has_begun_) {
       has_begun_ = true;
       task_.begin();

@@ -14,6 +14,7 @@
 #include "wasm/internal/guest_account.h"
 #include "wasm/internal/handles.h"
 #include "wasm/internal/host_functions_native.h"
+#include "wasm/internal/watched_memory.h"
 #include "wasm/limits.h"
 #include "wasm/module.h"
 #include "wasm/module_header.h"
@@ -47,6 +48,7 @@
 #include <cstdint>
 #include <cstring>
 #include <expected>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -219,6 +221,10 @@ struct Instance::Native {
   std::atomic<std::uint64_t> disk_bytes = 0;
 
   // Worker.
+  // Does `work`, which reads the guest's memory. If the disk does not return that, the instance is
+  // lost, and so is what the work has made of it.
+  template <class Made>
+  [[nodiscard]] Result<Made> read_memory_for(std::move_only_function<Result<Made>()> work);
   [[nodiscard]] Result<> put_to_sleep(Snapshots& store, const budget::Tenant& tenant);
   [[nodiscard]] Result<bool> rest_on_layer(Snapshots& store, const budget::Tenant& tenant,
                                            const PageRanges& written, std::uint64_t beside_max);
@@ -339,6 +345,21 @@ Result<Snapshots::Extent> write(const SleepableModule& module, const Resident& r
 }
 
 }  // namespace
+
+template <class Made>
+Result<Made> Instance::Native::read_memory_for(std::move_only_function<Result<Made>()> work) {
+  internal::WatchedMemory watched;
+  watched.watch(resident->memory_bytes());
+  Result<Made> made = [&] {
+    const internal::WatchedMemory::Use use(watched);
+    return work();
+  }();
+  if (Result<> readable = watched.readable(); !readable) {
+    lose();
+    return std::unexpected(std::move(readable).error());
+  }
+  return made;
+}
 
 // Writes the pages that differ from an image, each XORed with the image's page: most of the result
 // is zero and compresses well. There are at most two images. The initial one contains the module's
@@ -848,14 +869,18 @@ io::Task<Result<>> Instance::sleep(Snapshots& store, budget::Tenant tenant) {
   if (const auto& obstacle = native.module->obstacle()) {
     co_return fail(ErrorKind::InvalidInput, "the module cannot sleep: it " + *obstacle);
   }
+  if (native.is_lost) {
+    co_return fail(ErrorKind::Unavailable, "the instance failed or exited in an earlier turn");
+  }
   if (native.resident == nullptr) {
     native.provided.reset();
     co_return Result<>();
   }
   native.is_busy = true;
   Result<> result = co_await native.engine.workers().run(
-      {.tenant = tenant, .name = "sleep"},
-      [&native, &store, &tenant] { return native.put_to_sleep(store, tenant); });
+      {.tenant = tenant, .name = "sleep"}, [&native, &store, &tenant] {
+        return native.read_memory_for<void>([&] { return native.put_to_sleep(store, tenant); });
+      });
   native.is_busy = false;
   native.forget_code();
   co_return result;
@@ -877,8 +902,11 @@ io::Task<Result<std::shared_ptr<const Checkpoint>>> Instance::checkpoint(budget:
     co_return fail(ErrorKind::InvalidInput, "the module cannot sleep: it " + *obstacle);
   }
   native.is_busy = true;
-  Result<std::shared_ptr<const Checkpoint>> made = co_await native.engine.workers().run(
-      std::move(whose), [&native] { return native.make_checkpoint(); });
+  Result<std::shared_ptr<const Checkpoint>> made =
+      co_await native.engine.workers().run(std::move(whose), [&native] {
+        return native.read_memory_for<std::shared_ptr<const Checkpoint>>(
+            [&native] { return native.make_checkpoint(); });
+      });
   native.is_busy = false;
   co_return made;
 }

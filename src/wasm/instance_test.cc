@@ -25,6 +25,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstddef>
@@ -32,11 +33,13 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -290,6 +293,106 @@ TEST_F(InstanceTest, WithoutRoomForItsSnapshotItKeepsItsLayer) {
   EXPECT_EQ(call(*instance, "load", {25 * kPageBytes + 16}), 125U);
   EXPECT_EQ(call(*instance, "load", {41 * kPageBytes + 16}), 9U);
   EXPECT_EQ(call(*instance, "load", {42 * kPageBytes + 16}), 43U);
+}
+
+// Cuts off the files of this process that have no name and lie in `directory`, as a disk does that
+// loses what it was given.
+void cut_off_files_of(const std::filesystem::path& directory) {
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    const std::filesystem::path target = std::filesystem::read_symlink(entry.path(), gone);
+    if (gone || !target.string().starts_with(directory.string())) continue;
+    if (::truncate(entry.path().c_str(), 0) == 0) ++files;
+  }
+  ASSERT_GT(files, 0);
+}
+
+// Like Calls, but reads nothing of the memory itself.
+class BlindCalls final : public Turn {
+ public:
+  explicit BlindCalls(std::vector<Invocation> calls) : calls_(std::move(calls)) {}
+  Result<std::optional<Invocation>> next(GuestMemory /*memory*/,
+                                         std::uint64_t /*result*/) override {
+    if (next_ == calls_.size()) return std::optional<Invocation>();
+    return std::optional(calls_[next_++]);
+  }
+
+ private:
+  const std::vector<Invocation> calls_;
+  std::size_t next_ = 0;
+};
+
+class WithALostLayer : public InstanceTest {
+ protected:
+  // A guest whose layer has left the disk once it was mapped.
+  std::unique_ptr<Instance> make_damaged() {
+    auto instance = make(module_);
+    call(*instance, "grow", {60});
+    sleep(*instance, *store_);
+    Calls many(stores(20, kLayerPagesMin, 1));
+    EXPECT_TRUE(run(*instance, many).ended.has_value());
+    sleep(*instance, *store_);
+    BlindCalls resume({{.function = "load", .arguments = {0}}});
+    EXPECT_TRUE(run(*instance, resume).ended.has_value());
+    cut_off_files_of(directory_.path() / "snapshots");
+    return instance;
+  }
+
+  const std::shared_ptr<const SleepableModule> module_ = load("sleeper");
+  const std::unique_ptr<SnapshotStore> store_ = make_store();
+};
+
+TEST_F(WithALostLayer, AGuestFailsAloneWhenItReadsIt) {
+  const auto other = make(module_);
+  call(*other, "store", {4096, 5});
+  const auto damaged = make_damaged();
+
+  BlindCalls reads({{.function = "load", .arguments = {25 * kPageBytes}}, {.function = "leave"}});
+  const TurnReport report = run(*damaged, reads);
+
+  ASSERT_FALSE(report.ended.has_value());
+  EXPECT_EQ(report.ended.error().kind(), ErrorKind::Unavailable);
+  EXPECT_EQ(report.ended.error().message(),
+            "a page of the guest's memory cannot be read from the disk");
+  EXPECT_FALSE(report.has_left);
+  EXPECT_EQ(damaged->resident_bytes(), 0U);
+  EXPECT_EQ(call(*other, "load", {4096}), 5U);
+  EXPECT_EQ(call(*make(module_), "load", {1024}), 77U);
+}
+
+TEST_F(WithALostLayer, AGuestFailsAloneWhenTheHostReadsIt) {
+  const auto damaged = make_damaged();
+  EXPECT_EQ(fail_to_call(*damaged, "fail").message(),
+            "a page of the guest's memory cannot be read from the disk");
+}
+
+TEST_F(WithALostLayer, AGuestThatGoesOnIsStoppedSoon) {
+  const auto damaged = make_damaged();
+  BlindCalls reads(
+      {{.function = "work", .arguments = {std::numeric_limits<std::uint32_t>::max()}}});
+  const TurnReport report = run(*damaged, reads);
+  ASSERT_FALSE(report.ended.has_value());
+  EXPECT_EQ(report.ended.error().message(),
+            "a page of the guest's memory cannot be read from the disk");
+  EXPECT_LT(report.cpu_time, 5s);
+}
+
+TEST_F(WithALostLayer, AGuestThatCannotBeWrittenIsLost) {
+  const auto damaged = make_damaged();
+  // It writes so much beside its layer that a new one is made of both.
+  BlindCalls many(stores(300, kBesideLayerPagesMax + 1, 1));
+  ASSERT_TRUE(run(*damaged, many).ended.has_value());
+
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    const Result<> slept = rig_.await(damaged->sleep(*store_));
+    ASSERT_FALSE(slept.has_value());
+    EXPECT_EQ(slept.error().kind(), ErrorKind::Unavailable);
+    EXPECT_FALSE(damaged->is_asleep());
+  }
+  EXPECT_EQ(damaged->disk_bytes(), 0U);
+  EXPECT_EQ(store_->live_bytes(), 0U);
+  EXPECT_EQ(fail_to_call(*damaged, "load").kind(), ErrorKind::Unavailable);
 }
 
 TEST_F(InstanceTest, TheStartFunctionRunsOnce) {

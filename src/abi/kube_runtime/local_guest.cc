@@ -103,6 +103,7 @@ Result<std::uint64_t> request(HostCall call, std::uint32_t address, std::uint32_
   const std::span<std::byte> bytes = HANGAR_TRY(memory.range(address, size));
   HttpRequest asked =
       HANGAR_TRY(decode_request({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
+  HANGAR_TRY(GuestMemory::readable());
   return call.state<State>().pending.add_request(std::move(asked), stream != 0);
 }
 
@@ -146,6 +147,7 @@ Result<> respond(HostCall call, std::uint64_t id, std::uint32_t address, std::ui
   const std::span<std::byte> bytes = HANGAR_TRY(memory.range(address, size));
   InboundAnswer answer = HANGAR_TRY(
       decode_inbound_answer({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
+  HANGAR_TRY(GuestMemory::readable());
   answer.id = id;
   call.state<State>().pending.answer_inbound(std::move(answer));
   return {};

@@ -119,6 +119,15 @@ Result<GuestMemory> Execution::memory(wasmtime_caller* caller) {
   return memory_view();
 }
 
+void Execution::set_memory(const wasmtime_memory_t& memory) {
+  memory_ = memory;
+  watched_.watch(memory_view().bytes());
+}
+
+Result<> Execution::readable() const {
+  return watched_.readable();
+}
+
 GuestMemory Execution::memory_view() const {
   if (!memory_) return GuestMemory({});
   return GuestMemory({reinterpret_cast<std::byte*>(wasmtime_memory_data(context_, &*memory_)),
@@ -210,7 +219,7 @@ wasmtime_error_t* Execution::on_epoch(wasmtime_context_t* context, void* /*unuse
     const std::scoped_lock lock(self.mutex_);
     if (!self.is_stopped()) self.stop_ = Stop::TimedOut;
   }
-  if (self.is_stopped()) return wasmtime_error_new("stopped");
+  if (self.is_stopped() || self.watched_.has_failed()) return wasmtime_error_new("stopped");
   *ticks = 1;
   const std::optional<Duration> slice = self.lane_->slice(self.consumer_.tenant);
   const bool becomes_long = !self.is_long() && self.cpu_time() >= kShortRunMax;
@@ -230,9 +239,14 @@ std::uint64_t Execution::step() {
   const auto took = [began] {
     return static_cast<std::uint64_t>((io::thread_cpu_time() - began).count());
   };
-  const Progress progress = advance();
+  Progress progress = Progress::Ended;
+  {
+    if (memory_) watched_.watch(memory_view().bytes());  // It may have grown.
+    const internal::WatchedMemory::Use use(watched_);
+    progress = advance();
+    if (progress == Progress::Ended) conclude(outcome());
+  }
   if (progress == Progress::Ended) {
-    conclude(outcome());
     engine_.native().ticker.end();
     // From here on the loop may destroy this object.
     engine_.loop().post([this] { done_.set(true); });
@@ -265,6 +279,7 @@ Execution::Progress Execution::advance() {
       future_.reset();
       if (trap_ != nullptr || error_ != nullptr) return Progress::Ended;
     }
+    if (watched_.has_failed()) return Progress::Ended;
     const Result<bool> has_next = next();
     if (!has_next) fault_ = has_next.error();
     if (!has_next || !*has_next) return Progress::Ended;
@@ -280,6 +295,7 @@ Result<> Execution::outcome() {
   const std::string where = trap != nullptr    ? internal::describe(*trap)
                             : error != nullptr ? internal::describe(*error)
                                                : std::string();
+  HANGAR_TRY(watched_.readable());
   const bool has_failed = fault_ || trap != nullptr || error != nullptr;
   if (!has_failed || (has_left_ && trap == nullptr)) return {};
   if (stop_ == Stop::Cancelled) return fail(ErrorKind::Cancelled, "the run was stopped");

@@ -15,6 +15,7 @@
 #include "wasm/internal/guest_account.h"
 #include "wasm/internal/handles.h"
 #include "wasm/internal/ready_queue.h"
+#include "wasm/internal/watched_memory.h"
 #include "wasm/module.h"
 
 #include <wasmtime/extern.h>
@@ -61,6 +62,9 @@ class Execution {
   // caller. The first error counts.
   [[nodiscard]] wasm_trap_t* trap(const std::string& function, Error error);
   [[nodiscard]] const std::optional<Error>& fault() const { return fault_; }
+  // An error once the disk has failed to return a page of the guest's memory: nothing that the
+  // guest does after that may have an effect.
+  [[nodiscard]] Result<> readable() const;
   void leave() { has_left_ = true; }
   void begin_wait();
   void end_wait() { is_waiting_ = false; }
@@ -98,7 +102,7 @@ class Execution {
 
   [[nodiscard]] wasmtime_context_t* context() const { return context_; }
   [[nodiscard]] const std::optional<wasmtime_memory_t>& memory_handle() const { return memory_; }
-  void set_memory(const wasmtime_memory_t& memory) { memory_ = memory; }
+  void set_memory(const wasmtime_memory_t& memory);
   [[nodiscard]] GuestMemory memory_view() const;
 
   [[nodiscard]] bool has_left() const { return has_left_; }
@@ -144,6 +148,7 @@ class Execution {
   // Worker.
   wasmtime_context_t* context_ = nullptr;
   std::optional<wasmtime_memory_t> memory_;
+  internal::WatchedMemory watched_;
   wasm_trap_t* trap_ = nullptr;        // Written by wasmtime, owned by us.
   wasmtime_error_t* error_ = nullptr;  // The same.
   internal::FutureHandle future_;      // Refers to trap_ and error_.

@@ -24,8 +24,8 @@ class LayerFile : public slots::InSlot {
       : store_(store), file_(std::move(file)), pages_(pages), account_(account) {}
   LayerFile(const LayerFile&) = delete;
   LayerFile& operator=(const LayerFile&) = delete;
-  // Empties the file: a process that still has a descriptor cannot keep its space. A process that
-  // still uses a mapping of it ends (SIGBUS).
+  // Empties the file: a process that still has a descriptor cannot keep its space. A guest that
+  // still uses a mapping of it fails.
   ~LayerFile();
 
   [[nodiscard]] std::uint32_t pages() const { return pages_; }
