@@ -164,7 +164,8 @@ PressureGuard::Advice PressureGuard::on_reading(const MemoryReading& reading,
     }
   }
   advice.give_back_bytes = std::min(advice.give_back_bytes, guest_bytes);
-  if (stalled || is_high) {
+  advice.is_short = stalled || is_high;
+  if (advice.is_short) {
     pressed_ = now;
     if (!dropped_ || now - *dropped_ >= kDropInterval) {
       dropped_ = now;

@@ -57,6 +57,8 @@ class PressureGuard {
     bool drop_page_cache = false;
     // Load nothing ahead of its use.
     bool is_pressed = false;
+    // Memory is short at this moment: keep nothing only because it may be useful.
+    bool is_short = false;
 
     friend bool operator==(const Advice&, const Advice&) = default;
   };

@@ -887,6 +887,19 @@ void GuestProcesses::on_memory(ProcessId id, std::uint64_t bytes) {
   }
 }
 
+std::size_t GuestProcesses::give_back() {
+  ProcessTable::Actions actions = table_.end_idle(io::Loop::now());
+  std::size_t concerned = actions.end.size();
+  for (const auto& [id, process] : processes_) {
+    if (std::ranges::find(actions.end, id) != actions.end.end() || process->machines.empty())
+      continue;
+    process->channel->tell(protocol::ForgetBeginnings{});
+    ++concerned;
+  }
+  carry_out(std::move(actions));
+  return concerned;
+}
+
 void GuestProcesses::on_ended(ProcessId id, const Error& how) {
   const auto node = processes_.extract(id);
   count();

@@ -132,6 +132,10 @@ class GuestProcesses final : public abi::flight::CommandRunner,
     return {.tenant = std::move(tenant), .name = "guest processes"};
   }
 
+  // Frees what the processes keep only for later: idle ones are killed, and busy ones free the
+  // instances and beginnings of machines. Returns how many processes that concerns.
+  std::size_t give_back();
+
   // Kills all processes. Runs in progress fail, and no further run starts.
   void stop();
 

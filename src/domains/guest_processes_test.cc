@@ -221,6 +221,18 @@ TEST_F(GuestProcessesTest, EndWhenTheyHaveBeenIdle) {
   expect_exit("exit_3", 3);  // In a new process.
 }
 
+TEST_F(GuestProcessesTest, EndWhenMemoryIsShortAndTheyAreIdle) {
+  make({});
+  expect_exit("exit_3", 3);
+  ASSERT_EQ(processes_->process_count(), 1U);
+
+  EXPECT_EQ(processes_->give_back(), 1U);
+
+  wait_until([this] { return processes_->process_count() == 0; });
+  EXPECT_EQ(processes_->give_back(), 0U);
+  expect_exit("exit_3", 3);  // In a new process.
+}
+
 TEST_F(GuestProcessesTest, MakeRoomForDomainsThatWait) {
   make({.table = {.processes_max = 2}});
   std::vector<io::Task<Result<flight::Output>>> tasks;

@@ -86,6 +86,14 @@ ProcessTable::Actions ProcessTable::look(Instant now) {
   return actions;
 }
 
+ProcessTable::Actions ProcessTable::end_idle(Instant now) {
+  Actions actions;
+  for (const auto& [id, process] : processes_)
+    if (process.state == State::Open && process.runs == 0) end(id, actions);
+  serve(now, actions);
+  return actions;
+}
+
 std::optional<Instant> ProcessTable::look_at() const {
   std::optional<Instant> at;
   const auto add = [&at](Instant due) {

@@ -91,6 +91,8 @@ class ProcessTable {
   [[nodiscard]] Actions ended(Id process, Instant now);
 
   [[nodiscard]] Actions look(Instant now);
+  // Ends all that are idle, however short.
+  [[nodiscard]] Actions end_idle(Instant now);
   // When to call look() next.
   [[nodiscard]] std::optional<Instant> look_at() const;
 

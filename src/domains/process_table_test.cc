@@ -48,6 +48,18 @@ TEST(ProcessTable, HasOneProcessForADomainHoweverOftenItIsWanted) {
   EXPECT_EQ(table.find(domain("b")), std::nullopt);
 }
 
+TEST(ProcessTable, EndsAllThatAreIdleWhenAsked) {
+  ProcessTable table({.processes_max = 4});
+  const Id idle = started(table.want(domain("a"), kNow));
+  const Id busy = started(table.want(domain("b"), kNow));
+  table.begin_run(idle);
+  EXPECT_TRUE(table.end_run(idle, kNow).end.empty());
+  table.begin_run(busy);
+
+  EXPECT_EQ(table.end_idle(kNow).end, (std::vector<Id>{idle}));
+  EXPECT_TRUE(table.end_idle(kNow).end.empty());
+}
+
 TEST(ProcessTable, HasAProcessOfItsOwnForADomainThatIsAlone) {
   ProcessTable table({.processes_max = 4});
 

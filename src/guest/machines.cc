@@ -19,6 +19,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <tuple>
 #include <utility>
 
 namespace hangar::guest {
@@ -121,7 +122,8 @@ void Machines::forget_beginnings(std::uint64_t bytes_max) {
     }
     if (bytes <= bytes_max || oldest == nullptr) return;
     oldest->beginning = std::make_shared<statemachine::Beginning>(loop_);
-    programs_.free_instances();  // They start from beginnings, whose pages they would keep.
+    std::ignore =
+        programs_.free_instances();  // They start from beginnings, whose pages they would keep.
   }
 }
 

@@ -26,6 +26,7 @@
 #include "host/node_settings.h"
 #include "host/operator_parts.h"
 #include "host/output_logs.h"
+#include "host/pressure_relief.h"
 #include "host/rate_metrics.h"
 #include "host/recording.h"
 #include "host/registry_credentials.h"
@@ -271,6 +272,7 @@ struct Host::Parts {
   const std::unique_ptr<Costs> costs;      // Null with the recorder.
   const std::unique_ptr<Tracing> tracing;  // Null: no traces.
   const std::unique_ptr<Seeing> seeing;    // Null: records are not shown.
+  PressureRelief relief;
   Supervisor supervisor;
   StartupPages startup_pages{loop};
 
@@ -472,6 +474,13 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
            .watches =
                [this](std::string_view user) { return open_watches(operator_parts.gateway, user); },
            .fence = fence})),
+      relief(
+          loop, metrics,
+          {{.name = "instances", .give_back = [this] { return machine_parts.runtime.free_kept(); }},
+           {.name = "guest_processes",
+            .give_back =
+                [this] { return guest_processes == nullptr ? 0 : guest_processes->give_back(); }}},
+          {}),
       supervisor({.main = loop,
                   .login = std::move(opened.login),
                   .metrics = metrics,

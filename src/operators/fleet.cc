@@ -1,6 +1,10 @@
 #include "operators/fleet.h"
 
 #include "base/assert.h"
+#include "io/event.h"
+#include "io/loop.h"
+#include "io/task.h"
+#include "io/workers.h"
 #include "operators/limits.h"
 #include "wasm/engine.h"
 #include "wasm/limits.h"
@@ -141,6 +145,7 @@ Fleet::Fleet(const Parts& parts, Listener listener)
               },
           .on_bound = [this](RunningOperator& refused,
                              const std::string& message) { listener_.on_bound(refused, message); }},
+      dropped_(parts.loop),
       collection_(
           parts.metrics.collect_from([this](Metrics::Families& families) { collect(families); })) {
   parts.metrics.gauge_read("hangar_operators", "operators that this host runs",
@@ -203,6 +208,9 @@ io::Task<void> Fleet::remove(kube::ObjectKey key) {
 io::Task<void> Fleet::stop() {
   while (!operators_.empty())
     co_await remove((*operators_.begin())->key());
+  // The worker has the store.
+  while (is_dropping_)
+    std::ignore = co_await dropped_.wait({});
 }
 
 void Fleet::visit(const std::function<void(const RunningOperator&)>& visitor) const {
@@ -289,7 +297,9 @@ void Fleet::watch_pressure() {
         guard_.on_reading(gauge_.read(), resident_bytes_, io::Loop::now());
     is_pressed_ = advice.is_pressed;
     if (advice.give_back_bytes > 0) press_least_valuable(advice.give_back_bytes);
-    if (advice.drop_page_cache) drop_page_cache();
+    if (advice.drop_page_cache && !std::exchange(is_dropping_, true)) {
+      fleet_parts_.loop.spawn(drop_page_cache());
+    }
     evict();
     watch_pressure();
   });
@@ -329,18 +339,33 @@ void Fleet::evict() {
   }
 }
 
-// What a guest in memory has mapped stays: the kernel drops only pages that nobody uses.
-void Fleet::drop_page_cache() {
+// What a guest in memory has mapped stays: the kernel drops only pages that nobody uses. On a
+// worker, because the kernel begins to write what is not yet on disk, and a slow disk blocks then.
+io::Task<void> Fleet::drop_page_cache() {
   std::set<const wasm::SleepableModule*> modules;
   for (const std::shared_ptr<RunningOperator>& running : operators_) {
     if (modules.size() >= limits::kPageCacheDropsMax) break;
     modules.insert(&running->module());
   }
-  std::size_t files = 1;
+  std::vector<std::move_only_function<std::size_t()>> drops;
   for (const wasm::SleepableModule* const module : modules)
-    files += module->drop_page_cache();
-  if (fleet_parts_.snapshots != nullptr) fleet_parts_.snapshots->drop_page_cache();
+    drops.push_back(module->page_cache_drop());
+  if (const wasm::SnapshotStore* const snapshots = fleet_parts_.snapshots) {
+    drops.emplace_back([snapshots, idle_since = io::Loop::now() - limits::kLayerFileIdle] {
+      return snapshots->drop_page_cache(idle_since);
+    });
+  }
+  const std::size_t files = co_await fleet_parts_.engine.workers().run(
+      {.tenant = budget::Tenant::host(), .name = "page cache"},
+      [drops = std::move(drops)]() mutable {
+        std::size_t dropped = 0;
+        for (auto& drop : drops)
+          dropped += drop();
+        return dropped;
+      });
   page_cache_drops_.add(static_cast<double>(files));
+  is_dropping_ = false;
+  dropped_.notify_all();
 }
 
 // Loading ahead takes nothing from others: a guest for which there is no room is loaded when it

@@ -133,7 +133,7 @@ class Fleet {
   void press_least_valuable(std::uint64_t bytes);
   // Evicts what guests_to_evict() returns.
   void evict();
-  void drop_page_cache();
+  [[nodiscard]] io::Task<void> drop_page_cache();
   [[nodiscard]] bool may_load_ahead(const budget::Consumer& consumer, std::uint64_t bytes) const;
   void collect(Metrics::Families& families) const;
   void collect_memory(Metrics::Families& families) const;
@@ -172,6 +172,8 @@ class Fleet {
   budget::PressureGuard guard_;
   bool is_watching_pressure_ = false;
   bool is_pressed_ = false;  // Nothing is loaded ahead.
+  bool is_dropping_ = false;
+  io::Event dropped_;  // From the page cache.
   io::Loop::Timer pressure_timer_;
   io::Loop::Timer give_back_timer_;
   bool will_give_back_ = false;

@@ -49,6 +49,9 @@ inline constexpr std::chrono::seconds kPressureInterval{1};
 
 // Modules whose files are dropped from the page cache at once; each is some system calls.
 inline constexpr std::size_t kPageCacheDropsMax = 1000;
+// A layer that was used less than this ago stays in the page cache: its guest probably wakes again
+// soon, and would read it from the disk.
+inline constexpr std::chrono::seconds kLayerFileIdle{30};
 
 // What loading ahead leaves free, for guests that are needed now: the fixed part of a guest, and a
 // small one.

@@ -11,6 +11,7 @@
 #include "wasm/snapshot/checkpoint.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <stop_token>
@@ -37,6 +38,12 @@ io::Task<TurnReport> WarmInstances::run(std::shared_ptr<const Checkpoint> checkp
           .since = io::Loop::now()});
   }
   co_return report;
+}
+
+std::size_t WarmInstances::clear() {
+  const std::size_t freed = kept_.size();
+  kept_.clear();
+  return freed;
 }
 
 std::unique_ptr<Instance> WarmInstances::take(const std::shared_ptr<const Checkpoint>& checkpoint,

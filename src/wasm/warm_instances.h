@@ -47,8 +47,8 @@ class WarmInstances {
                                          std::uint64_t memory_bytes_max, Turn& turn,
                                          HostState& state, TurnLimits limits, std::stop_token stop,
                                          AskMemory ask_memory = {});
-  // Frees the kept instances.
-  void clear() { kept_.clear(); }
+  // Frees the kept instances; returns how many there were.
+  std::size_t clear();
 
   [[nodiscard]] std::size_t kept_count() const { return kept_.size(); }
 

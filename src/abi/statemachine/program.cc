@@ -177,8 +177,8 @@ std::shared_ptr<const wasm::HostFunctions> Programs::make_functions(
 
 Programs::~Programs() = default;
 
-void Programs::free_instances() {
-  native_->instances.clear();
+std::size_t Programs::free_instances() {
+  return native_->instances.clear();
 }
 
 io::Task<Result<>> Programs::begin(const Program& program, Beginning& beginning, Terms terms,

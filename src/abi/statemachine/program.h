@@ -14,6 +14,7 @@
 #include "wasm/snapshot/checkpoint.h"
 #include "wasm/snapshot/sleepable_module.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -112,8 +113,8 @@ class Programs {
                                      std::shared_ptr<Beginning> beginning, Question question,
                                      Terms terms, std::stop_token stop);
 
-  // Frees the instances that are kept for later questions.
-  void free_instances();
+  // Frees the instances that are kept for later questions; returns how many there were.
+  std::size_t free_instances();
 
   struct Native;
 

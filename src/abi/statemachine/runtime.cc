@@ -327,6 +327,10 @@ io::Task<Result<std::shared_ptr<Machine>>> Runtime::load(std::shared_ptr<const s
   co_return std::shared_ptr<Machine>(std::move(machine));
 }
 
+std::size_t Runtime::free_kept() {
+  return native_->programs.free_instances();
+}
+
 io::Task<Result<std::shared_ptr<const void>>> Runtime::charge(
     std::shared_ptr<const Machine> machine, budget::Consumer consumer) {
   const std::optional<Machine::OnDisk> on_disk = machine->on_disk();

@@ -9,6 +9,7 @@
 #include "io/task.h"
 #include "wasm/code_cache.h"
 
+#include <cstddef>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -52,6 +53,10 @@ class Runtime {
   // CodeCache::charge() for that machine's use of the disk.
   [[nodiscard]] io::Task<Result<std::shared_ptr<const void>>> charge(
       std::shared_ptr<const Machine> machine, budget::Consumer consumer);
+
+  // Frees the instances that are kept for the next questions; returns how many there were. The next
+  // questions make new ones. Not those of the processes elsewhere.
+  std::size_t free_kept();
 
   struct Native;
 

@@ -583,6 +583,19 @@ TEST_P(FamilyTest, RefusesByNameWhatWouldBeLostWithTheProcess) {
                     "ask the host for an action");
 }
 
+TEST_F(MachineTest, AnswersAfterItsKeptInstancesWereFreed) {
+  const auto machine = load(built("family_v5.js"));
+  const auto before = try_start(*machine);
+  ASSERT_TRUE(before.has_value()) << before.error().message();
+
+  EXPECT_GE(runtime->free_kept(), 1U);
+  EXPECT_EQ(runtime->free_kept(), 0U);
+
+  const auto after = try_start(*machine);
+  ASSERT_TRUE(after.has_value()) << after.error().message();
+  EXPECT_EQ(after->state, before->state);
+}
+
 TEST_F(MachineTest, RefusesActorsBehindAnEntryPointOfAnotherKind) {
   expect_load_error(built("family_v5.js") + "\nexport function handle_event() { return '{}'; }",
                     ErrorKind::InvalidInput, "export the machine as default");

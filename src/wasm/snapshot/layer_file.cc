@@ -19,17 +19,19 @@ namespace hangar::wasm {
 
 LayerFile::~LayerFile() {
   std::ignore = file_.truncate(0);  // Its last descriptor frees the space otherwise.
-  store_.give_back_layer_file(pages_, account_);
+  store_.give_back_layer_file(*this);
 }
 
 Result<> LayerFile::write_pages(std::uint32_t first, std::span<const std::byte> pages) const {
   HANGAR_ASSERT(pages.size() % kPageBytes == 0 && first <= pages_ &&
                     pages.size() / kPageBytes <= pages_ - first,
                 "pages lie within their file");
+  use();
   return file_.write(std::uint64_t{first} * kPageBytes, pages);
 }
 
 Result<io::Descriptor> LayerFile::open_for_reading() const {
+  use();
   io::Descriptor descriptor = io::open_again_for_reading(file_.descriptor());
   if (!descriptor.is_open()) {
     return fail(ErrorKind::Unavailable,

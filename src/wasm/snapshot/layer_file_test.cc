@@ -2,9 +2,11 @@
 
 #include "base/limits.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "budget/accounts.h"
 #include "budget/consumer.h"
 #include "io/descriptor.h"
+#include "io/loop.h"
 #include "io/test_full_disk.h"
 #include "wasm/limits.h"
 #include "wasm/snapshot/page_range.h"
@@ -17,6 +19,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <latch>
@@ -76,6 +79,21 @@ TEST_F(LayerFileTest, TakesNoRoomAfterItsEndWhoeverStillHasIt) {
   ASSERT_EQ(::fstat(handed.value(), &status), 0);
   EXPECT_EQ(status.st_size, 0);
   EXPECT_EQ(status.st_blocks, 0);
+}
+
+TEST_F(LayerFileTest, LeavesThePageCacheOnceItIsIdle) {
+  const auto written_again = make(3);
+  auto idle = make(3);
+  const Instant later = io::Loop::now() + std::chrono::nanoseconds(1);
+  while (io::Loop::now() < later)
+    std::this_thread::yield();
+  ASSERT_TRUE(written_again->write_pages(0, std::vector<std::byte>(kPageBytes)).has_value());
+
+  // The file of all snapshots is one of them.
+  EXPECT_EQ(store_->drop_page_cache(later), 2U);
+  EXPECT_EQ(store_->drop_page_cache(Instant::max()), 3U);
+  idle.reset();
+  EXPECT_EQ(store_->drop_page_cache(Instant::max()), 2U);
 }
 
 TEST_F(LayerFileTest, CountsAsItsTenantsAndTakesAtMostHalfOfItsShare) {

@@ -24,9 +24,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <stop_token>
@@ -182,14 +184,19 @@ std::uint64_t SleepableModule::image_bytes() const {
          (settled != nullptr ? settled->disk_bytes() : 0);
 }
 
-std::size_t SleepableModule::drop_page_cache() const {
-  std::size_t files = 0;
-  for (const auto& image : {native_->initial, native_->settled()}) {
-    if (image == nullptr) continue;
-    image->drop_page_cache();
-    ++files;
-  }
-  return files + native_->drop_code_pages();
+std::move_only_function<std::size_t()> SleepableModule::page_cache_drop() const {
+  return [images = std::array{native_->initial, native_->settled()},
+          code = native_->unused_code_file()] {
+    std::size_t files = 0;
+    for (const auto& image : images) {
+      if (image == nullptr) continue;
+      image->drop_page_cache();
+      ++files;
+    }
+    if (code == nullptr) return files;
+    ::posix_fadvise(code->descriptor(), 0, 0, POSIX_FADV_DONTNEED);
+    return files + 1;
+  };
 }
 
 SleepableModule::Native& SleepableModule::native() const {
@@ -218,10 +225,8 @@ io::Task<Result<std::shared_ptr<const Module>>> SleepableModule::Native::acquire
   co_return code_->module;
 }
 
-std::size_t SleepableModule::Native::drop_code_pages() const {
-  if (code_ != nullptr || code_file_ == nullptr) return 0;
-  ::posix_fadvise(code_file_->descriptor(), 0, 0, POSIX_FADV_DONTNEED);
-  return 1;
+std::shared_ptr<const internal::CodeFile> SleepableModule::Native::unused_code_file() const {
+  return code_ == nullptr ? code_file_ : nullptr;
 }
 
 void SleepableModule::Native::on_code_released() {

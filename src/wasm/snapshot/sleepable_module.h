@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -44,9 +45,9 @@ class SleepableModule : public std::enable_shared_from_this<SleepableModule> {
   [[nodiscard]] std::uint64_t memory_bytes_min() const;
   // The size of the shared images on disk.
   [[nodiscard]] std::uint64_t image_bytes() const;
-  // Drops its images, and its code unless it is loaded, from the page cache; they are read again
-  // when needed. Returns the number of files dropped. Loop thread.
-  std::size_t drop_page_cache() const;
+  // Work for a worker: drops its images, and its code unless that is loaded, from the page cache,
+  // and returns the number of files. They are read again when needed. Loop thread.
+  [[nodiscard]] std::move_only_function<std::size_t()> page_cache_drop() const;
 
   // For wasm/ only.
   struct Native;

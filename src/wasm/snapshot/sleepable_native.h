@@ -61,9 +61,8 @@ struct SleepableModule::Native : slots::InSlot {
   [[nodiscard]] io::Task<Result<std::shared_ptr<const Module>>> acquire_code(
       budget::Consumer whose);
   [[nodiscard]] bool has_code() const { return code_ != nullptr; }
-  // Drops the code's file from the page cache, unless the code is loaded. Returns the number of
-  // files.
-  std::size_t drop_code_pages() const;
+  // The code's file; null while the code is loaded.
+  [[nodiscard]] std::shared_ptr<const internal::CodeFile> unused_code_file() const;
   void set_code(std::shared_ptr<const Module> code);
   // Called when an instance brings its guest into memory, and when the guest leaves memory.
   void on_code_held() { ++code_->holders; }

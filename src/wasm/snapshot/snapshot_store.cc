@@ -3,6 +3,7 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "base/result.h"
+#include "base/time.h"
 #include "budget/accounts.h"
 #include "budget/consumer.h"
 #include "wasm/limits.h"
@@ -11,6 +12,7 @@
 #include "wasm/snapshot/page_range.h"
 #include "wasm/snapshot/private_file.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -217,6 +219,7 @@ struct SnapshotStore::Native {
   TenantShares shares;
   std::uint64_t live_bytes = 0;  // Of extents.
   std::uint64_t layer_files = 0;
+  std::set<const LayerFile*> made_layer_files;  // Those that exist.
   std::uint64_t layer_file_bytes = 0;
   std::uint64_t freed_bytes = 0;  // Since blocks were last freed.
 };
@@ -409,7 +412,10 @@ Result<std::unique_ptr<LayerFile>> SnapshotStore::make_layer_file(std::uint32_t 
     give_back_layer_file(pages, account);
     return std::unexpected(std::move(sized).error());
   }
-  return std::make_unique<LayerFile>(*this, *std::move(file), pages, account);
+  auto made = std::make_unique<LayerFile>(*this, *std::move(file), pages, account);
+  const std::scoped_lock lock(native_->mutex);
+  native_->made_layer_files.insert(made.get());
+  return made;
 }
 
 void SnapshotStore::give_back_layer_file(std::uint32_t pages, std::uint32_t account) {
@@ -420,6 +426,14 @@ void SnapshotStore::give_back_layer_file(std::uint32_t pages, std::uint32_t acco
   native_->shares.subtract(account, size);
 }
 
+void SnapshotStore::give_back_layer_file(const LayerFile& file) {
+  {
+    const std::scoped_lock lock(native_->mutex);
+    native_->made_layer_files.erase(&file);
+  }
+  give_back_layer_file(file.pages_, file.account_);
+}
+
 void SnapshotStore::free(Extent extent) {
   const std::uint64_t size = rounded(extent.size_bytes);
   const std::scoped_lock lock(native_->mutex);
@@ -428,8 +442,22 @@ void SnapshotStore::free(Extent extent) {
   native_->give_back(extent.offset, size);
 }
 
-void SnapshotStore::drop_page_cache() const {
+std::size_t SnapshotStore::drop_page_cache(Instant idle_since) const {
   native_->file.drop_page_cache();
+  // Copies of descriptors: a layer may end meanwhile, and the lock is not held for system calls
+  // that may wait for the disk.
+  std::vector<PrivateFile> idle;
+  {
+    const std::scoped_lock lock(native_->mutex);
+    for (const LayerFile* const file : native_->made_layer_files) {
+      if (file->used() >= idle_since) continue;
+      const int copy = ::fcntl(file->file_.descriptor(), F_DUPFD_CLOEXEC, 0);
+      if (copy >= 0) idle.push_back(PrivateFile::adopt(copy));
+    }
+  }
+  for (const PrivateFile& file : idle)
+    file.drop_page_cache();
+  return 1 + idle.size();
 }
 
 budget::Accounts& SnapshotStore::accounts() {

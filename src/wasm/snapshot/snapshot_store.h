@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/result.h"
+#include "base/time.h"
 #include "budget/accounts.h"
 #include "budget/consumer.h"
 #include "wasm/limits.h"
@@ -60,8 +61,9 @@ class SnapshotStore final : public Snapshots {
   // The largest layer for which make_layer_file() would have room now.
   [[nodiscard]] std::uint32_t layer_file_pages_max(const budget::Tenant& tenant);
 
-  // Drops the file from the page cache, as far as it is on disk; layer files stay.
-  void drop_page_cache() const;
+  // Drops the file, and the layer files that were last used before `idle_since`, from the page
+  // cache, as far as they are on disk. Blocking. Returns the number of files.
+  std::size_t drop_page_cache(Instant idle_since) const;
 
   // Bytes of live extents by tenant; also used to narrow their limits.
   [[nodiscard]] budget::Accounts& accounts();
@@ -79,6 +81,7 @@ class SnapshotStore final : public Snapshots {
   // What may be stored uncompressed now.
   [[nodiscard]] std::uint64_t room_for_layers(const budget::Tenant& tenant);
   void give_back_layer_file(std::uint32_t pages, std::uint32_t account);
+  void give_back_layer_file(const LayerFile& file);
   // An extent of whole pages, which memories can map. write_pages() must write all of them before
   // map_pages().
   [[nodiscard]] Result<Extent> reserve_pages(std::uint32_t pages, const budget::Tenant& tenant);
