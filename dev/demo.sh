@@ -69,8 +69,11 @@ seconds_of_all() {
   done
   if [ $is_remembered = 1 ]; then left=$longest; else left=$sum; fi
 }
-# left_text SECONDS
-left_text() { echo "about $((($1 + 59) / 60)) minutes left$([ $is_remembered = 1 ] && echo ", as last time" || echo " on two cores")"; }
+# left_text SECONDS: never 0 minutes, because what takes longer than expected is not done yet.
+left_text() {
+  local minutes=$((($1 + 59) / 60))
+  echo "about $((minutes > 0 ? minutes : 1)) minutes left$([ $is_remembered = 1 ] && echo ", as last time" || echo " on two cores")"
+}
 title_of() {
   local step
   for step in "${steps[@]}"; do
