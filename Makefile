@@ -61,8 +61,8 @@ deb: build ## the Debian package with a systemd unit, man pages and completion, 
 guests: ## the Wasm modules of examples and tests, in build/guests
 	@dev/setup.sh && . dev/env.sh && examples/build.sh build/guests
 
-bench: deps build ## a benchmark against its peers: make bench NAME=flights
-	@tools/bench.sh $(NAME)
+bench: deps build ## a benchmark against its peers: make bench NAME=flights; with options of its own: make bench NAME=tenants ARGS="--quick"
+	@tools/bench.sh $(NAME) $(ARGS)
 
 plots: ## pictures of what make bench has measured here: docs/operating/benchmarks/NAME.svg
 	@bench/plots.py
