@@ -513,11 +513,15 @@ io::Task<Result<Feed::Window>> Gateway::State::open_feed(std::shared_ptr<State> 
                                                          kube::Identity identity,
                                                          std::stop_token reply_stop) {
   const ReadScope& scope = authorized.scope();
-  auto found = co_await self->parts.discovery.find_plural(
-      scope.resource().group, scope.resource().plural, consumer_of(identity), reply_stop);
+  // With its version: guests choose it, and one that does not exist must not make the host forget
+  // the group.
+  auto found = co_await self->parts.discovery.find(
+      kube::GroupVersionResource{.group = scope.resource().group,
+                                 .version = scope.resource().version,
+                                 .resource = scope.resource().plural},
+      consumer_of(identity), reply_stop);
   if (!found) co_return std::unexpected(std::move(found).error());
-  kube::Resource resource = *std::move(found);
-  resource.version = scope.resource().version;
+  const kube::Resource resource = *std::move(found);
   if (!scope.fits(resource)) co_return fail(ErrorKind::NotFound, "the resource has no such path");
   auto feed =
       co_await self->feeds.open(resource, scope, tenant_of(identity), std::move(reply_stop));

@@ -237,6 +237,20 @@ io::Task<Result<Resource>> Discovery::find_plural(std::string group, std::string
       std::move(missing), std::move(whose), std::move(stop));
 }
 
+io::Task<Result<Resource>> Discovery::find(GroupVersionResource named, Consumer whose,
+                                           std::stop_token stop) {
+  std::string missing =
+      fmt::format("the server has no resource \"{}\" in version \"{}\" of group \"{}\"",
+                  named.resource, named.version, named.group);
+  std::string group = named.group;
+  return State::find(
+      state_, std::move(group),
+      [named = std::move(named)](const Resource& resource) {
+        return resource.version == named.version && resource.plural == named.resource;
+      },
+      std::move(missing), std::move(whose), std::move(stop));
+}
+
 void Discovery::forget(std::string_view group) {
   state_->groups.forget(group);
 }

@@ -14,6 +14,12 @@
 
 namespace hangar::kube {
 
+struct GroupVersionResource {
+  std::string group;
+  std::string version;
+  std::string resource;  // The plural name.
+};
+
 // An unknown kind is looked up at the server before it is reported missing, so that a new CRD is
 // found at once; a group that lacks something is requested again at most once a second. Known
 // answers stay valid until forget(): call it when a CRD changes, and when the server answers
@@ -41,6 +47,10 @@ class Discovery {
   // By plural name in a group ("backends", "examples.com").
   [[nodiscard]] io::Task<Result<Resource>> find_plural(std::string group, std::string plural,
                                                        Consumer whose, std::stop_token stop);
+  // The same in exactly that version. A version that a group lacks is requested no more often than
+  // a kind that it lacks.
+  [[nodiscard]] io::Task<Result<Resource>> find(GroupVersionResource named, Consumer whose,
+                                                std::stop_token stop);
 
   void forget(std::string_view group);
 

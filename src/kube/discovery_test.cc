@@ -66,6 +66,12 @@ class DiscoveryTest : public testing::Test {
     loop_.spawn(find_into(found, GroupKind{group, "Thing"}, std::move(whose), std::move(stop)));
     return found;
   }
+  std::shared_ptr<Found> find(GroupVersionResource named) {
+    auto found = std::make_shared<Found>();
+    found_.push_back(found);
+    loop_.spawn(find_resource_into(found, std::move(named)));
+    return found;
+  }
   void run_until(const std::function<bool()>& done) {
     bool is_late = false;
     const io::Loop::Timer timer =
@@ -98,6 +104,9 @@ class DiscoveryTest : public testing::Test {
   io::Task<void> find_into(std::shared_ptr<Found> found, GroupKind kind, Consumer whose,
                            std::stop_token stop) {
     *found = co_await discovery_->find(std::move(kind), std::move(whose), std::move(stop));
+  }
+  io::Task<void> find_resource_into(std::shared_ptr<Found> found, GroupVersionResource named) {
+    *found = co_await discovery_->find(std::move(named), consumer("team"), {});
   }
   io::Task<http::Response> answer(http::ServerRequest request) {
     asked_.push_back(request.path);
@@ -207,6 +216,22 @@ TEST_F(DiscoveryTest, RefusesAConsumerOfWhichTooManyWaitAndNoOther) {
 
   EXPECT_EQ((*late)->error().kind(), ErrorKind::LimitExceeded);
   EXPECT_FALSE(other->has_value());
+}
+
+TEST_F(DiscoveryTest, AsksForAGroupNotEachTimeForAVersionThatItLacks) {
+  const auto found = find("real.io", consumer("team"));
+  run_until([&] { return found->has_value(); });
+
+  for (int index = 0; index < 100; ++index) {
+    const auto none = find({"real.io", fmt::format("v{}", 900 + index), "things"});
+    run_until([&] { return none->has_value(); });
+    EXPECT_EQ((*none)->error().kind(), ErrorKind::NotFound);
+  }
+  const auto served = find({"real.io", "v1", "things"});
+  run_until([&] { return served->has_value(); });
+
+  EXPECT_TRUE(**served);
+  EXPECT_LT(asked("real.io"), 50U);
 }
 
 TEST_F(DiscoveryTest, AsksForNothingThatIsNotTheNameOfAGroup) {
