@@ -4,6 +4,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "budget/accounts.h"
+#include "budget/beneficiaries.h"
 #include "budget/consumer.h"
 #include "budget/fair_slots.h"
 #include "gateway/feed.h"
@@ -99,6 +100,7 @@ void Feeds::sweep() {
   const Instant now = io::Loop::now();
   std::erase_if(feeds_,
                 [this, now](const auto& one) { return is_forgotten(one.first, *one.second, now); });
+  std::erase_if(wanted_by_, [this](const auto& one) { return !feeds_.contains(one.first); });
   std::erase_if(too_large_, [now](const auto& one) { return !is_settled(*one.second, now); });
 }
 
@@ -155,10 +157,10 @@ bool Feeds::has_wide(const kube::Scope& wide) const {
 }
 
 io::Task<void> Feeds::start(std::shared_ptr<budget::FairSlots> starts, std::shared_ptr<Feed> feed,
-                            budget::Consumer consumer, std::stop_token stop) {
+                            budget::Beneficiaries wanted_by, std::stop_token stop) {
   std::optional<budget::FairSlots::Slot> slot;
-  if (!consumer.tenant.is_host()) {
-    auto given = co_await starts->acquire(std::move(consumer), {}, stop);
+  if (!wanted_by.first().tenant.is_host()) {
+    auto given = co_await wanted_by.acquire(*starts, {}, stop);
     if (!given) co_return feed->refuse(given.error());
     slot.emplace(*std::move(given));
   }
@@ -168,11 +170,16 @@ io::Task<void> Feeds::start(std::shared_ptr<budget::FairSlots> starts, std::shar
 }
 
 std::shared_ptr<Feed> Feeds::at(const kube::Scope& scope, const std::string& tenant) {
+  budget::Consumer consumer{
+      .tenant = tenant.empty() ? budget::Tenant::host() : budget::Tenant::of_namespace(tenant),
+      .name = "feeds"};
   const auto known = feeds_.find(scope);
   if (known != feeds_.end()) {
     const std::shared_ptr<Feed> feed = known->second;
     if (!feed->error()) {
       feed->touch();
+      // While it waits for its slot, now in this tenant's queue, too.
+      if (!feed->is_ready()) wanted_by_.at(scope).add(std::move(consumer));
       return feed;
     }
     if (is_too_large(*feed)) {
@@ -185,9 +192,6 @@ std::shared_ptr<Feed> Feeds::at(const kube::Scope& scope, const std::string& ten
     }
     feeds_.erase(known);
   }
-  budget::Consumer consumer{
-      .tenant = tenant.empty() ? budget::Tenant::host() : budget::Tenant::of_namespace(tenant),
-      .name = "feeds"};
   const auto refused = too_large_.find({scope, consumer.tenant});
   if (refused != too_large_.end()) {
     if (is_settled(*refused->second, io::Loop::now())) return refused->second;
@@ -205,7 +209,9 @@ std::shared_ptr<Feed> Feeds::at(const kube::Scope& scope, const std::string& ten
   auto feed = std::make_shared<Feed>(loop_, slice_, cache_, own_writes_, scope, shown_,
                                      std::move(memory), rates_);
   feeds_.emplace(scope, feed);
-  loop_.spawn(start(starts_, feed, std::move(consumer), stop_.get_token()));
+  const budget::Beneficiaries wanted_by(std::move(consumer));
+  wanted_by_.insert_or_assign(scope, wanted_by);
+  loop_.spawn(start(starts_, feed, wanted_by, stop_.get_token()));
   return feed;
 }
 

@@ -12,13 +12,16 @@
 // them fails while its objects are being read. It has failed for that tenant only: the next tenant
 // that wants it opens it anew, on its own account. A feed that is ready changes its payer before it
 // fails (Feed::payer()). The processor time that changes take is charged to the tenants that watch.
+//
+// A feed reads its objects in a slot that is fair between tenants: the first that any of the
+// tenants gets that wait for it.
 #pragma once
 
 #include "base/metrics.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "budget/accounts.h"
-#include "budget/consumer.h"
+#include "budget/beneficiaries.h"
 #include "budget/fair_slots.h"
 #include "budget/rates.h"
 #include "gateway/feed.h"
@@ -87,6 +90,7 @@ class Feeds {
   void clear() {
     stop_.request_stop();
     feeds_.clear();
+    wanted_by_.clear();
     too_large_.clear();
   }
 
@@ -107,7 +111,7 @@ class Feeds {
   // Whether a feed of this scope exists that serves, or will serve, watches of narrower ones too.
   [[nodiscard]] bool has_wide(const kube::Scope& wide) const;
   static io::Task<void> start(std::shared_ptr<budget::FairSlots> starts, std::shared_ptr<Feed> feed,
-                              budget::Consumer consumer, std::stop_token stop);
+                              budget::Beneficiaries wanted_by, std::stop_token stop);
   [[nodiscard]] bool is_forgotten(const kube::Scope& scope, const Feed& feed, Instant now) const;
 
   io::Loop& loop_;
@@ -122,6 +126,8 @@ class Feeds {
   const std::shared_ptr<budget::FairSlots> starts_;
   std::stop_source stop_;
   std::map<kube::Scope, std::shared_ptr<Feed>> feeds_;
+  // Who has asked for the feed of each scope.
+  std::map<kube::Scope, budget::Beneficiaries> wanted_by_;
   // Feeds that were too large for a tenant, once another tenant has asked for the scope, or this
   // one again.
   std::map<std::pair<kube::Scope, budget::Tenant>, std::shared_ptr<Feed>> too_large_;
