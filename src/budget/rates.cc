@@ -30,6 +30,15 @@ TokenBucket::Options bucket_of(std::uint64_t millicores) {
   return {.per_second = per_second, .burst = per_second * static_cast<double>(kRateWindow.count())};
 }
 
+// The same tenant goes on at another rate: it neither loses what it owes nor gets another burst.
+TokenBucket continued(TokenBucket bucket, std::uint64_t millicores, Instant now) {
+  TokenBucket next(bucket_of(millicores));
+  if (bucket.is_full(now)) return next;
+  const double owed_seconds = std::chrono::duration<double>(bucket.until_one(now)).count();
+  next.take(now, next.options().burst + owed_seconds * bucket.options().per_second);
+  return next;
+}
+
 }  // namespace
 
 void Rates::charge(const Tenant& tenant, std::uint64_t nanoseconds, Instant now) {
@@ -65,10 +74,12 @@ Duration Rates::limited_wait(const Tenant& tenant, const std::optional<RateLimit
   Account& account = found->second;
   if (!limit) {
     account.bucket.reset();
-  } else if (!account.bucket || account.millicores != limit->millicores) {
-    account.millicores = limit->millicores;
+  } else if (!account.bucket) {
     account.bucket.emplace(bucket_of(limit->millicores));
+  } else if (account.millicores != limit->millicores) {
+    account.bucket = continued(*account.bucket, limit->millicores, now);
   }
+  if (limit) account.millicores = limit->millicores;
   const double unpaid = std::exchange(account.unpaid_milliseconds, 0);
   Duration wait = Duration::zero();
   if (account.bucket) {

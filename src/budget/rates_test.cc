@@ -102,6 +102,20 @@ TEST_F(RatesTest, AnotherLimitBeginsAnewAndNoneFrees) {
   EXPECT_GT(rates_.wait_of(kBounded, kNow), milliseconds(900));
 }
 
+TEST_F(RatesTest, AnotherLimitNeitherForgivesWhatIsOwedNorGivesAnotherBurst) {
+  EXPECT_EQ(rates_.wait_of(kBounded, kNow), Duration::zero());
+  rates_.charge(kBounded, nanoseconds(milliseconds(1500)), kNow);
+  // A second is owed, which takes ten at a tenth of a core.
+  ASSERT_GT(rates_.wait_of(kBounded, kNow), seconds(10));
+
+  limit_ = RateLimit{.millicores = 200};
+  const Duration wait = rates_.wait_of(kBounded, kNow);
+  EXPECT_GT(wait, seconds(5));
+  EXPECT_LT(wait, milliseconds(5100));
+  limit_ = RateLimit{.millicores = 300};
+  EXPECT_GT(rates_.wait_of(kBounded, kNow + seconds(1)), seconds(2));
+}
+
 TEST_F(RatesTest, ShowsWhatIsUsedOverTime) {
   for (int second = 0; second < 15; ++second)
     rates_.charge(kFree, nanoseconds(milliseconds(300)), kNow + seconds(second));

@@ -27,6 +27,7 @@
 #include "host/operator_parts.h"
 #include "host/output_logs.h"
 #include "host/pressure_relief.h"
+#include "host/processor_sharing.h"
 #include "host/rate_metrics.h"
 #include "host/recording.h"
 #include "host/registry_credentials.h"
@@ -241,6 +242,7 @@ struct Host::Parts {
 
   ConfigMaps config_maps;
   ModuleSupply supply;
+  ProcessorSharing processor_sharing{loop, supply.rates};
   const std::unique_ptr<domains::GuestProcesses> guest_processes;  // Null: not configured.
   abi::flight::Runtime flights;
   const std::unique_ptr<ModuleVerifier> verifier;  // Null: modules need no signature.
@@ -503,6 +505,7 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                                  .disk = operator_parts.snapshots->accounts(),
                                  .module_disk = supply.disk,
                                  .rates = supply.rates,
+                                 .equal_rates = processor_sharing.equal_rates(),
                                  .gateway = operator_parts.gateway,
                                  .fetcher = supply.fetcher,
                                  .output = output.allowances()});

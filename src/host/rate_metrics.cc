@@ -57,18 +57,24 @@ void collect(const budget::Rates& rates, TimeSeries& series, Metrics::Families& 
       Metrics::Type::Counter);
   Metrics::Family& braked = families.family(
       "hangar_guest_cpu_braked_seconds_total",
-      "Time for which work of a namespace was delayed because it had used its budgets.cpu.",
+      "Time for which work of a namespace was delayed because it had used its budgets.cpu or, "
+      "while processors were short, its equal part.",
       Metrics::Type::Counter);
-  Metrics::Family& limits =
-      families.family("hangar_guest_cpu_namespace_limit_cores",
-                      "Cores that guests of one namespace may use, if a TenantPolicy limits them.",
-                      Metrics::Type::Gauge);
+  Metrics::Family& limits = families.family(
+      "hangar_guest_cpu_namespace_limit_cores",
+      "Cores that guests of one namespace may use, if a TenantPolicy limits them or "
+      "they are slowed to an equal part.",
+      Metrics::Type::Gauge);
   for (const auto& [name, time] : values)
     add(used, name, in_seconds(time.cpu));
   for (const auto& [tenant, use] : uses) {
     const auto found = values.find(tenant.label());
-    if (found == values.end() || !use.limit_millicores) continue;
-    add(braked, tenant.label(), in_seconds(found->second.braked));
+    if (found == values.end()) continue;
+    // The time of an earlier limit remains.
+    if (use.limit_millicores || use.braked > Duration::zero()) {
+      add(braked, tenant.label(), in_seconds(found->second.braked));
+    }
+    if (!use.limit_millicores) continue;
     add(limits, tenant.label(), static_cast<double>(*use.limit_millicores) / kMillicores);
   }
   const auto others = values.find(TimeSeries::kOthers);

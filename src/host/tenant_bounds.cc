@@ -3,6 +3,7 @@
 #include "budget/accounts.h"
 #include "budget/cache_charges.h"
 #include "budget/consumer.h"
+#include "budget/equal_rates.h"
 #include "budget/rates.h"
 #include "gateway/gateway.h"
 #include "gateway/tenant_bounds.h"
@@ -67,11 +68,13 @@ void apply_tenant_bounds(tenants::Policies& policies, const TenantBounded& bound
     module_disk.limit_tenants(limits_of(policies, &tenants::Rules::module_disk_bytes));
   });
   bounded.rates.limit_tenants(
-      [&policies](const budget::Tenant& tenant) -> std::optional<budget::RateLimit> {
+      [&policies, &equal = bounded.equal_rates](
+          const budget::Tenant& tenant) -> std::optional<budget::RateLimit> {
         if (tenant.namespace_name().empty()) return std::nullopt;
+        const std::optional<budget::RateLimit> part = equal.limit_of(tenant);
         const std::optional<tenants::Bound> most =
             policies.rules_of(tenant.namespace_name())->cpu_millicores();
-        if (!most) return std::nullopt;
+        if (!most || (part && part->millicores < most->value)) return part;
         return budget::RateLimit{.millicores = most->value, .set_by = who(*most)};
       });
   bounded.gateway.limit_tenants([&policies](const std::string& tenant) {

@@ -4,6 +4,7 @@
 
 #include "budget/accounts.h"
 #include "budget/cache_charges.h"
+#include "budget/equal_rates.h"
 #include "budget/rates.h"
 #include "gateway/gateway.h"
 #include "modules/fetcher.h"
@@ -17,6 +18,7 @@ struct TenantBounded {
   budget::Accounts& disk;    // Disk space of sleeping guests.
   budget::CacheCharges& module_disk;
   budget::Rates& rates;  // Processor time.
+  const budget::EqualRates& equal_rates;
   gateway::Gateway& gateway;
   modules::Fetcher& fetcher;
   output::NamespaceAllowances& output;

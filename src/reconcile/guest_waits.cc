@@ -71,10 +71,18 @@ void put_processor_wait(json::Value& status, const budget::RateLimit* brake,
   if (brake != nullptr) {
     condition.status = ConditionStatus::True;
     condition.reason = "NamespaceProcessorTime";
-    condition.message = fmt::format(
-        "the guests of its namespace have used more than the {}m of a core that they may use on "
-        "average (budgets.cpu of {}); the guest continues when the average is below it",
-        brake->millicores, brake->set_by.empty() ? "the host" : brake->set_by);
+    condition.message =
+        brake->set_by.empty()
+            ? fmt::format(
+                  "the guests of its namespace have used more than their equal part of the "
+                  "processors, now {}m of a core, while processors are short; the guest "
+                  "continues when their average is below it",
+                  brake->millicores)
+            : fmt::format(
+                  "the guests of its namespace have used more than the {}m of a core that "
+                  "they may use on average (budgets.cpu of {}); the guest continues when "
+                  "the average is below it",
+                  brake->millicores, brake->set_by);
   }
   put_wait(status, condition, now);
 }
