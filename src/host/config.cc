@@ -350,6 +350,13 @@ std::vector<Setting> general_settings() {
                                               {{"none", domains::Isolation::None},
                                                {"shared", domains::Isolation::Shared},
                                                {"namespace", domains::Isolation::Namespace}})},
+      {.name = "processor-sharing",
+       .help = "while processors are short, slow namespaces that take more than an equal part of "
+               "them to that part: equal or none (default equal)",
+       .type = "SHARING",
+       .part = Part::Reconciles,
+       .set = choice_into<bool>(&Config::shares_processors_equally,
+                                {{"equal", true}, {"none", false}})},
       {.name = "guest-program",
        .help = "path of the hangar-guest program (default: in the directory of this program)",
        .type = "FILE",

@@ -112,6 +112,8 @@ struct Config {
   std::filesystem::path compiler = {};    // Empty: hangar-compile beside this program.
   // Unset: Namespace where guests run (resolve_for_guests).
   std::optional<domains::Isolation> guest_isolation = {};
+  // Namespaces are slowed to an equal part of the processors while these are short.
+  bool shares_processors_equally = true;
   std::filesystem::path guest_program = {};  // Empty: hangar-guest beside this program.
   std::uint32_t kube_api_qps = 0;            // Zero: no limit here; the API server has its own.
   std::uint32_t kube_api_burst = 0;          // Zero: twice kube_api_qps.

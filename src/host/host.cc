@@ -242,7 +242,7 @@ struct Host::Parts {
 
   ConfigMaps config_maps;
   ModuleSupply supply;
-  ProcessorSharing processor_sharing{loop, supply.rates};
+  ProcessorSharing processor_sharing;
   const std::unique_ptr<domains::GuestProcesses> guest_processes;  // Null: not configured.
   abi::flight::Runtime flights;
   const std::unique_ptr<ModuleVerifier> verifier;  // Null: modules need no signature.
@@ -311,6 +311,7 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
       supply(std::move(opened.modules), config, loop, workers, http, &config_maps,
              config.allow_file_modules ? FileModules::Allowed : FileModules::Refused,
              log.named("modules")),
+      processor_sharing(loop, supply.rates, config.shares_processors_equally),
       guest_processes(make_guest_processes(config, std::move(opened.zygote), supply.engine, metrics,
                                            log.named("guests"))),
       flights(supply.engine, guest_processes.get()),

@@ -10,9 +10,9 @@
 
 namespace hangar::host {
 
-ProcessorSharing::ProcessorSharing(io::Loop& loop, const budget::Rates& rates)
+ProcessorSharing::ProcessorSharing(io::Loop& loop, const budget::Rates& rates, bool is_on)
     : loop_(loop), rates_(rates), equal_rates_(std::max(1U, std::thread::hardware_concurrency())) {
-  look_later();
+  if (is_on) look_later();
 }
 
 void ProcessorSharing::look_later() {

@@ -12,8 +12,8 @@ namespace hangar::host {
 // processor. Loop thread.
 class ProcessorSharing {
  public:
-  // Both outlive this object.
-  ProcessorSharing(io::Loop& loop, const budget::Rates& rates);
+  // Both outlive this object. Without `is_on`, nobody is slowed.
+  ProcessorSharing(io::Loop& loop, const budget::Rates& rates, bool is_on);
   ProcessorSharing(const ProcessorSharing&) = delete;
   ProcessorSharing& operator=(const ProcessorSharing&) = delete;
   ~ProcessorSharing() = default;
