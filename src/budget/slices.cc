@@ -29,6 +29,12 @@ Duration uncharged_time() {
   return io::thread_cpu_time() - charged;
 }
 
+// Whether the loop reports the time of the present activity.
+bool is_paid_for(const io::Loop& loop) {
+  const io::Loop::DoingPtr& doing = loop.activity();
+  return doing && !doing->payer.is_host();
+}
+
 }  // namespace
 
 Slices::Slices(io::Loop& loop, Rates* rates) : state_(std::make_shared<State>(loop, rates)) {}
@@ -54,7 +60,7 @@ Slices::Job::~Job() {
 io::Task<Result<>> Slices::Job::turn(std::stop_token stop) {
   charge();
   HANGAR_CO_TRY(co_await wait(state_, consumer_, std::exchange(has_begun_, true), std::move(stop)));
-  if (state_->rates != nullptr) works_since_ = uncharged_time();
+  if (state_->rates != nullptr && !is_paid_for(state_->loop)) works_since_ = uncharged_time();
   co_return Result<>();
 }
 

@@ -8,7 +8,8 @@
 //
 // Work is counted in bytes read or copied and not in time, so that the same work is cut at the same
 // places on every machine. Its processor time is charged to the tenant. Work of another job that
-// begins meanwhile is charged to that one only.
+// begins meanwhile is charged to that one only. In an activity with a payer (io::Loop::Activity)
+// the loop reports the time, and the job charges nothing.
 #pragma once
 
 #include "base/fair_queue.h"

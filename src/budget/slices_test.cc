@@ -185,5 +185,27 @@ TEST_F(SlicesTest, ChargeTheTenantWithWhatItsJobsTakeAndNothingElse) {
   EXPECT_EQ(used_by("a"), before) << "it got no turn";
 }
 
+TEST_F(SlicesTest, ChargeNothingThatTheLoopReports) {
+  Rates rates;
+  slices_.emplace(loop_, &rates);
+  Duration reported{};
+  loop_.set_on_work([&](const Tenant&, Duration took) { reported += took; });
+  const auto paid_for = [](io::Loop& loop, Slices& slices, int& running) -> io::Task<void> {
+    ++running;
+    const io::Loop::Activity activity(loop, "request", Tenant::of_namespace("a"));
+    Slices::Job job = slices.begin(Tenant::of_namespace("a"));
+    for (int slice = 0; slice < 3; ++slice) {
+      EXPECT_TRUE((co_await job.turn({})).has_value());
+      burn();
+      job.add(kSliceBytes);
+    }
+    --running;
+  };
+  loop_.spawn(paid_for(loop_, *slices_, running_));
+  run();
+  EXPECT_GE(reported, 3 * kWork);
+  EXPECT_EQ(rates.use_of(Tenant::of_namespace("a"), io::Loop::now()).total, Duration::zero());
+}
+
 }  // namespace
 }  // namespace hangar::budget

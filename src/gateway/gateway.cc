@@ -374,7 +374,8 @@ std::unique_ptr<Exchange> Gateway::begin(const kube::Identity& identity, Request
 io::Task<void> Gateway::State::answer_or_refuse(std::shared_ptr<State> self, WorkPtr work) {
   const io::Loop::Activity activity(self->parts.loop,
                                     fmt::format("request of {}: {} {}", work->identity.user,
-                                                work->request.method, work->request.target));
+                                                work->request.method, work->request.target),
+                                    consumer_of(work->identity).tenant);
   const std::shared_ptr<Reply> reply = work->reply;
   const Result<> answered = co_await io::contained(answer(std::move(self), std::move(work)));
   if (answered || !reply->is_open()) co_return;
