@@ -81,26 +81,26 @@ io::Task<Result<std::shared_ptr<Feed>>> Feeds::open(kube::Resource resource, con
 }
 
 std::shared_ptr<Feed> Feeds::find(const ReadScope& scope) {
-  for (const auto& [key, feed] : feeds_) {
-    if (!feed->is_ready() || !feed->covers(scope)) continue;
-    feed->touch();
-    return feed;
+  for (const auto& [key, opened] : feeds_) {
+    if (!opened.feed->is_ready() || !opened.feed->covers(scope)) continue;
+    opened.feed->touch();
+    return opened.feed;
   }
   return nullptr;
 }
 
 std::vector<std::shared_ptr<Feed>> Feeds::all() const {
   std::vector<std::shared_ptr<Feed>> out;
-  for (const auto& [scope, feed] : feeds_)
-    out.push_back(feed);
+  for (const auto& [scope, opened] : feeds_)
+    out.push_back(opened.feed);
   return out;
 }
 
 void Feeds::sweep() {
   const Instant now = io::Loop::now();
-  std::erase_if(feeds_,
-                [this, now](const auto& one) { return is_forgotten(one.first, *one.second, now); });
-  std::erase_if(wanted_by_, [this](const auto& one) { return !feeds_.contains(one.first); });
+  std::erase_if(feeds_, [this, now](const auto& one) {
+    return is_forgotten(one.first, *one.second.feed, now);
+  });
   std::erase_if(too_large_, [now](const auto& one) { return !is_settled(*one.second, now); });
 }
 
@@ -115,7 +115,7 @@ bool Feeds::is_forgotten(const kube::Scope& scope, const Feed& feed, Instant now
 bool Feeds::is_covered(const kube::Scope& scope) const {
   const auto is_ready = [this](const kube::Scope& wider) {
     const auto found = feeds_.find(wider);
-    return found != feeds_.end() && found->second->is_ready();
+    return found != feeds_.end() && found->second.feed->is_ready();
   };
   const kube::Scope all{.resource = scope.resource};
   const kube::Scope place{.resource = scope.resource, .namespace_ = scope.namespace_};
@@ -153,7 +153,7 @@ kube::Scope Feeds::scope_for(const kube::Resource& resource, const View& view) c
 bool Feeds::has_wide(const kube::Scope& wide) const {
   const auto found = feeds_.find(wide);
   // Where all objects are too many, those of a selector, or their metadata, may not be.
-  return found != feeds_.end() && !is_too_large(*found->second);
+  return found != feeds_.end() && !is_too_large(*found->second.feed);
 }
 
 io::Task<void> Feeds::start(std::shared_ptr<budget::FairSlots> starts, std::shared_ptr<Feed> feed,
@@ -175,11 +175,11 @@ std::shared_ptr<Feed> Feeds::at(const kube::Scope& scope, const std::string& ten
       .name = "feeds"};
   const auto known = feeds_.find(scope);
   if (known != feeds_.end()) {
-    const std::shared_ptr<Feed> feed = known->second;
+    const std::shared_ptr<Feed> feed = known->second.feed;
     if (!feed->error()) {
       feed->touch();
       // While it waits for its slot, now in this tenant's queue, too.
-      if (!feed->is_ready()) wanted_by_.at(scope).add(std::move(consumer));
+      if (!feed->is_ready()) known->second.wanted_by.add(std::move(consumer));
       return feed;
     }
     if (is_too_large(*feed)) {
@@ -208,9 +208,8 @@ std::shared_ptr<Feed> Feeds::at(const kube::Scope& scope, const std::string& ten
   }
   auto feed = std::make_shared<Feed>(loop_, slice_, cache_, own_writes_, scope, shown_,
                                      std::move(memory), rates_);
-  feeds_.emplace(scope, feed);
   const budget::Beneficiaries wanted_by(std::move(consumer));
-  wanted_by_.insert_or_assign(scope, wanted_by);
+  feeds_.emplace(scope, Opened{.feed = feed, .wanted_by = wanted_by});
   loop_.spawn(start(starts_, feed, wanted_by, stop_.get_token()));
   return feed;
 }
@@ -222,8 +221,8 @@ Feeds::Count Feeds::count_of(const std::string& tenant) const {
     ++count.all;
     if (feed.error()) ++count.failed;
   };
-  for (const auto& [scope, feed] : feeds_)
-    add(*feed);
+  for (const auto& [scope, opened] : feeds_)
+    add(*opened.feed);
   for (const auto& [scope, feed] : too_large_)
     add(*feed);
   return count;

@@ -90,7 +90,6 @@ class Feeds {
   void clear() {
     stop_.request_stop();
     feeds_.clear();
-    wanted_by_.clear();
     too_large_.clear();
   }
 
@@ -125,9 +124,11 @@ class Feeds {
   budget::Rates* const rates_;
   const std::shared_ptr<budget::FairSlots> starts_;
   std::stop_source stop_;
-  std::map<kube::Scope, std::shared_ptr<Feed>> feeds_;
-  // Who has asked for the feed of each scope.
-  std::map<kube::Scope, budget::Beneficiaries> wanted_by_;
+  struct Opened {
+    std::shared_ptr<Feed> feed;
+    budget::Beneficiaries wanted_by;  // Who has asked for it before it was ready.
+  };
+  std::map<kube::Scope, Opened> feeds_;
   // Feeds that were too large for a tenant, once another tenant has asked for the scope, or this
   // one again.
   std::map<std::pair<kube::Scope, budget::Tenant>, std::shared_ptr<Feed>> too_large_;
