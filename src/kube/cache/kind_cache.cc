@@ -39,6 +39,10 @@ MetricLabels labels_of(const Resource& resource) {
   return {{"group", resource.group}, {"resource", resource.plural}};
 }
 
+bool is_same_state(const Object& left, const Object& right) {
+  return left.uid() == right.uid() && left.resource_version() == right.resource_version();
+}
+
 // The scope of a watch that feeds an informer of that scope alone.
 Scope watch_of(Scope scope) {
   scope.keep = Keep::Whole;
@@ -250,10 +254,7 @@ ObjectPtr KindCache::shared(ObjectPtr object, Detail detail) {
     if (detail == Detail::Whole && informer->scope().detail == Detail::Metadata) continue;
     ObjectPtr known = informer->store().get(object->key());
     if (known == nullptr) continue;
-    if (!known->is_bare() && known->uid() == object->uid() &&
-        known->resource_version() == object->resource_version()) {
-      return known;
-    }
+    if (!known->is_bare() && is_same_state(*known, *object)) return known;
     is_new = false;
   }
   return packer_ ? packer_->pack(std::move(object), is_new) : object;
@@ -261,11 +262,10 @@ ObjectPtr KindCache::shared(ObjectPtr object, Detail detail) {
 
 ObjectPtr KindCache::kept(const Informer& informer, ObjectPtr object) const {
   if (informer.scope().keep == Keep::Whole || !options_.ration) return object;
-  const ObjectPtr known = informer.store().get(object->key());
-  const bool is_known = known != nullptr && known->uid() == object->uid() &&
-                        known->resource_version() == object->resource_version();
+  ObjectPtr known = informer.store().get(object->key());
   // What is held of a state does not change: its subscribers would not learn of it.
-  return is_known ? known : options_.ration->hold_or_bare(std::move(object));
+  if (known != nullptr && is_same_state(*known, *object)) return known;
+  return options_.ration->hold_or_bare(std::move(object));
 }
 
 void KindCache::on_settled(Reflector& reflector, Informer& informer) {
