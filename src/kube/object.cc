@@ -411,30 +411,32 @@ std::string bare_metadata(std::string_view metadata) {
   return kept + '}';
 }
 
+// apiVersion, kind, and what `of_metadata` returns for the text of metadata.
+std::string reduced(std::string_view object_text, const auto& of_metadata) {
+  std::string kept;
+  Skim skim(object_text);
+  for (auto members = skim.object(); const auto key = skim.next_key(members);) {
+    const std::string_view value = skim.value();
+    if (*key == "metadata") {
+      append_member(kept, *key, of_metadata(value));
+    } else if (*key == "apiVersion" || *key == "kind") {
+      append_member(kept, *key, value);
+    }
+  }
+  return kept + '}';
+}
+
 }  // namespace
 
 ObjectPtr bare_of(const Object& object) {
-  const ObjectPtr whole = metadata_of(object);
-  const ObjectText text = whole->text();
-  const std::string_view metadata = metadata_text_of(text.view());
-  const auto at = static_cast<std::size_t>(metadata.data() - text.view().data());
-  std::string kept(text.view());
-  kept.replace(at, metadata.size(), bare_metadata(metadata));
-  return ObjectBuilder::bare(kept);
+  const ObjectText text = object.text();
+  return ObjectBuilder::bare(reduced(text.view(), bare_metadata));
 }
 
 ObjectPtr metadata_of(const Object& object) {
   const ObjectText text = object.text();
-  Skim skim(text.view());
-  std::string kept;
-  for (auto members = skim.object(); const auto key = skim.next_key(members);) {
-    const std::string_view value = skim.value();
-    if (*key != "apiVersion" && *key != "kind" && *key != "metadata") continue;
-    append_member(kept, *key, value);
-  }
-  kept += '}';
   // These are parts of an object's bytes, so that making an object of them cannot fail.
-  return Object::make(kept).value();
+  return Object::make(reduced(text.view(), [](std::string_view whole) { return whole; })).value();
 }
 
 std::string_view metadata_text_of(std::string_view object_text) {
