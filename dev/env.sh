@@ -11,6 +11,10 @@ export HANGAR_ROOT HANGAR_CACHE_DIR
 # What users get, and what tests of the whole run: targets of the build.
 HANGAR_PROGRAMS=(hangar hangar-compile hangar-guest hangar-node hangar-node-fetch)
 
+# The processor that hangar is built for: x86_64, or aarch64. For another machine's, dev/sysroot.sh fetches what compilers need.
+HANGAR_ARCH=${HANGAR_ARCH:-$(uname -m)}
+export HANGAR_ARCH
+
 # How many compilers run at once.
 HANGAR_JOBS=${HANGAR_JOBS:-$(nproc)}
 export HANGAR_JOBS
@@ -36,6 +40,20 @@ die() {
   exit 1
 }
 if [ ! -t 2 ]; then say() { printf '==> %s\n' "$*" >&2; }; fi
+
+# For crates: tells cargo, and the compilers of C that they call, for which processor they build. Sets rust_target to cargo's
+# arguments, rust_output to where, below its target directory, a release build ends, and binutils to the prefix of ld and the like.
+for_processor() {
+  rust_target=() rust_output=release binutils=
+  if [ "$HANGAR_ARCH" = "$(uname -m)" ]; then return; fi
+  binutils=$HANGAR_ARCH-linux-gnu-
+  local triple=$HANGAR_ARCH-unknown-linux-gnu sysroot
+  sysroot=$("$HANGAR_ROOT/dev/sysroot.sh")
+  rust_target=(--target "$triple") rust_output=$triple/release
+  export "CC_${triple//-/_}=clang-19" "CFLAGS_${triple//-/_}=--target=$HANGAR_ARCH-linux-gnu --sysroot=$sysroot"
+  # Debian's compiler, and others that have no standard library of that processor: Debian's, beside the machine's own.
+  if [ ! -d "$(rustc --print sysroot)/lib/rustlib/$triple" ]; then export RUSTFLAGS="${RUSTFLAGS:-} --sysroot=$sysroot/rust"; fi
+}
 
 # Linker flags that tell programs of Kubernetes their version, for the module of the current directory. Without them
 # they call themselves v0.0.0-master+$Format:%H$, which clients cannot parse.

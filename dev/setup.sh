@@ -3,7 +3,8 @@
 # where the system's own are too old, puts toolchains into the cache. Needs root or sudo only if
 # something is missing; takes a fraction of a second if nothing is. Safe to repeat.
 #
-#   setup.sh [--tests|--package]   --tests: what only tests need, too; --package: what tests/package needs, too
+#   setup.sh [--tests|--package|--aarch64]   --tests: what only tests need, too; --package: what tests/package needs, too;
+#                                            --aarch64: what programs for that processor, and tests/aarch64, need, too
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
 . "$here/env.sh"
@@ -130,6 +131,17 @@ install_package_tests() {
   done
 }
 
+# Programs for aarch64 are built with clang, and run in an emulator: a processor for the unit tests, a whole board for the rest.
+install_aarch64() {
+  if ! command -v aarch64-linux-gnu-ld >/dev/null || ! command -v qemu-aarch64-static >/dev/null || ! command -v qemu-system-aarch64 >/dev/null; then
+    apt_install binutils-aarch64-linux-gnu qemu-user-static qemu-system-arm
+  fi
+  # The standard library of a Rust that rustup has installed; Debian's comes with dev/sysroot.sh.
+  if command -v rustup >/dev/null && [ ! -d "$(rustc --print sysroot)/lib/rustlib/aarch64-unknown-linux-gnu" ]; then
+    rustup target add aarch64-unknown-linux-gnu >&2
+  fi
+}
+
 install_packages
 install_npm
 install_go
@@ -142,3 +154,4 @@ if [ "${1:-}" = --tests ]; then
   install_browser_tests
 fi
 if [ "${1:-}" = --package ]; then install_package_tests; fi
+if [ "${1:-}" = --aarch64 ]; then install_aarch64; fi

@@ -38,7 +38,7 @@ step() {
 # The line that ends every run, whatever happened before.
 finish() {
   local status=$?
-  if [ -n "${sanitized:-}" ]; then kill "$sanitized" $(pgrep --parent "$sanitized") || true; fi
+  if [ -n "${sanitized:-}" ]; then kill -- "-$sanitized" || true; fi
   python3 tools/tally.py "$reports" >&3 || status=1
   exit $status
 }
@@ -85,7 +85,11 @@ check_rust() { (cd sdk/rust && cargo test --locked -j "$HANGAR_JOBS" --target-di
 # Debian's Python, because that is the one with Debian's pytest.
 run_pytest() { /usr/bin/python3 -m pytest -q -p no:cacheprovider "$@" --junitxml="$report/pytest.xml"; }
 
+# Before anything takes long; on a bare Debian as soon as there is a Python.
+check_machine() { step machine python3 tools/machine.py || true; }
+if command -v python3 >/dev/null; then check_machine; fi
 step setup dev/setup.sh --tests
+if [ ! -e "$reports/machine" ]; then check_machine; fi
 . dev/env.sh # setup may have added a toolchain
 step dependencies install_dependencies
 step format check_format || true
@@ -101,20 +105,30 @@ step guests examples/build.sh "$HANGAR_GUESTS_DIR" || true
 targets=()
 if [ "${SANITIZERS:-0}" = 1 ]; then targets=("${HANGAR_PROGRAMS[@]}" walls); fi
 
-# The fuzzers' build has ASan and UBSan in it; one build for both saves ten minutes. Both builds have the
-# processors only while everything else waits, which the end-to-end tests do a third of their time.
-build_sanitized() {
-  chrt --idle --pid 0 "$BASHPID" || true
-  step build-asan build fuzz || true
-  step build-tsan build tsan || true
+# At the lowest priority: it has the processors only while everything else waits.
+idle() { (chrt --idle --pid 0 "$BASHPID" || true; "$@"); }
+
+# The fuzzers' build has ASan and UBSan in it; one build for both saves ten minutes. The end-to-end tests leave a third
+# of the processors' time to these builds and to their unit tests.
+build_and_test_sanitized() {
+  local preset
+  for preset in fuzz tsan; do
+    if step "build-${sanitizer_of[$preset]}" idle build "$preset"; then
+      step "${sanitizer_of[$preset]}-unit" nice_ctest "$preset" unit || true
+    fi
+  done
 }
-sanitized= # its process, while it runs
-has_passed() { [ "$(cat "$reports/$1/status")" = 0 ]; }
+declare -A sanitizer_of=([fuzz]=asan [tsan]=tsan)
+nice_ctest() { (renice -n 5 -p "$BASHPID" >/dev/null; run_ctest "$@"); }
+sanitized= # its process group, while it runs
+has_passed() { [ "$(cat "$reports/$1/status" 2>/dev/null)" = 0 ]; }
 
 if step build build test "${targets[@]}"; then
   if [ "${SANITIZERS:-0}" = 1 ]; then
-    build_sanitized &
+    set -m # a process group of its own
+    build_and_test_sanitized &
     sanitized=$!
+    set +m
     step walls run_ctest test walls || true
   else
     step unit run_ctest test unit || true
@@ -122,18 +136,17 @@ if step build build test "${targets[@]}"; then
   fi
   # They wait more than they compute.
   step e2e run_pytest tests/e2e -n "$((HANGAR_JOBS + 2))" --dist loadgroup || true
+  if [ -n "$sanitized" ]; then
+    say "the rest of the sanitizers' builds and unit tests"
+    wait "$sanitized" || true
+    sanitized=
+  fi
+  # The victims' answers are timed, so nothing else runs.
   step tenants run_pytest tests/tenants -n "$((HANGAR_JOBS + 1))" || true
 fi
-if [ -z "$sanitized" ]; then exit 0; fi
-say "sanitizers' builds"
-wait "$sanitized"
-sanitized=
+if [ "${SANITIZERS:-0}" != 1 ]; then exit 0; fi
 if has_passed build-asan; then
-  step asan-unit run_ctest fuzz unit || true
   step asan-conformance run_ctest fuzz conformance || true
   step fuzz run_ctest fuzz fuzz || true
 fi
-if has_passed build-tsan; then
-  step tsan-unit run_ctest tsan unit || true
-  step tsan-conformance run_ctest tsan conformance || true
-fi
+if has_passed build-tsan; then step tsan-conformance run_ctest tsan conformance || true; fi

@@ -104,8 +104,7 @@ def body(path, help_text, level):
 
 
 def usage_of(path, help_text):
-    """CLI11 leaves out the program's name."""
-    rest = help_text.usage.removeprefix(" ".join(path[1:])).strip()
+    rest = help_text.usage.removeprefix(" ".join(path)).strip()
     return f"\\fB{escaped(' '.join(path))}\\fR {escaped(rest)}".rstrip()
 
 

@@ -9,7 +9,7 @@ from man_pages import Entry, NotUnderstood, escaped, page_of_command, page_of_pr
 
 WORKFLOW = """\
 look at a workflow
-Usage: workflow [OPTIONS] SUBCOMMAND
+Usage: hangar workflow [OPTIONS] SUBCOMMAND
 
 Options:
   -h,--help                   Print this help message and exit
@@ -19,7 +19,7 @@ Subcommands:
 """
 SIGNAL = """\
 send it an event
-Usage: workflow signal [OPTIONS] NAME
+Usage: hangar workflow signal [OPTIONS] NAME
 
 Positionals:
   NAME NAME REQUIRED          the workflow
@@ -32,7 +32,7 @@ Options:
 """
 PROGRAM = """\
 hangar runs operators
-Usage: [OPTIONS] SUBCOMMAND
+Usage: hangar [OPTIONS] SUBCOMMAND
 
 Options:
   -h,--help                   Print this help message and exit
@@ -54,7 +54,7 @@ def shown(page):
 def test_a_help_text_has_sections_of_entries():
     read = parsed(SIGNAL)
 
-    assert (read.summary, read.usage) == ("send it an event", "workflow signal [OPTIONS] NAME")
+    assert (read.summary, read.usage) == ("send it an event", "hangar workflow signal [OPTIONS] NAME")
     assert read.sections["Positionals"] == [Entry("NAME NAME REQUIRED", "the workflow")]
     assert read.sections["Options"][1] == Entry("-o,--output FORMAT:{yaml,json}", "yaml or json")
 

@@ -173,7 +173,7 @@ class Changes:
                 try_to(self._cluster.patch, *flights.FLIGHT, "rates", {"spec": {"inputObject": rates(number)}}, "search")
             if number % 5 == 0:
                 try_to(self._approve, f"notes-{number}")
-            if self._end.wait(self._dice.choice((0.1, 0.4, 1.5, 2.5))):
+            if self._end.wait(self._dice.choice((0.02, 0.1, 0.4, 0.8))):
                 return
 
     def _approve(self, name):
@@ -236,12 +236,14 @@ class Recording:
 
     def make(self):
         try:
-            self._screen.shows("sort (cpu)")
+            self._screen.shows("operator")
             self.look(5)
-            self.press("ss", "sort", 3)
-            self.press("/checkout", "/checkout", 1.5)
-            self.press("\r", "filter (checkout)", 2)
-            self.press("\x1b[B", "filter (checkout)", 3)
+            self.press("sss", "sort (written)", 3)
+            self.press(f"/{RECORDED}", f"/{RECORDED}", 1.5)
+            self.press("\r", f"filter ({RECORDED})", 2.5)
+            self.press("\x1b[H", f"filter ({RECORDED})", 1)
+            self.press("\r", "esc: back", 4)
+            self.press("\x1b", f"filter ({RECORDED})", 1)
         finally:
             self._screen.close()
         return self.frames

@@ -1,16 +1,28 @@
 #!/usr/bin/env bash
-# make static: hangar, hangar-guest and hangar-compile without shared libraries, in build/static. x86-64 only.
+# make static: hangar, hangar-guest and hangar-compile without shared libraries, in build/static. With ARCH=aarch64 for that processor, in
+# build/static-aarch64, built on x86-64.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
+export HANGAR_ARCH=${ARCH:-$(uname -m)}
 . dev/env.sh
 
+programs=(hangar hangar-guest hangar-compile)
 [ "$(uname -m)" = x86_64 ] || die "tried on x86-64 only; this is $(uname -m)"
+case $HANGAR_ARCH in
+  x86_64) preset=release out=build/static ;;
+  aarch64) preset=release-aarch64 out=build/static-aarch64 ;;
+  *) die "ARCH is $HANGAR_ARCH; expected x86_64 or aarch64" ;;
+esac
+if [ "$HANGAR_ARCH" != "$(uname -m)" ]; then
+  dev/setup.sh "--$HANGAR_ARCH"
+  dev/sysroot.sh >/dev/null
+fi
 third_party/curl/build.sh >/dev/null
-tools/build.sh hangar hangar-guest hangar-compile
+HANGAR_PRESET=$preset tools/build.sh "${programs[@]}"
 say "linking them without shared libraries"
-ninja -C build/release -j "$HANGAR_JOBS" --quiet static >&2
-mkdir -p build/static
-for program in hangar hangar-guest hangar-compile; do
-  ln -sf "../release/bin/static/$program" "build/static/$program"
+ninja -C "build/$preset" -j "$HANGAR_JOBS" --quiet static >&2
+mkdir -p "$out"
+for program in "${programs[@]}"; do
+  ln -sf "../$preset/bin/static/$program" "$out/$program"
 done
-ls -lL build/static >&2
+ls -lL "$out" >&2

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks the rules of CONTRIBUTING.md for texts: subjects and bodies of commits, and the length of lines in documents.
+"""Checks the rules of CONTRIBUTING.md for texts: subjects and bodies of commits, the length of lines in documents, and
+that their links lead to files of the tree and headings in them.
 
 It checks commits from SINCE on, by the date on which they were written, which a rebase and a cherry-pick keep. Any clone
 will do: of a shallow one it checks the commits that it has, of a tree without Git none. With --fix it breaks the lines
@@ -66,6 +67,39 @@ def line_findings(text, where):
             yield f"{where}:{number}: the line has {length_of(line)} characters, the most is {LINE_MAX}"
 
 
+LINK = re.compile(r"\]\(([^()\s]+)\)")
+CODE = re.compile(r"`[^`]*`")
+
+
+def anchors_of(text):
+    """What GitHub calls the headings of a document, and those that it names itself."""
+    seen = {}
+    for line, is_prose in zip(text.splitlines(), prose_of(text.splitlines())):
+        yield from re.findall(r'<a (?:id|name)="([^"]+)"', line)
+        if is_prose and (heading := re.fullmatch(r"#+ +(.*?)[ #]*", line)):
+            name = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading[1]).lower()
+            name = re.sub(r"[^\w\- ]", "", name).replace(" ", "-")
+            number = seen[name] = seen.get(name, -1) + 1
+            yield f"{name}-{number}" if number else name
+
+
+def link_findings(path, text, where):
+    """Links to other sites are not followed."""
+    lines = text.splitlines()
+    for number, (line, is_prose) in enumerate(zip(lines, prose_of(lines)), 1):
+        if not is_prose and not line.lstrip().startswith("|"):
+            continue
+        for link in LINK.findall(CODE.sub("", line)):
+            if re.match(r"[a-z]+:", link):
+                continue
+            file, _, anchor = link.partition("#")
+            target = path.parent / file if file else path
+            if not target.exists():
+                yield f"{where}:{number}: {link} does not exist"
+            elif anchor and target.suffix == ".md" and anchor not in anchors_of(target.read_text(encoding="utf-8")):
+                yield f"{where}:{number}: {link}: no heading has that name"
+
+
 # Text that would mean something else at the beginning of a line, and lines that start a new paragraph anyway.
 BEGINS = re.compile(r"\s*([-+*#>]|\d+[.)])(\s|$)|\s*$|\s*[|`~]{3}|\s*\||\s*<")
 
@@ -114,7 +148,8 @@ def main() -> int:
             if broken(text) != text:
                 path.write_text(broken(text), encoding="utf-8")
     for path, where in documents_of(ROOT):
-        found += line_findings(path.read_text(encoding="utf-8"), where)
+        text = path.read_text(encoding="utf-8")
+        found += [*line_findings(text, where), *link_findings(path, text, where)]
     print("\n".join(found) if found else "commits and documents follow the rules for texts")
     return 1 if found else 0
 

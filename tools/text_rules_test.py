@@ -83,3 +83,16 @@ def test_an_item_goes_on_below_its_text():
     first, second = text_rules.broken(f"- {LONG}").splitlines()
 
     assert first.startswith("- word") and second.startswith("  word")
+
+
+@pytest.mark.parametrize("link, says", [
+    ("other.md", None), ("other.md#the-first-one", None), ("other.md#the-first-one-1", None), ("#a-bc-d", None), ("https://example.com/x#y", None),
+    ("missing.md", "does not exist"), ("other.md#missing", "no heading"), ("#missing", "no heading"), ("other.md#the-first-one-2", "no heading")])
+def test_a_link_leads_to_a_file_and_a_heading(tmp_path, link, says):
+    (tmp_path / "other.md").write_text("# The first one\n## The first one\n```\n# missing\n```\n")
+    text = f"# A `bc`: [D](other.md)\n[text]({link}) and `[code](missing.md)`\n"
+    (tmp_path / "one.md").write_text(text)
+
+    found = list(text_rules.link_findings(tmp_path / "one.md", text, "one.md"))
+
+    assert len(found) == (0 if says is None else 1) and all(says in one for one in found), found

@@ -33,6 +33,39 @@ DOORS = {
     "seccomp.h": {"sandbox"},
     "sys/random.h": {"base"},
 }
+# How the row of a library in docs/dependencies.md begins. What has no row is not a library.
+ROWS = {
+    "wasmtime": "wasmtime C API",
+    "hangar_wasmparser": "wasmparser",
+    "curl/": "libcurl",
+    "ares": "c-ares",
+    "boost/beast": "Boost.Asio, Boost.Beast",
+    "boost/asio": "Boost.Asio, Boost.Beast",
+    "boost/json": "Boost.JSON",
+    "yaml-cpp": "yaml-cpp",
+    "spdlog": "spdlog",
+    "CLI/": "CLI11",
+    "archive": "libarchive",
+    "nghttp2": "nghttp2",
+    "protozero": "protozero",
+    "toml++": "toml++",
+    "zlib": "zlib",
+    "zstd.h": "zstd",
+    "openssl": "OpenSSL",
+    "seccomp.h": "libseccomp",
+}
+
+# Readings of a clock or of the kernel's random numbers, which a simulation could not repeat, and the files and folders
+# that may have them. The rest of the code asks io::Loop and base/random.h.
+UNREPEATABLE = re.compile(r"\b(?:steady|system|high_resolution)_clock::now\(|\bclock_gettime\(|\bgettimeofday\(|"
+                          r"(?:::|\bstd::)time\(|\brandom_device\b")
+READERS = {
+    "io/clock.cc": "the door",
+    "guest/process_memory.cc": "processor time of another process",
+    "wasm/compiler_process.cc": "processor time of another process",
+    "node_install/": "a program of its own, without io/",
+    "testing/": "tests of real programs",
+}
 
 # Words of the features and of guests, which the lowest folder does not know.
 ABOVE_BASE = re.compile(r"\bk\w*(?:Airway|Flight|Guest|Machine|Module|Operator|Workflow)\w*")
@@ -76,7 +109,8 @@ def findings(allowed: dict[str, set[str]]):
         folder = folder_of(inside, allowed)
         lines = path.read_text().splitlines() or [""]
         where = path.relative_to(ROOT)
-        may = allowed.get(folder, set()) | ({"testing"} if path.stem.endswith("_test") else set())
+        is_of_tests = path.stem.endswith("_test") or path.stem.startswith("test_")
+        may = allowed.get(folder, set()) | ({"testing", "simulation"} if is_of_tests else set())
         if folder in allowed and path.suffix == ".h":
             if not lines[0].startswith("//"):
                 yield f"{where}:1: a header starts with what it is for"
@@ -85,6 +119,9 @@ def findings(allowed: dict[str, set[str]]):
         for number, line in enumerate(lines, 1):
             if inside == "base/limits.h" and (bound := ABOVE_BASE.search(line)):
                 yield f"{where}:{number}: {bound[0]} belongs into the limits.h of the folder that keeps it"
+            code = line.split("//")[0]
+            if not path.stem.endswith("_test") and not inside.startswith(tuple(READERS)) and UNREPEATABLE.search(code):
+                yield f"{where}:{number}: reads a clock or random numbers that a simulation cannot repeat: see io/clock.h"
             if quoted := re.match(r'#include "([\w/.]+)"', line):
                 target = folder_of(quoted[1], allowed)
                 if folder in allowed and target not in may:
@@ -95,6 +132,19 @@ def findings(allowed: dict[str, set[str]]):
                 for prefix, doors in DOORS.items():
                     if angled[1].startswith(prefix) and folder.split("/")[0] not in doors:
                         yield f"{where}:{number}: only {', '.join(sorted(doors))} may include {prefix}"
+
+
+def document_findings(text: str):
+    """The rows of docs/dependencies.md name the doors that are checked here."""
+    rows = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in text.splitlines() if line.startswith("| ")]
+    for begin in sorted(set(ROWS.values())):
+        doors = set().union(*(DOORS[prefix] for prefix, row in ROWS.items() if row == begin))
+        named = [row for row in rows if row[0].startswith(begin)]
+        if not named:
+            yield f"docs/dependencies.md: no row begins with {begin}"
+        for row in named:
+            if (told := set(re.findall(r"`(\w+)/", row[-1]))) != doors:
+                yield f"docs/dependencies.md: {row[0]} is included by {', '.join(sorted(doors))}, not by {', '.join(sorted(told))}"
 
 
 SANITIZERS = {"address", "thread"}
@@ -130,8 +180,9 @@ def wall_findings():
 
 
 def main() -> int:
-    found = [*structure_findings(layers()), *findings(layers()), *wall_findings()]
-    print("\n".join(found) if found else "layers, doors, headers, folders and walls are in order")
+    document = (ROOT / "docs" / "dependencies.md").read_text()
+    found = [*structure_findings(layers()), *findings(layers()), *document_findings(document), *wall_findings()]
+    print("\n".join(found) if found else "layers, doors, their document, headers, folders and walls are in order")
     return 1 if found else 0
 
 

@@ -40,9 +40,32 @@ def test_each_library_has_its_door(tree):
     assert tree(base__a_cc="#include <boost/asio/post.hpp>\n") == ["src/base/a.cc:1: only http, io may include boost/asio"]
 
 
+def test_the_document_names_the_doors_of_each_library(monkeypatch):
+    monkeypatch.setattr(tidy, "DOORS", {"boost/asio": {"io", "http"}, "boost/beast": {"http"}, "openssl": {"base"}, "sys/random.h": {"base"}})
+    monkeypatch.setattr(tidy, "ROWS", {"boost/asio": "Boost", "boost/beast": "Boost", "openssl": "OpenSSL"})
+    boost = "| Boost | 1.81 | the loop | `io/`, `http/` (Beast: `http/` only) |\n"
+
+    assert list(tidy.document_findings(boost + "| OpenSSL | 3.0 | TLS | `base/` |\n")) == []
+    assert list(tidy.document_findings(boost + "| OpenSSL | 3.0 | TLS | `base/`, `io/` |\n")) == [
+        "docs/dependencies.md: OpenSSL is included by base, not by base, io"]
+    assert list(tidy.document_findings(boost)) == ["docs/dependencies.md: no row begins with OpenSSL"]
+
+
+def test_every_library_has_a_row():
+    assert set(tidy.DOORS) - set(tidy.ROWS) == {"sys/random.h"}
+
+
 def test_random_bytes_have_one_door(tree):
     assert tree(base__a_cc="#include <sys/random.h>\n") == []
     assert tree(io__a_cc="#include <sys/random.h>\n") == ["src/io/a.cc:1: only base may include sys/random.h"]
+
+
+def test_clocks_have_one_door(tree):
+    reading = "  ::clock_gettime(CLOCK_BOOTTIME, &time);\n"
+    assert tree(io__clock_cc=reading, io__a_cc="// No std::chrono::steady_clock::now() here.\n", io__a_test_cc=reading) == []
+    found = "src/io/a.cc:1: reads a clock or random numbers that a simulation cannot repeat: see io/clock.h"
+    for line in (reading, "auto now = std::chrono::system_clock::now();\n", "Engine engine{std::random_device()()};\n"):
+        assert tree(io__a_cc=line) == [found]
 
 
 def test_the_lowest_folder_bounds_nothing_of_guests(tree):

@@ -13,7 +13,7 @@ here=$(dirname "$(readlink -f "$0")")
 
 # Change the number when this script builds differently from the same sources.
 recipe=1
-pins=$(cd "$here" && cat Cargo.toml Cargo.lock; echo "recipe $recipe $(uname -m)"; clang-19 --version | head -1
+pins=$(cd "$here" && cat Cargo.toml Cargo.lock; echo "recipe $recipe $HANGAR_ARCH"; clang-19 --version | head -1
   dpkg-query -W libssl-dev libnghttp2-dev libc-ares-dev 2>/dev/null || true)
 out=$HANGAR_CACHE_DIR/curl-$(sha256sum <<<"$pins" | cut -c1-16)
 
@@ -50,8 +50,10 @@ on=(HTTP_ONLY ENABLE_ARES CURL_USE_OPENSSL USE_NGHTTP2 CMAKE_POSITION_INDEPENDEN
   CURL_DISABLE_ALTSVC CURL_DISABLE_AWS CURL_DISABLE_COOKIES CURL_DISABLE_DOH CURL_DISABLE_FORM_API CURL_DISABLE_HSTS
   CURL_DISABLE_MIME CURL_DISABLE_NTLM CURL_DISABLE_WEBSOCKETS)
 defines=("${off[@]/%/=OFF}" "${on[@]/%/=ON}")
+toolchain=()
+if [ "$HANGAR_ARCH" != "$(uname -m)" ]; then toolchain=(-DCMAKE_TOOLCHAIN_FILE="$HANGAR_ROOT/cmake/toolchains/$HANGAR_ARCH.cmake"); fi
 # The authorities are where Debian's libcurl looks for them.
-cmake -S "$work/source" -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=clang-19 \
+cmake -S "$work/source" -B "$work/build" -G Ninja "${toolchain[@]}" -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=clang-19 \
   -DCMAKE_C_FLAGS="-ffunction-sections -fdata-sections" -DCMAKE_INSTALL_PREFIX="$work/installed" -DCMAKE_INSTALL_LIBDIR=lib \
   -DCURL_CA_BUNDLE=/etc/ssl/certs/ca-certificates.crt -DCURL_CA_PATH=/etc/ssl/certs \
   "${defines[@]/#/-D}" >"$work/log" 2>&1 9>&- || { cat "$work/log" >&2; die "curl cannot be configured"; }

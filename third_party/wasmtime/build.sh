@@ -15,7 +15,7 @@ here=$(dirname "$(readlink -f "$0")")
 
 # Change the number when this script builds differently from the same sources.
 recipe=1
-pins=$(cd "$here" && cat Cargo.toml Cargo.lock {runtime,compiler}/{Cargo.toml,src/lib.rs}; echo "recipe $recipe $(uname -m)")
+pins=$(cd "$here" && cat Cargo.toml Cargo.lock {runtime,compiler}/{Cargo.toml,src/lib.rs}; echo "recipe $recipe $HANGAR_ARCH")
 out=$HANGAR_CACHE_DIR/wasmtime-$(sha256sum <<<"$pins" | cut -c1-16)
 
 if [ "${1:-}" = --print-dir ]; then
@@ -39,13 +39,14 @@ command -v cargo >/dev/null || die "no cargo: run dev/setup.sh"
 work=$(mktemp -d "$out.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/lib"
+for_processor
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$work/target}
 
 cd "$here"
 for flavour in runtime compiler; do
   say "building wasmtime, $flavour (once, takes minutes)"
   # One cargo run each: in one run cargo would unite the features of the two crates.
-  cargo build --release --locked --jobs "$HANGAR_JOBS" -p "hangar-wasmtime-$flavour" \
+  cargo build --release --locked "${rust_target[@]}" --jobs "$HANGAR_JOBS" -p "hangar-wasmtime-$flavour" \
     --message-format=json-render-diagnostics >"$work/messages.json" 9>&-
   python3 - "$work/messages.json" >"$work/out_dir" <<'PY'
 # Where the C API's build script put the headers that fit this library.
@@ -57,7 +58,7 @@ for line in open(sys.argv[1]):
 PY
   [ "$(wc -l <"$work/out_dir")" = 1 ] || die "cannot tell which headers belong to the $flavour library"
   cp -r "$(cat "$work/out_dir")/include" "$work/include-$flavour"
-  cp "$CARGO_TARGET_DIR/release/libhangar_wasmtime_$flavour.a" "$work/lib/"
+  cp "$CARGO_TARGET_DIR/$rust_output/libhangar_wasmtime_$flavour.a" "$work/lib/"
 done
 has_compiler() { grep -qw '^#define WASMTIME_FEATURE_CRANELIFT' "$work/include-$1/wasmtime/conf.h"; }
 has_compiler compiler || die "the compiler library has no compiler"

@@ -223,12 +223,15 @@ struct Walk<'a, 'b> {
 }
 
 impl<'a> Walk<'a, '_> {
-    fn section(&mut self, section: u8, reader: BinaryReader<'a>) -> Result<()> {
+    fn section(&mut self, section: u8, mut reader: BinaryReader<'a>) -> Result<()> {
+        // wasmtime keeps some hundred bytes for each, and sixteen in each instance.
+        const GLOBALS_MAX: u32 = 100_000;
         match section {
             id::TYPE => self.types(reader),
             id::IMPORT => self.imports(reader),
             id::FUNCTION => self.functions(reader),
             id::MEMORY => self.memories(reader),
+            id::GLOBAL => count(&mut reader, "globals", GLOBALS_MAX).map(|_| ()),
             id::EXPORT => self.exports(reader),
             id::START => {
                 self.header.has_start = true;
@@ -239,6 +242,10 @@ impl<'a> Walk<'a, '_> {
     }
 
     fn types(&mut self, mut reader: BinaryReader<'a>) -> Result<()> {
+        // Each takes a byte of the module, and sixteen of the memory of every process that has it
+        // loaded, in which nobody counts them. Large programs have some thousand.
+        const VALUES_MAX: usize = 200_000;
+        let mut all_values = 0;
         for index in 0..count(&mut reader, "types", self.bounds.items)? {
             const FUNCTION_FORM: u8 = 0x60;
             if reader.read_u8()? != FUNCTION_FORM {
@@ -248,6 +255,10 @@ impl<'a> Walk<'a, '_> {
             }
             let offset = reader.original_position();
             let function: FuncType = reader.read()?;
+            all_values += function.params().len() + function.results().len();
+            if all_values > VALUES_MAX {
+                return limit(format!("has types of more than {VALUES_MAX} parameters and results together"));
+            }
             let mut text = values(function.params(), offset)?;
             text += " -> ";
             text += &values(function.results(), offset)?;
