@@ -1,6 +1,6 @@
 # The front door. `make help` lists what there is; every recipe is a script that also runs by itself.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-node test-tenants test-long soak build static install image deb guests bench plots screenshots fmt tidy deps clean
+.PHONY: help demo test test-node test-tenants test-long soak simulate build static install image deb guests bench plots screenshots fmt tidy deps clean
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
@@ -22,19 +22,25 @@ test-node: build guests ## pods on a real kubelet and containerd on this machine
 test-tenants: build guests ## attacks of one tenant beside another that must be served; needs root
 	@tests/tenants/run.sh
 
-test-long: build static guests ## what takes longer than `make test` may, 300 minutes: all attacks together (15), 50,000 own writes (15), other versions of Kubernetes (30), the Debian package on a bare Debian (3), an older version of hangar (10; OLDER=REVISION), a quiet Go operator (15), clang-tidy over all files (30), the end-to-end tests with static programs (35), an hour in 128 MiB (75), the soak (65); needs root
+test-long: build static guests ## what takes longer than `make test` may, 335 minutes: all attacks together (15), 50,000 own writes (15), other versions of Kubernetes (30), the Debian package on a bare Debian (3), an older version of hangar (10; OLDER=REVISION), another engine (5), a quiet Go operator (15), clang-tidy over all files (30), the end-to-end tests with static programs (35), static programs for aarch64 on an emulated board (20 with their build), an hour in 128 MiB (75), the soak, with 100 simulated hours (75); needs root
 	@tests/tenants/run.sh --long
 	@tests/conformance/own_writes.sh
 	@tests/versions/run.sh
 	@tests/package/run.sh
 	@tests/downgrade/run.sh $(OLDER)
+	@tests/engine/run.sh
 	@tests/quiet/run.sh
 	@tools/tidy.sh --again
 	@tests/static/run.sh
+	@ARCH=aarch64 tools/static.sh
+	@tests/aarch64/run.sh
 	@tests/edge/run.sh
 	@tests/soak/run.sh
 
-soak: build guests ## a busy hour of 1,000 operators, nothing lost or leaked; shorter: make soak SOAK="--minutes=10 --operators=100 --cycle=60"; needs root
+simulate: ## replicas of the host in virtual time, for SIMULATION_SECONDS (300): a failure prints its seed and the fewest steps that show it
+	@tools/simulate.sh
+
+soak: build guests ## 100 simulated hours of faults, and a busy hour of 1,000 operators, nothing lost or leaked; only the hour, and shorter: make soak SOAK="--minutes=10 --operators=100 --cycle=60"; needs root
 	@tests/soak/run.sh $(SOAK)
 
 # hangar finds hangar-compile and hangar-guest beside itself, and the demonstration in share/hangar of the same prefix.
@@ -51,8 +57,8 @@ image: build ## the host's container image as build/hangar.tar: make image IMAGE
 	@deploy/images/build.py host build/hangar.tar --bin build/bin --name "$(IMAGE)"
 	@echo "build/hangar.tar is $(IMAGE)"
 
-static: ## hangar, hangar-guest and hangar-compile without shared libraries, in build/static; x86-64
-	@tools/static.sh
+static: ## hangar, hangar-guest and hangar-compile without shared libraries, in build/static; for boards: make static ARCH=aarch64, in build/static-aarch64
+	@ARCH=$(ARCH) tools/static.sh
 
 deb: build ## the Debian package with a systemd unit, man pages and completion, in build/deb
 	@. dev/env.sh && examples/build.sh "$(GUESTS)" pipeline ring
@@ -64,7 +70,7 @@ guests: ## the Wasm modules of examples and tests, in build/guests
 bench: deps build ## a benchmark against its peers: make bench NAME=flights; with options of its own: make bench NAME=tenants ARGS="--quick"
 	@tools/bench.sh $(NAME) $(ARGS)
 
-plots: ## pictures of what make bench has measured here: docs/operating/benchmarks/NAME.svg
+plots: ## pictures of what make bench has measured, here or elsewhere: docs/operating/benchmarks/NAME.svg
 	@bench/plots.py
 
 screenshots: deps build guests ## pictures of the console, of hangar top and of the dashboards on a local control plane: docs/operating/seeing

@@ -55,7 +55,7 @@ function(hangar_test_runs_guests target)
     HANGAR_COMPILE_PROGRAM="$<TARGET_FILE:hangar-compile>" HANGAR_GUESTS_DIR="${CMAKE_BINARY_DIR}/guests")
 endfunction()
 
-# `ninja runtime_bench sleep_bench`, then run them; see bench/runtime/README.md.
+# `ninja runtime_bench sleep_bench own_writes_bench`, then run them; see bench/runtime/README.md.
 function(hangar_runtime_bench)
   find_package(benchmark QUIET)
   if(NOT benchmark_FOUND)
@@ -68,6 +68,8 @@ function(hangar_runtime_bench)
     add_dependencies(${name} hangar-guest)
     target_compile_definitions(${name} PRIVATE HANGAR_GUEST_PROGRAM="$<TARGET_FILE:hangar-guest>")
   endforeach()
+  add_executable(own_writes_bench EXCLUDE_FROM_ALL "${CMAKE_SOURCE_DIR}/bench/runtime/own_writes_bench.cc")
+  target_link_libraries(own_writes_bench PRIVATE hangar_gateway benchmark::benchmark)
 endfunction()
 
 # Tests that run the Go programs of tests/guests/flights: HANGAR_FLIGHTS_DIR.

@@ -13,7 +13,7 @@ function(hangar_object_with_bytes name file object)
   .section .note.GNU-stack,"",%progbits
 ]])
   add_custom_command(OUTPUT "${object}"
-    COMMAND clang-19 -c "${source}" -o "${object}"
+    COMMAND clang-19 "--target=${CMAKE_SYSTEM_PROCESSOR}-linux-gnu" -c "${source}" -o "${object}"
     DEPENDS "${file}" "${source}"
     VERBATIM)
 endfunction()

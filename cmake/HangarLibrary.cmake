@@ -60,7 +60,7 @@ function(hangar_library folder)
     target_link_libraries(${name}_tests PRIVATE hangar_${name} ${test_deps} GTest::gtest_main GTest::gmock)
     add_test(NAME unit.${name} COMMAND ${name}_tests)
     # Sanitized builds on two busy cores are some ten times slower than a quiet release build.
-    set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 600)
+    set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 1800)
   endif()
 endfunction()
 

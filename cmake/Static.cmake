@@ -20,6 +20,11 @@ target_compile_options(hangar_static_parts PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-w>
 get_property(static_own GLOBAL PROPERTY HANGAR_ARCHIVES)
 list(REMOVE_ITEM static_own hangar_testing hangar_node_fetch)
 
+set(static_target "")
+if(CMAKE_CROSSCOMPILING)
+  set(static_target "--target=${CMAKE_CXX_COMPILER_TARGET}" "--sysroot=${CMAKE_SYSROOT}")
+endif()
+
 # hangar_static_program(hangar ENGINE runtime [OPTIONS ...])
 function(hangar_static_program program)
   cmake_parse_arguments(arg "" "ENGINE" "OPTIONS" ${ARGN})
@@ -28,7 +33,7 @@ function(hangar_static_program program)
   # Position-independent, so that addresses stay random; relative relocations as a bitmap take a megabyte less.
   add_custom_command(OUTPUT "${out}"
     COMMAND "${CMAKE_COMMAND}" -E make_directory "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/static"
-    COMMAND "${CMAKE_CXX_COMPILER}" -static-pie -fuse-ld=lld -s -Wl,--gc-sections,--icf=safe,--pack-dyn-relocs=relr ${arg_OPTIONS}
+    COMMAND "${CMAKE_CXX_COMPILER}" ${static_target} -static-pie -fuse-ld=lld -s -Wl,--gc-sections,--icf=safe,--pack-dyn-relocs=relr ${arg_OPTIONS}
             -o "${out}" $<TARGET_OBJECTS:${program}> $<TARGET_OBJECTS:hangar_static_parts>
             -Wl,--start-group ${own} $<TARGET_FILE:Wasmtime::${arg_ENGINE}>
             $<TARGET_FILE:Wasmparser::wasmparser> ${static_archives} -Wl,--end-group -lm

@@ -6,7 +6,7 @@
 # A MODULE is the name of one, such as ring. Groups: examples tests cpp rust operators go_operators machines bench; all but bench unless told. Each module ends up
 # in OUT/<name>.wasm. The group operators has the long-running ones, machines the state machines (as
 # JavaScript bundles OUT/<name>.js too); bench makes OUT/bench/heavy-00.wasm to heavy-19.wasm, equal in size
-# and cost and different in digest. A module whose sources and compiler are those of the last build is not
+# and cost and different in digest, and a converter with Go's newer JSON. A module whose sources and compiler are those of the last build is not
 # built again. Needs Go; the groups cpp, rust, operators and machines need clang-19 with its wasm32-wasi
 # packages, rustc-web, cargo-web and rust-web-src, and what dev/setup.sh puts into the cache.
 set -euo pipefail
@@ -91,6 +91,8 @@ build_bench() {
     unless_current "bench/heavy-$number" "$now" \
       go_flight "bench/heavy-$number" tests/guests/flights ./heavy -X "main.variant=$number"
   done
+  GOEXPERIMENT=jsonv2 unless_current bench/converter_jsonv2 "$now" \
+    go_flight bench/converter_jsonv2 tests/guests/flights ./converter
 }
 
 build_cpp() {

@@ -1,5 +1,6 @@
 #include "base/limits.h"
 #include "cli/commands.h"
+#include "io/program.h"
 
 #include <fmt/format.h>
 #include <malloc.h>
@@ -10,10 +11,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <string>
 #include <string_view>
-#include <system_error>
 
 namespace {
 
@@ -55,9 +54,7 @@ void keep_no_freed_pieces(char** argv) {
   // In front, because glibc before 2.39 cuts what /proc/PID/environ shows of it at the first colon.
   const std::string tunables = fmt::format("{}=0{}{}", kSetting, others.empty() ? "" : ":", others);
   if (::setenv(kVariable, tunables.c_str(), 1) != 0) return;
-  std::error_code error;
-  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (!error) ::execv(program.c_str(), argv);
+  if (const auto program = hangar::io::own_program()) ::execv(program->c_str(), argv);
 }
 // NOLINTEND(concurrency-mt-unsafe)
 

@@ -10,7 +10,7 @@ set -euo pipefail
 
 namespace=hangar-demo
 operators=100
-# What the demonstration makes outside of its namespaces has this label, and so have the namespaces.
+# The label of the namespaces, and of all objects that the demonstration makes outside of them.
 label=hangar-demo
 
 # ---------------------------------------------------------------- showing
@@ -111,7 +111,7 @@ host='' touched='' server='' used=''
 # kubectl writes a cache below the home directory, and without one into the current directory.
 export HOME=${HOME:-$state}
 
-# A copy of one context: whoever changes the kubeconfig's current context meanwhile changes nothing here.
+# A copy of one context: a change of the kubeconfig's current context changes nothing here.
 connect() {
   local problem
   rm -f -- "$state/kubeconfig"
@@ -152,17 +152,17 @@ objects_of() {
   done
 }
 
-# Nobody else's host may run what the demonstration makes, and the demonstration's host must find nothing of others.
+# No other host may run the demonstration's objects, and the demonstration's host must find no objects of others.
 refuse_if_taken() {
   local place holder name mark found owner leases present
   leases=$("$kubectl" get leases --all-namespaces --field-selector=metadata.name=hangar \
     -o 'jsonpath={range .items[*]}{.metadata.namespace} {.spec.holderIdentity}{"\n"}{end}')
   while read -r place holder; do
     [ -n "$holder" ] || continue
-    holder=${holder//[^[:print:]]/} # Whoever may write a Lease chose it.
+    holder=${holder//[^[:print:]]/} # Any user who may write a Lease can choose it.
     if [ "$place" = "$namespace" ]; then
       fail 1 "a demonstration runs in this cluster already: $holder has the Lease $namespace/hangar." \
-        "If it does not run any more, remove what it has left: hangar demo --clean"
+        "If it does not run any more, remove its remains: hangar demo --clean"
     fi
     fail 1 "hangar runs in this cluster already: $holder has the Lease $place/hangar." \
       "The demonstration starts a host of its own, and both would act on the same objects. Use another cluster, such as one of kind." \
@@ -184,7 +184,7 @@ refuse_if_taken() {
 }
 kept=()
 
-# What has the demonstration's label and one of its names: the label alone may be anybody's.
+# The namespaces with the demonstration's label and one of its names: other objects may have that label, too.
 own_namespaces() { # home|ring...
   "$kubectl" get namespaces --selector="$label in ($1)" -o name | awk -v own="^namespace/$namespace(-ring-[0-9]+)?\$" '$0 ~ own'
 }
@@ -195,7 +195,7 @@ own_definitions() { present_definitions | awk '$2 == "made" {print $1}'; }
 # leftovers: all of them; an error counts as one.
 leftovers() { own_namespaces home,ring && own_roles && own_definitions || echo unknown; }
 
-# A role can be made only by who has the rights in it, so the API server compares them.
+# Only a user who has the rights in a role can make it, so the API server compares them.
 check_rights() {
   local problem
   # By a name that surely is free.
@@ -218,8 +218,8 @@ use_cluster() {
   heading "Your cluster"
   tell "The demonstration uses the cluster $server (context $used)." \
     "It makes the namespaces $namespace and $namespace-ring-0 to -$((operators - 1)), the kinds of hangar, the kinds ${examples[*]}," \
-    "the Airway pipelines.examples.com and the ClusterRoles hangar-demo-ring-read and -write; in $namespace a workflow and what it" \
-    "and the Airway make: three Jobs (busybox), a volume claim and a Deployment (postgres). At the end it removes all of this." \
+    "the Airway pipelines.examples.com and the ClusterRoles hangar-demo-ring-read and -write; in $namespace a workflow, and" \
+    "as output of it and of the Airway three Jobs (busybox), a volume claim and a Deployment (postgres). At the end it removes all of this." \
     "A host runs on this machine, with the rights of the kubeconfig. Nodes are left alone."
   refuse_if_taken
   if [ ${#kept[@]} -gt 0 ]; then tell "These kinds are there already, and stay as they are: ${kept[*]}"; fi
@@ -227,14 +227,14 @@ use_cluster() {
   ask
   touched=1
   if [ -n "$(leftovers)" ]; then
-    say "an earlier demonstration has left something"
+    say "there are remains of an earlier demonstration"
     remove
   fi
 }
 
 # ---------------------------------------------------------------- removing
 
-# remove: what the demonstration made. The host removes its finalizers from what is deleted; where none runs (any more), they are
+# Removes the demonstration's objects. The host removes its finalizers from deleted objects; if no host runs (any more), they are
 # taken off here.
 remove() {
   local name made others own
@@ -260,7 +260,7 @@ remove() {
     elif [ -z "$others" ]; then
       "$kubectl" delete customresourcedefinition "$name" --ignore-not-found --timeout=60s >/dev/null || true
     else
-      say "the kind $name stays: somebody else uses it (${others%%$'\n'*})"
+      say "the kind $name stays: others have made objects of it (${others%%$'\n'*})"
       "$kubectl" label customresourcedefinition "$name" "$label-" >/dev/null || true
     fi
   done
@@ -290,12 +290,12 @@ stop_host() {
 
 clean_up() {
   local code=$?
-  set +e # It does what it can.
+  set +e # Remove as much as possible.
   trap - EXIT
   trap '' TERM HUP
   trap 'say "stopped before everything was removed. To remove the rest: hangar demo --clean"; exit 130' INT
   if [ -n "$touched" ] && [ -z "$own_cluster" ]; then
-    say "removing what the demonstration made; this takes up to some minutes"
+    say "removing the demonstration's objects; this takes up to some minutes"
     remove || [ $code != 0 ] || code=1
   fi
   stop_host
@@ -325,7 +325,7 @@ established() { # DEFINITION...
   "$kubectl" wait --for=condition=Established --timeout=3s "${wanted[@]}" >/dev/null
 }
 
-# Makes the objects of a file, with the demonstration's label: it must not remove what others made.
+# Makes the objects of a file, with the demonstration's label: it must not remove objects of others.
 make_labelled() { sed "s/^metadata:\$/&\n  labels: {$label: made}/" "$1" | "$kubectl" create -f - >/dev/null; }
 
 start_host() {
@@ -507,10 +507,10 @@ the_end() {
 connect
 if [ -n "$clean" ]; then
   if [ -z "$(leftovers)" ]; then
-    say "nothing of a demonstration is in the cluster $server (context $used)"
+    say "no remains of a demonstration are in the cluster $server (context $used)"
     exit 0
   fi
-  tell "An earlier demonstration has left something in the cluster $server (context $used)."
+  tell "There are remains of an earlier demonstration in the cluster $server (context $used)."
   ask
   touched=1
   exit 0

@@ -33,7 +33,58 @@ TEST(ConversionReview, IsReadWithTheStatusOfEachObject) {
   ASSERT_TRUE(review) << review.error().message();
   EXPECT_EQ(review->uid, "u");
   EXPECT_EQ(review->desired_api_version, "g/v2");
-  EXPECT_EQ(review->statuses, (std::vector<std::string>{R"({"ready":true})", "", ""}));
+  EXPECT_EQ(review->statuses, (std::vector<std::string>{R"({"ready": true})", "", ""}));
+  ASSERT_EQ(review->parts.size(), 1);
+  EXPECT_EQ(review->parts.front().object_count, 3);
+}
+
+TEST(ConversionReview, ShowsTheConverterAllButManagedFields) {
+  for (const auto& [object, shown] : std::vector<std::pair<std::string, std::string>>{
+           {R"({"metadata": {"managedFields": [{"a": "]"}], "name": "n"}, "x": 1})",
+            R"({"metadata": {"name": "n"}, "x": 1})"},
+           {R"({"metadata": {"name": "n", "managedFields": [{}], "uid": "u"}})",
+            R"({"metadata": {"name": "n", "uid": "u"}})"},
+           {R"({"metadata": {"name": "n" , "managedFields" : null } , "x": [1, 2.50]})",
+            R"({"metadata": {"name": "n"}, "x": [1, 2.50]})"},
+           {R"({"metadata": {"managedFields": []}})", R"({"metadata": {}})"},
+           {R"({"metadata": null})", R"({"metadata": null})"},
+           {R"({"spec": {"metadata": {"managedFields": [1]}}, "managedFields": 2})",
+            R"({"spec": {"metadata": {"managedFields": [1]}}, "managedFields": 2})"}}) {
+    SCOPED_TRACE(object);
+    const auto request_of = [](std::string_view objects) {
+      return fmt::format(R"({{"uid": "u", "objects": [{}], "desiredAPIVersion": "v", "new": [1]}})",
+                         objects);
+    };
+
+    const Result<ConversionReview> review = with_request(request_of(object + ", {}"));
+
+    ASSERT_TRUE(review) << review.error().message();
+    EXPECT_EQ(*json::find(json::parse(review->parts.front().body).value(), {"request"}),
+              json::parse(request_of(shown + ", {}")).value());
+  }
+}
+
+TEST(ConversionReview, RefusesWhatReadersUnderstandDifferently) {
+  for (const std::string_view request :
+       {R"({"uid": "u", "desiredAPIVersion": "v", "objects": [], "objects": []})",
+        R"({"uid": "u", "desiredAPIVersion": "v", "objects": []}, "request": {})",
+        R"({"uid": "u", "desiredAPIVersion": "v", "objects": [
+             {"metadata": {"managedFields": [], "managedFields": []}}]})"}) {
+    EXPECT_THAT(with_request(request).error().message(), HasSubstr("twice")) << request;
+  }
+}
+
+TEST(ConversionReview, RefusesObjectsWithoutText) {
+  std::string objects = "1";
+  for (int count = 0; count < 1000; ++count)
+    objects += ",1";
+
+  EXPECT_THAT(
+      with_request(
+          fmt::format(R"({{"uid": "u", "desiredAPIVersion": "v", "objects": [{}]}})", objects))
+          .error()
+          .message(),
+      HasSubstr("more objects"));
 }
 
 std::string object_of(std::size_t number, std::size_t bytes) {
@@ -80,9 +131,9 @@ TEST(ConversionReview, IsWholeWhereAPartWouldBeSmallOrEmpty) {
     std::size_t part_count;
   };
   for (const Row& row :
-       {Row{"one part", 4, kConversionPartBytesMin, 1, 0},
-        Row{"one object", 1, 4 * kConversionPartBytesMin, 4, 0}, Row{"no objects", 0, 0, 4, 0},
-        Row{"small", 10, 1024, 4, 0}, Row{"just below", 2, kConversionPartBytesMin - 256, 4, 0},
+       {Row{"one part", 4, kConversionPartBytesMin, 1, 1},
+        Row{"one object", 1, 4 * kConversionPartBytesMin, 4, 1}, Row{"no objects", 0, 0, 4, 1},
+        Row{"small", 10, 1024, 4, 1}, Row{"just below", 2, kConversionPartBytesMin - 256, 4, 1},
         Row{"at the limit", 2, kConversionPartBytesMin, 4, 2},
         Row{"fewer objects than parts", 3, 4 * kConversionPartBytesMin, 8, 3}}) {
     SCOPED_TRACE(row.name);

@@ -9,9 +9,11 @@
 #include "io/loop.h"
 #include "io/task.h"
 #include "io/workers.h"
+#include "json/value.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <stop_token>
 #include <string>
@@ -38,11 +40,16 @@ io::Task<Result<ReviewReader::Read>> ReviewReader::read(std::string body, std::s
     co_return invalid(fmt::format("a review of {} bytes is over the limit of {} MiB", body.size(),
                                   kReviewBytesMax / limits::kMiB));
   }
-  if (bytes_ + body.size() > kReviewsBytesMax ||
-      bytes_of(source) + body.size() > kSourceReviewsBytesMax) {
+  const std::uint64_t counted =
+      std::max<std::uint64_t>(body.size(), json::parsed_bytes_max(body) / kReviewMemoryPerByte);
+  if (counted > kSourceReviewsBytesMax) {
+    co_return invalid(
+        fmt::format("a review of {} bytes whose values take too much memory", body.size()));
+  }
+  if (bytes_ + counted > kReviewsBytesMax || bytes_of(source) + counted > kSourceReviewsBytesMax) {
     co_return std::unexpected(too_much("the limit of their bytes is reached"));
   }
-  Bytes bytes(*this, source, body.size());
+  Bytes bytes(*this, source, counted);
   if (body.size() <= kParsedAtOnceBytesMax) {
     co_return Read{.review = HANGAR_CO_TRY(parse_review(body)), .bytes = std::move(bytes)};
   }

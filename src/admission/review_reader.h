@@ -28,7 +28,9 @@ inline constexpr std::size_t kParsingWaitingMax = 16;
 // Size of one review: the new and the old object, and the fields around them. The API server
 // accepts requests of 3 MiB.
 inline constexpr std::uint64_t kReviewBytesMax = 2 * 3 * limits::kMiB + limits::kMiB;
-// Size of all reviews without an answer. Parsed, they may take a dozen times as much memory.
+// Size of all reviews without an answer. Parsed, they may take kReviewMemoryPerByte times as much
+// memory: one that takes more, such as `[1,1,1`, counts as a larger one.
+inline constexpr std::uint64_t kReviewMemoryPerByte = 8;
 inline constexpr std::uint64_t kReviewsBytesMax = 32 * limits::kMiB;
 inline constexpr std::uint64_t kSourceReviewsBytesMax = kReviewsBytesMax / 2;
 

@@ -142,6 +142,26 @@ TEST_F(ReviewReaderTest, LeavesHalfOfTheBytesToOtherSources) {
   EXPECT_TRUE(anothers && *anothers);
 }
 
+TEST_F(ReviewReaderTest, CountsTheMemoryOfShortValues) {
+  const auto numbers = [](std::size_t count) {
+    std::string list = "1";
+    for (std::size_t number = 1; number < count; ++number)
+      list += ",1";
+    return fmt::format(
+        R"({{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {{
+        "uid": "u1", "operation": "CREATE", "object": {{"list": [{}]}}}}}})",
+        list);
+  };
+  const auto& fits = read(numbers(1'500'000));
+  const auto& another = read(numbers(1'500'000));
+  const auto& too_dense = read(numbers(3'000'000), "10.0.0.2");
+  run_until_all_ended();
+
+  EXPECT_TRUE(fits && *fits);
+  EXPECT_THAT(refusal_of(another, ErrorKind::Unavailable), HasSubstr("limit of their bytes"));
+  EXPECT_THAT(refusal_of(too_dense, ErrorKind::InvalidInput), HasSubstr("too much memory"));
+}
+
 TEST_F(ReviewReaderTest, RefusesWhatIsTooLargeForAReview) {
   const auto& outcome = read(body_of(kReviewBytesMax));
   run_until_all_ended();

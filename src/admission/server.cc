@@ -14,6 +14,7 @@
 #include "http/server.h"
 #include "io/event.h"
 #include "io/loop.h"
+#include "io/part.h"
 #include "io/task.h"
 #include "io/workers.h"
 
@@ -381,6 +382,7 @@ io::Task<Result<T>> Server::Door::ask_main(Work<T> work, Instant due) {
 
 template <class T>
 io::Task<void> Server::Door::work_on_main(Work<T> work, Instant due, io::OneShot<Result<T>> told) {
+  const io::Part part(shared_.main, "request to the webhooks");
   const std::stop_source stop;
   const Duration left = std::max<Duration>(due - io::Loop::now(), Duration::zero());
   const io::Loop::Timer limit = shared_.main.after(left, [stop] { stop.request_stop(); });

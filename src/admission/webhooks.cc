@@ -220,14 +220,15 @@ Result<> Webhooks::check() const {
   return {};
 }
 
-io::Task<void> Webhooks::stop() {
+io::Task<void> Webhooks::stop(Leaving leaving) {
   if (has_started_) {
     server_.leave();
+    const bool ends = leaving == Leaving::Ends;
     // Requests still arrive until endpoints and proxies have removed this host.
-    std::ignore = co_await parts_.loop.sleep(options_.drain, {});
+    if (ends) std::ignore = co_await parts_.loop.sleep(options_.drain, {});
     // Until another host leads, requests of the API server then fail at once instead of waiting for
     // this host.
-    if (is_leading_ && options_.leader.service.is_set()) {
+    if (ends && is_leading_ && options_.leader.service.is_set()) {
       is_leading_endpoint_ = false;
       put_leader();
       co_await slices_.settle(kWithdrawalMax);

@@ -154,8 +154,10 @@ class Webhooks {
   void lead();
   // For /readyz.
   [[nodiscard]] Result<> check() const;
-  // Leaves the Service, answers reviews for a while longer, then stops.
-  [[nodiscard]] io::Task<void> stop();
+  // Leaves the Service, answers reviews for a while longer, then stops. Replaced: without waiting,
+  // because a new process will answer at the same address.
+  enum class Leaving : std::uint8_t { Ends, Replaced };
+  [[nodiscard]] io::Task<void> stop(Leaving leaving = Leaving::Ends);
 
  private:
   void on_certificate(const ServerCertificate& certificate);

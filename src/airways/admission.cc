@@ -81,9 +81,9 @@ constexpr std::chrono::seconds kInstanceTimeout{10};
 constexpr std::chrono::seconds kConversionTimeMax{20};
 // Each part has an instance of the converter, with its memory.
 constexpr std::size_t kPartsMax = 4;
-// Documents of conversions that the loop reads and writes itself, within a fraction of a
-// millisecond: to wake a worker costs as much.
-constexpr std::size_t kReadAtOnceBytesMax = 16 * limits::kKiB;
+// Texts of conversions that the loop reads and writes itself, within a fraction of a millisecond:
+// to wake a worker costs as much.
+constexpr std::size_t kReadAtOnceBytesMax = 64 * limits::kKiB;
 
 constexpr std::chrono::seconds kSelfAgain{10};
 
@@ -386,12 +386,11 @@ Admission::DecisionTask Admission::review_instance(Review review, std::string ai
     co_return admission::allowed_with(
         fmt::format("not evaluated with the module of {}: {}", kOverrideFlight, kWhoAsks));
   }
-  const std::string uid(json::string_at(review.object, {"metadata", "uid"}));
   // Overrides that this review sets count here. Overrides from before need an approval.
   bool is_overridden = sets_overrides && change.overrides.any();
   if (!sets_overrides && change.overrides.any()) {
-    const std::optional<std::string> approval =
-        HANGAR_CO_TRY(co_await find_approval(platform_, airway_name, uid, change.overrides, stop));
+    const std::optional<std::string> approval = HANGAR_CO_TRY(
+        co_await find_approval(platform_, airway_name, review.object, change.overrides, stop));
     is_overridden = approval.has_value();
   }
   if (is_overridden) binding->terms = overridden(own.terms, change.overrides);
@@ -488,9 +487,7 @@ io::Task<Result<FlightModule>> Admission::module_for(ModuleRole role, modules::S
 
 io::Task<Result<std::string>> Admission::convert(std::string body, std::string airway_name,
                                                  std::stop_token stop) {
-  // A list of instances may be large: a worker reads it, and as values only within memory that was
-  // reserved for that. While the converter runs only text is held, so that no conversion holds a
-  // document while it waits for memory.
+  // A list of instances may be large: a worker reads it, within memory that was reserved for that.
   const ReviewSlots::Slot slot = HANGAR_CO_TRY(co_await slots_.take_conversion(airway_name, stop));
   const Counted counted(conversion_count_);
   io::Workers& workers = platform_.shared.workers;
@@ -499,14 +496,13 @@ io::Task<Result<std::string>> Admission::convert(std::string body, std::string a
   const auto text = std::make_shared<std::string>(std::move(body));
   const std::size_t size = text->size();
   const std::size_t parts_max = conversion_parts_max();
-  const std::uint64_t read_bytes = co_await read_on(
-      workers, whose, size, [text] { return json::parsed_bytes_max(*text) + text->size(); });
-  auto held = HANGAR_CO_TRY(co_await reserve_for_conversion(memory, airway_name, read_bytes, stop));
+  auto held = HANGAR_CO_TRY(co_await reserve_for_conversion(
+      memory, airway_name, size + admission::conversion_review_bytes_max(size), stop));
   auto parsed = HANGAR_CO_TRY(co_await read_on(workers, whose, size, [text, parts_max] {
     return admission::parse_conversion_review(*text, parts_max);
   }));
   std::vector<std::string> bodies;
-  if (parsed.parts.empty()) bodies.push_back(std::move(*text));
+  bodies.reserve(parsed.parts.size());
   for (admission::ConversionReview::Part& part : parsed.parts)
     bodies.push_back(std::move(part.body));
   *text = std::string();
@@ -542,8 +538,7 @@ io::Task<Result<std::string>> Admission::answer_conversion(
   const auto output = std::make_shared<const std::vector<std::string>>(std::move(printed));
   io::Workers& workers = platform_.shared.workers;
   const budget::Consumer whose = conversion_consumer(airway_name);
-  const std::uint64_t bytes = co_await read_on(
-      workers, whose, size, [review, output] { return converted_bytes_max(*review, *output); });
+  const std::uint64_t bytes = converted_bytes_max(*review, *output);
   const auto held = HANGAR_CO_TRY(co_await reserve_for_conversion(
       platform_.runtime.engine().memory(), std::move(airway_name), bytes, std::move(stop)));
   co_return co_await read_on(workers, whose, size,
@@ -578,8 +573,7 @@ io::Task<Result<std::vector<std::string>>> Admission::run_converter(
     if (airway.terms.memory_mib_max > 0) {
       conversion.memory_bytes_max = airway.terms.memory_mib_max * limits::kMiB;
     }
-    const std::size_t object_count =
-        review.parts.empty() ? review.statuses.size() : review.parts[part].object_count;
+    const std::size_t object_count = review.parts[part].object_count;
     runs.push_back(run_recorded(
         value, conversion_event(airway.instances.kind, review.desired_api_version, object_count),
         module.sha256, abi::flight::convert(platform_.runtime, code, std::move(conversion), stop)));

@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -186,7 +187,9 @@ void AirTrafficController::read_custom_readiness() {
 
 void AirTrafficController::on_child(const ResourceRef& child, Change change,
                                     const kube::Object& object) {
-  if (const auto instance = instance_of(object.to_value())) {
+  const std::optional<ResourceRef> instance = instance_of(object.to_value());
+  // Anybody may write the annotation: an object of another namespace wakes no instance.
+  if (instance && may_contain(*instance, child)) {
     if (InstanceController* const controller = instances_of(instance->kind)) {
       controller->on_child(instance->key(), child, change, object);
     }

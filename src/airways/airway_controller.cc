@@ -96,17 +96,7 @@ void remove_module(const ModuleRole& role, json::Value& status) {
 // is established.
 std::optional<kube::Resource> served_by(const json::Value& crd) {
   if (!meets_condition(crd, "Established")) return std::nullopt;
-  const json::Array* const versions = json::array_at(crd, {"spec", "versions"});
-  if (versions == nullptr) return std::nullopt;
-  for (const json::Value& version : *versions) {
-    if (!json::bool_at(version, {"storage"}) || !json::bool_at(version, {"served"})) continue;
-    return kube::Resource{.group = std::string(json::string_at(crd, {"spec", "group"})),
-                          .version = std::string(json::string_at(version, {"name"})),
-                          .plural = std::string(json::string_at(crd, {"spec", "names", "plural"})),
-                          .kind = std::string(json::string_at(crd, {"spec", "names", "kind"})),
-                          .namespaced = json::string_at(crd, {"spec", "scope"}) == "Namespaced"};
-  }
-  return std::nullopt;
+  return stored_kind(crd);
 }
 
 }  // namespace

@@ -25,9 +25,9 @@ inline constexpr std::string_view kConversionPath = "/crdconvert/";
 [[nodiscard]] bool has_conversion(const Airway& airway);
 
 // The body of the answer: the ConversionReview that the converter printed, with a response.
-// `printed`: one text, or one for each part of the review. A failure in it is passed on unchanged.
-// GuestFault if the converter printed something else, or if the answer to a part does not have as
-// many objects as the part: the objects of other parts would be taken for one another.
+// `printed`: one text for each part of the review. A failure in it is passed on unchanged.
+// GuestFault if the converter printed something else, or if the answer to one of several parts does
+// not have as many objects as the part: the objects of other parts would be taken for one another.
 [[nodiscard]] Result<std::string> converted(const admission::ConversionReview& asked,
                                             std::span<const std::string> printed);
 // An upper bound of the memory that converted() needs for these arguments.

@@ -17,6 +17,7 @@
 namespace hangar::airways {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 json::Value parsed(std::string_view text) {
@@ -119,6 +120,17 @@ TEST(Converted, HasTheMemberMetadataWhateverTheConverterLeavesOut) {
       {"metadata": {}}])"));
 }
 
+TEST(Converted, KeepsTheTextOfAllElse) {
+  const Result<std::string> answer = converted(asked(), R"({"response": {
+      "new": 1.50, "convertedObjects": [
+        {"status": 1, "a": 1e2, "metadata": {}, "status": 2}, "text", {"b": "\u00e9"}], "uid": "u"}}
+)");
+
+  ASSERT_TRUE(answer) << answer.error().message();
+  EXPECT_THAT(*answer, EndsWith(R"("response":{
+      "new": 1.50, "convertedObjects": [{"a": 1e2,"metadata": {},"status":{"conditions": [1]}},"text",{"b": "\u00e9"}], "uid": "u"}})"));
+}
+
 TEST(Converted, PassesOnWhatTheServerHasToJudge) {
   for (const std::string_view response :
        {R"({"uid": "another", "convertedObjects": []})",
@@ -134,7 +146,9 @@ TEST(Converted, PassesOnWhatTheServerHasToJudge) {
 }
 
 TEST(Converted, IsAFaultOfTheConverterWhenItPrintsSomethingElse) {
-  for (const std::string_view printed : {"", "text", "{}", "[]", R"({"response": 1})"}) {
+  for (const std::string_view printed :
+       {"", "text", "{}", "[]", R"({"response": 1})", R"({"response": {}} more)",
+        R"({"response": {"uid": 1e999}})", R"({"response": {}, "response": {}})"}) {
     SCOPED_TRACE(printed);
     const Result<std::string> answer = converted(asked(), printed);
     ASSERT_FALSE(answer);

@@ -185,6 +185,20 @@ Result<json::Value> crd_of(const Airway& airway, std::optional<admission::Addres
   });
 }
 
+std::optional<kube::Resource> stored_kind(const json::Value& crd) {
+  const json::Array* const versions = json::array_at(crd, {"spec", "versions"});
+  if (versions == nullptr) return std::nullopt;
+  for (const json::Value& version : *versions) {
+    if (!json::bool_at(version, {"storage"}) || !json::bool_at(version, {"served"})) continue;
+    return kube::Resource{.group = std::string(json::string_at(crd, {"spec", "group"})),
+                          .version = std::string(json::string_at(version, {"name"})),
+                          .plural = std::string(json::string_at(crd, {"spec", "names", "plural"})),
+                          .kind = std::string(json::string_at(crd, {"spec", "names", "kind"})),
+                          .namespaced = json::string_at(crd, {"spec", "scope"}) == "Namespaced"};
+  }
+  return std::nullopt;
+}
+
 Result<> may_take_over_crd(const json::Value& live, const Airway& airway) {
   if (const std::string owner = owner_of(live); !owner.empty()) {
     return invalid(

@@ -22,6 +22,10 @@ namespace hangar::airways {
 [[nodiscard]] Result<json::Value> crd_of(const Airway& airway,
                                          std::optional<admission::Address> converter = {});
 
+// The kind of the instances in the version that is stored, which nobody has to convert. Nothing if
+// a live CRD does not serve it.
+[[nodiscard]] std::optional<kube::Resource> stored_kind(const json::Value& crd);
+
 // Whether this Airway may take over the live CRD. Conflict while an earlier Airway of the same name
 // still owns it (the garbage collector is deleting it). InvalidInput if a release or another Airway
 // owns it. If nobody owns it, the API server's conflict check decides.

@@ -103,7 +103,7 @@ Result<Decision> FlightAdmission::check_fields(const Review& review, const Terms
   HANGAR_TRY(rules_.actor_of(review.object));
   HANGAR_TRY(platform_.modules.check_allowed(terms.flight.reference));
   return admission::allowed_with(fmt::format(
-      "only its fields were checked, not its module and what that makes: {}", kWhoAsks));
+      "only its fields were checked, not its module and the module's output: {}", kWhoAsks));
 }
 
 FlightAdmission::DecisionTask FlightAdmission::evaluate(const Review& review, Terms terms,

@@ -173,8 +173,7 @@ FlightController::OutcomeTask FlightController::work_on(kube::ObjectPtr flight, 
   // When the policies are known, all Flights are queued again.
   if (controller_.kind().namespaced && !rules_.are_known()) co_return Outcome{};
   Result<Outcome> outcome = co_await evaluate(std::move(flight), instance, std::move(stop));
-  // A history can be as large as the output of the flight, and tenants may have many Flights, so it
-  // is read again when it is needed.
+  // Tenants may have many Flights, so the history is read again when it is needed.
   if (!instance.life.waits_for_release()) instance.history.reset();
   co_return outcome;
 }

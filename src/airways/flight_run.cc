@@ -14,6 +14,9 @@
 #include "base/result.h"
 #include "base/seconds.h"
 #include "base/time.h"
+#include "budget/accounts.h"
+#include "budget/consumer.h"
+#include "budget/reservation_queue.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "io/workers.h"
@@ -25,6 +28,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <expected>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -72,6 +77,19 @@ class RecordedLookups final : public abi::flight::Lookups {
   const budget::Consumer whose_;
   const std::stop_token stop_;
 };
+
+// The memory for a flight's output: while it is parsed, and for the copies that are in memory while
+// a revision is recorded.
+std::uint64_t carried_bytes_max(std::string_view text) {
+  constexpr std::int64_t kSeparatorBytes = 64;
+  constexpr std::uint64_t kCopies = 2;
+  // json::parsed_bytes_max() knows the separators of JSON. In YAML, others stand on lines of their
+  // own, or several on one.
+  const std::int64_t of_yaml =
+      std::max<std::int64_t>(std::ranges::count(text, '\n'), std::ranges::count(text, '-'));
+  return kCopies *
+         (json::parsed_bytes_max(text) + static_cast<std::uint64_t>(kSeparatorBytes * of_yaml));
+}
 
 }  // namespace
 
@@ -127,10 +145,23 @@ std::string evaluation_failure(const abi::flight::Output& output) {
 
 // YAML takes more than a second for each MiB, and with aliases a few bytes stand for many. So the
 // size of a text does not tell which one the loop could parse.
-io::Task<Result<Output>> parse_printed(io::Workers& workers, budget::Consumer whose,
-                                       std::string text) {
-  co_return co_await workers.run(std::move(whose),
-                                 [text = std::move(text)] { return parse_output(text); });
+io::Task<Result<PrintedOutput>> parse_printed(io::Workers& workers,
+                                              budget::ReservationQueue* memory,
+                                              budget::Consumer whose, std::string text,
+                                              std::stop_token stop) {
+  std::optional<budget::Reservation> held;
+  const std::uint64_t bytes = carried_bytes_max(text);
+  if (memory != nullptr && bytes > limits::kFlightOutputFreeBytesMax) {
+    Result<budget::Reservation> reserved = co_await memory->reserve(whose, bytes, std::move(stop));
+    if (!reserved) {
+      co_return std::unexpected(std::move(reserved).error().in("the output of the flight"));
+    }
+    held = *std::move(reserved);
+  }
+  Result<Output> parsed = co_await workers.run(
+      std::move(whose), [text = std::move(text)] { return parse_output(text); });
+  if (!parsed) co_return std::unexpected(std::move(parsed).error());
+  co_return PrintedOutput{.output = *std::move(parsed), .memory = std::move(held)};
 }
 
 }  // namespace hangar::airways

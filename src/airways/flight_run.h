@@ -13,13 +13,17 @@
 #include "airways/tracker.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "budget/accounts.h"
 #include "budget/consumer.h"
+#include "budget/reservation_queue.h"
 #include "io/task.h"
 #include "io/workers.h"
 #include "json/value.h"
 
 #include <memory>
+#include <optional>
 #include <stop_token>
+#include <string>
 
 namespace hangar::airways {
 
@@ -44,8 +48,17 @@ struct FlightRun {
 // The message for a run whose exit code is not 0: what it printed on standard error.
 [[nodiscard]] std::string evaluation_failure(const abi::flight::Output& output);
 
-// Parses a flight's output on a worker, however short it is.
-[[nodiscard]] io::Task<Result<Output>> parse_printed(io::Workers& workers, budget::Consumer whose,
-                                                     std::string text);
+// A flight's output, and the memory that it takes while it is carried out; std::nullopt: too little
+// to be counted (limits::kFlightOutputFreeBytesMax).
+struct PrintedOutput {
+  Output output;
+  std::optional<budget::Reservation> memory;
+};
+// Parses a flight's output on a worker, however short it is. Waits for the memory first.
+// `memory`: null: none is counted. LimitExceeded: `whose` namespace can never have it.
+[[nodiscard]] io::Task<Result<PrintedOutput>> parse_printed(io::Workers& workers,
+                                                            budget::ReservationQueue* memory,
+                                                            budget::Consumer whose,
+                                                            std::string text, std::stop_token stop);
 
 }  // namespace hangar::airways

@@ -10,7 +10,6 @@
 #include "airways/instance_report.h"
 #include "airways/life.h"
 #include "airways/limits.h"
-#include "airways/output.h"
 #include "airways/overrides.h"
 #include "airways/ownership.h"
 #include "airways/patches.h"
@@ -27,7 +26,9 @@
 #include "base/time.h"
 #include "budget/accounts.h"
 #include "budget/consumer.h"
+#include "budget/reservation_queue.h"
 #include "io/loop.h"
+#include "io/part.h"
 #include "io/task.h"
 #include "io/workers.h"
 #include "json/value.h"
@@ -44,6 +45,7 @@
 #include "reconcile/event_log.h"
 #include "reconcile/event_recorder.h"
 #include "reconcile/guest_waits.h"
+#include "wasm/engine.h"
 #include "wasm/limits.h"
 
 #include <algorithm>
@@ -117,7 +119,7 @@ io::Task<Result<Outcome>> InstanceWork::carry_out() {
     // A deletion reads the history ahead of all guests, which may occupy every worker.
     io::Workers* const readers = client.readers();
     memory_.history.emplace(readers != nullptr ? *readers : platform_.shared.workers, client,
-                            release_);
+                            release_, ReleaseHistory::Keep::Names);
   }
   memory_.history->set_order(is_being_deleted_ ? io::Workers::Order::First
                                                : io::Workers::Order::InTurn);
@@ -163,16 +165,23 @@ io::Task<Result<>> InstanceWork::claim() {
 io::Task<Result<Outcome>> InstanceWork::evaluate() {
   HANGAR_ASSERT(binding_ != nullptr, "only an instance with a flight is evaluated");
   // Before the finalizer: without a history there is nothing that it would have to remove.
+  io::Part part(platform_.shared.loop, "history and rights");
   HANGAR_CO_TRY(co_await prepare());
+  part.next("finalizer");
   HANGAR_CO_TRY(co_await claim());
 
+  part.next("overrides");
   Result<> done = co_await follow_overrides();
+  part.next("release");
 
   const Terms& terms = binding_->terms;
   const ResourceRef self = release_.instance;
   platform_.tracker.begin(self, terms.mode);
   if (done) done = co_await release();
+  output_memory_.reset();
+  part.next("readiness");
   if (done) done = co_await settle();
+  part.next("status");
   platform_.tracker.end(self, done ? Tracker::End::Succeeded : Tracker::End::Failed);
   // After a failure, watches of earlier runs stay, like the references in the tracker. Those of a
   // tenant's flight, which may fail with other lookups each time, stay no longer than these.
@@ -257,9 +266,8 @@ io::Task<Result<>> InstanceWork::follow_overrides() {
     warn_of(unsupported_of_instance(value_));
     co_return co_await keep_approval({});
   }
-  std::optional<std::string> approval = HANGAR_CO_TRY(co_await find_approval(
-      platform_, own.name, std::string(json::string_at(value_, {"metadata", "uid"})), overrides,
-      stop_));
+  std::optional<std::string> approval =
+      HANGAR_CO_TRY(co_await find_approval(platform_, own.name, value_, overrides, stop_));
   if (!approval) {
     warn_of({not_approved(own)});
     co_return co_await keep_approval({});
@@ -304,10 +312,12 @@ io::Task<Result<>> InstanceWork::keep_approval(std::string name) {
 // Runs the flight and carries out what it printed.
 io::Task<Result<>> InstanceWork::release() {
   const Terms& terms = binding_->terms;
+  io::Part part(platform_.shared.loop, "run of the flight");
   Stages stages = HANGAR_CO_TRY(co_await run_flight());
 
   const Source source{.url = terms.flight.reference, .checksum = binding_->module.sha1};
   ReleaseWork& work = carrying();
+  part.next("its resources");
   HANGAR_CO_TRY(co_await work.prepare(stages));
   if (binding_->is_first_use) {
     if (const Result<> pinned = check_pinned(memory_.history->history(), source); !pinned) {
@@ -323,11 +333,16 @@ io::Task<Result<>> InstanceWork::release() {
   platform_.tracker.releasing(release_.instance, refs);
 
   is_refused_ = true;  // If the rest fails.
+  // Rules in Lua wait for memory of the same namespace, and a task that waits must hold none.
+  if (platform_.custom_readiness.has_scripts()) output_memory_.reset();
+  part.next("apply");
   Progress progress = HANGAR_CO_TRY(co_await work.apply(stages, source));
   Life::ReleaseWait wait{.step = work.released_count(), .patience = limits::kStageReadyMax};
   if (progress.done) {
+    part.next("revision");
     // An empty output is a revision too.
     HANGAR_CO_TRY(co_await memory_.history->record(stages, source, io::Loop::wall_now(), stop_));
+    part.next("prune");
     progress = HANGAR_CO_TRY(co_await work.prune(stages));
     wait = {.step = wait.step + 1, .patience = limits::kPruneMax};
   }
@@ -368,18 +383,22 @@ io::Task<Result<Stages>> InstanceWork::run_flight() {
   recording_.ran(began, user(), binding_->module.sha256, output, reasons);
   if (!output) co_return std::unexpected(std::move(output).error());
   keep_output(output->stderr_bytes);
+  budget::ReservationQueue* const memory = platform_.runtime.engine().memory();
   if (output->exit_code != 0) {
     // The output is not a release, but it may contain a status for the instance.
-    if (Result<Output> parsed = co_await parse_printed(platform_.shared.workers, consumer(),
-                                                       std::move(output->stdout_bytes))) {
-      identity_ = take_identity(parsed->stages, release_.instance);
+    if (Result<PrintedOutput> parsed =
+            co_await parse_printed(platform_.shared.workers, memory, consumer(),
+                                   std::move(output->stdout_bytes), living.token())) {
+      identity_ = take_identity(parsed->output.stages, release_.instance);
     }
     co_return fail(ErrorKind::GuestFault, evaluation_failure(*output));
   }
-  Output parsed = HANGAR_CO_TRY(co_await parse_printed(platform_.shared.workers, consumer(),
-                                                       std::move(output->stdout_bytes)));
-  identity_ = take_identity(parsed.stages, release_.instance);
-  co_return std::move(parsed.stages);
+  PrintedOutput parsed =
+      HANGAR_CO_TRY(co_await parse_printed(platform_.shared.workers, memory, consumer(),
+                                           std::move(output->stdout_bytes), living.token()));
+  output_memory_ = std::move(parsed.memory);
+  identity_ = take_identity(parsed.output.stages, release_.instance);
+  co_return std::move(parsed.output.stages);
 }
 
 Reasons InstanceWork::take_reasons() {
@@ -424,7 +443,7 @@ void InstanceWork::keep_output(std::string_view printed) {
     memory_.printout = std::make_unique<output::Printout>(
         output::Printout::Sinks{
             .loop = platform_.shared.loop, .files = platform_.output, .log = platform_.shared.log},
-        owner, kOutputRateMax, "what a flight may print a second");
+        owner, kOutputRateMax, "the limit of a flight's output per second");
   }
   memory_.printout->keep(output::lines_of("stderr", printed), 0);
 }
@@ -442,6 +461,7 @@ io::Task<Result<>> InstanceWork::settle() {
 }
 
 io::Task<Result<Outcome>> InstanceWork::tear_down() {
+  const io::Part part(platform_.shared.loop, "removal");
   if (memory_.last_reason != kReasonTerminating) {
     // Only for users: the removal goes on if this fails.
     std::ignore = co_await write_status(being_removed());

@@ -127,8 +127,9 @@ class InstanceWork {
 
   json::Value evaluated_;                // The instance as the flight got it.
   std::optional<json::Value> identity_;  // The instance as the flight printed it, if it did.
-  std::optional<Verdict> verdict_;       // For the Ready condition.
-  bool is_refused_ = false;              // An error comes from the cluster, not the flight.
+  std::optional<budget::Reservation> output_memory_;  // For the stages that release() carries out.
+  std::optional<Verdict> verdict_;                    // For the Ready condition.
+  bool is_refused_ = false;  // An error comes from the cluster, not the flight.
   std::optional<Duration> look_again_after_;
 };
 

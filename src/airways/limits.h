@@ -11,6 +11,11 @@
 
 namespace hangar::limits {
 
+// Outputs that take less memory than this are not counted for their namespace: those of usual
+// releases, of which only as many are carried out at a time as there are reconciles. In a text like
+// `[1,1,1` each digit takes up to 48 bytes.
+inline constexpr std::uint64_t kFlightOutputFreeBytesMax = 2 * kMiB;
+
 // Resources of one evaluation: each takes a request and a record in memory. Large charts have a few
 // hundred.
 inline constexpr std::uint64_t kFlightResourcesMax = 5000;
@@ -33,6 +38,10 @@ inline constexpr std::chrono::seconds kFlightTrackedIntervalMin{1};
 // KiB and a share of a watch, and tenants write Flights.
 inline constexpr std::size_t kFlightFollowedMax = 64;
 
+// Different objects that all flights of one namespace look up beyond their releases: 16 MiB. Large
+// Airways have thousands of instances, each with a Secret of its own.
+inline constexpr std::size_t kNamespaceLookupsMax = 16'384;
+
 // References of earlier runs of one instance. Beyond this number, those of a failed run replace
 // them instead of adding to them: a flight that fails may look up or print other names each time.
 inline constexpr std::size_t kTrackedLookupsMax = 1000;
@@ -43,6 +52,10 @@ inline constexpr std::size_t kInventoryMax = 1000;
 
 // A revision after decompression: a flight's output and what we add to each of its resources.
 inline constexpr std::uint64_t kRevisionBytesMax = 2 * kFlightOutputBytesMax;
+
+// The memory that a revision may take while it is parsed (json::parsed_bytes_max()): as much as
+// the largest text of long strings, and not as much as one of the same size like `[1,1,1`.
+inline constexpr std::uint64_t kRevisionMemoryBytesMax = 3 * kRevisionBytesMax;
 
 // Secrets of one release's history whose names and annotations are read; and the text of the
 // revisions whose resources may be in the cluster: the active one and interrupted ones. A user who

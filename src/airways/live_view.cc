@@ -103,13 +103,19 @@ io::Task<Result<kube::ObjectPtr>> LiveView::look_at_child(kube::GroupVersionKind
   co_return co_await kube::find(client_, std::move(resource), ref.key(), std::move(stop));
 }
 
+Result<kube::Cache::Subscription*> LiveView::hold(Watched& watched, const ResourceRef& instance,
+                                                  const reconcile::SingleObject& object) {
+  if (!watched.is_held(instance, object)) HANGAR_TRY(lookups_.add(instance, to_ref(object)));
+  return &watched.hold(instance, object);
+}
+
 io::Task<Result<kube::ObjectPtr>> LiveView::external(ResourceRef instance, kube::Resource resource,
                                                      kube::ObjectKey key, std::stop_token stop) {
   // The instance, which is being worked on, holds the subscription: it stays while we wait.
-  kube::Cache::Subscription& subscription =
-      dependents_.hold(instance, {.resource = resource, .key = key});
-  HANGAR_CO_TRY(co_await subscription.wait_synced(stop));
-  kube::ObjectPtr known = subscription.get(key);
+  kube::Cache::Subscription* const subscription =
+      HANGAR_CO_TRY(hold(dependents_, instance, {.resource = resource, .key = key}));
+  HANGAR_CO_TRY(co_await subscription->wait_synced(stop));
+  kube::ObjectPtr known = subscription->get(key);
   if (!known || !known->is_bare()) co_return known;
   co_return co_await kube::find(client_, std::move(resource), std::move(key), std::move(stop));
 }
@@ -117,16 +123,19 @@ io::Task<Result<kube::ObjectPtr>> LiveView::external(ResourceRef instance, kube:
 io::Task<Result<>> LiveView::follow(ResourceRef instance, kube::Resource resource,
                                     kube::ObjectKey key, std::stop_token stop) {
   const std::string what = resource.qualified_plural();
-  kube::Cache::Subscription& subscription =
-      followed_.hold(instance, {.resource = std::move(resource), .key = std::move(key)});
-  Result<> synced = co_await subscription.wait_synced(std::move(stop));
+  kube::Cache::Subscription* const subscription = HANGAR_CO_TRY(
+      hold(followed_, instance, {.resource = std::move(resource), .key = std::move(key)}));
+  Result<> synced = co_await subscription->wait_synced(std::move(stop));
   if (!synced) co_return std::unexpected(std::move(synced).error().in("watch " + what));
   co_return Result<>();
 }
 
 void LiveView::keep_external(const ResourceRef& instance, std::span<const ResourceRef> resources) {
   const auto is_wanted = [&](const reconcile::SingleObject& object, bool) {
-    return std::ranges::find(resources, to_ref(object)) != resources.end();
+    const ResourceRef ref = to_ref(object);
+    if (std::ranges::find(resources, ref) != resources.end()) return true;
+    lookups_.remove(instance, ref);
+    return false;
   };
   dependents_.keep(instance, is_wanted);
   followed_.keep(instance, is_wanted);

@@ -9,11 +9,13 @@
 // Loop thread only.
 #pragma once
 
+#include "airways/lookup_watches.h"
 #include "airways/release_view.h"
 #include "airways/resource_ref.h"
 #include "airways/tracker.h"
 #include "base/result.h"
 #include "io/task.h"
+#include "kube/cache/cache.h"
 #include "kube/cache/store.h"
 #include "kube/client.h"
 #include "kube/discovery.h"
@@ -56,7 +58,8 @@ class LiveView final : public ReleaseView {
                                                                 std::stop_token stop) override;
 
   // The object from its own watch; null if there is none. `instance` holds the watch until
-  // keep_external() or forget() releases it.
+  // keep_external() or forget() releases it. LimitExceeded if its namespace has too many such
+  // watches; the same for follow().
   [[nodiscard]] io::Task<Result<kube::ObjectPtr>> external(ResourceRef instance,
                                                            kube::Resource resource,
                                                            kube::ObjectKey key,
@@ -71,13 +74,18 @@ class LiveView final : public ReleaseView {
  private:
   [[nodiscard]] const kube::Client& own_client() const override { return client_; }
   void tell_external(const reconcile::SingleObject& object, const kube::Delta* delta) const;
+  using Watched = reconcile::Dependents<ResourceRef>;
+  [[nodiscard]] Result<kube::Cache::Subscription*> hold(Watched& watched,
+                                                        const ResourceRef& instance,
+                                                        const reconcile::SingleObject& object);
 
   kube::Discovery& discovery_;
   const kube::Client client_;
   const Handlers handlers_;
   // Holders are instances.
-  reconcile::Dependents<ResourceRef> dependents_;
-  reconcile::Dependents<ResourceRef> followed_;  // Of metadata.
+  Watched dependents_;
+  Watched followed_;       // Of metadata.
+  LookupWatches lookups_;  // What both hold.
 };
 
 }  // namespace hangar::airways

@@ -145,6 +145,7 @@ io::Task<Result<kube::ObjectPtr>> ReleaseLookups::find_covered(const kube::Resou
 
 io::Task<LookupAnswer> ReleaseLookups::lookup(LookupRequest request) {
   if (!terms_->cluster_access) co_return not_granted();
+  tracker_.asked(remembered_for_);
   const kube::GroupVersionKind gvk = kube::make_gvk(request.api_version, request.kind);
   Result<kube::Resource> resource = co_await view_.discovery().find(gvk, whose_, stop_);
   if (!resource) co_return unknown_kind(resource.error());

@@ -33,12 +33,7 @@ extern const char hangar_lua_end[];
 
 namespace hangar::airways {
 
-namespace {
-
-// What Go prints when memory.grow fails, before it exits.
-constexpr std::string_view kOutOfMemory = "out of memory";
-
-Result<std::string> unpack_interpreter() {
+Result<std::string> lua_interpreter() {
   std::string bytes;
   int status = Z_OK;
   bytes.resize_and_overwrite(
@@ -54,6 +49,11 @@ Result<std::string> unpack_interpreter() {
   }
   return bytes;
 }
+
+namespace {
+
+// What Go prints when memory.grow fails, before it exits.
+constexpr std::string_view kOutOfMemory = "out of memory";
 
 // The state of the machine that the interpreter is.
 std::string state_of(const LuaScript& script) {
@@ -96,7 +96,7 @@ io::Task<Result<>> LuaRules::prepare(std::stop_token stop) {
   const io::Semaphore::Slot slot = HANGAR_CO_TRY(co_await loading_.acquire(stop));
   if (interpreter_ != nullptr) co_return Result<>();
   std::string bytes = HANGAR_CO_TRY(
-      co_await workers_.run(budget::Consumer::of_host("lua"), [] { return unpack_interpreter(); }));
+      co_await workers_.run(budget::Consumer::of_host("lua"), [] { return lua_interpreter(); }));
   interpreter_ = HANGAR_CO_TRY(co_await machines_.load(
       std::make_shared<const std::string>(std::move(bytes)),
       {.cpu_time_max = limits_.cpu_time_max, .memory_bytes_max = limits_.memory_bytes_max},

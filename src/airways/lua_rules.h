@@ -22,8 +22,13 @@
 #include <cstdint>
 #include <memory>
 #include <stop_token>
+#include <string>
 
 namespace hangar::airways {
+
+// The module that interprets Lua; part of this program. Corrupt when the program is damaged. Any
+// thread.
+[[nodiscard]] Result<std::string> lua_interpreter();
 
 // The answer of a rule about a resource.
 struct LuaVerdict {

@@ -92,22 +92,27 @@ std::string not_approved(const Airway& airway) {
       kOverrideFlight, kOverrideMode, airway.name);
 }
 
-std::string approval_name(std::string_view configuration_uid, std::string_view instance_uid,
+std::string approval_name(std::string_view configuration_uid, const json::Value& instance,
                           const Overrides& overrides) {
-  // As JSON, so that the texts cannot run into each other.
-  return "override-" + sha256_hex(json::dump(json::Array{configuration_uid, instance_uid,
-                                                         overrides.flight, overrides.mode}));
+  // As JSON, so that the texts cannot run into each other. With the name by which record() looks
+  // for the stored instance: a forged review may give the uid of one instance to another name.
+  return "override-" +
+         sha256_hex(json::dump(json::Array{
+             configuration_uid, json::string_at(instance, {"metadata", "namespace"}),
+             json::string_at(instance, {"metadata", "name"}),
+             json::string_at(instance, {"metadata", "uid"}), overrides.flight, overrides.mode}));
 }
 
 io::Task<Result<std::optional<std::string>>> find_approval(const Platform& platform,
                                                            std::string airway_name,
-                                                           std::string instance_uid,
+                                                           const json::Value& instance,
                                                            Overrides overrides,
                                                            std::stop_token stop) {
   const std::string configuration =
       HANGAR_CO_TRY(co_await configuration_uid(platform, std::move(airway_name), stop));
-  if (configuration.empty() || instance_uid.empty()) co_return std::nullopt;
-  std::string name = approval_name(configuration, instance_uid, overrides);
+  const bool has_uid = !json::string_at(instance, {"metadata", "uid"}).empty();
+  if (configuration.empty() || !has_uid) co_return std::nullopt;
+  std::string name = approval_name(configuration, instance, overrides);
   const Result<json::Value> found = co_await platform.shared.client.get(
       kube::controller_revision_resource(), {.namespace_ = platform.namespace_, .name = name},
       std::move(stop));
@@ -146,7 +151,7 @@ io::Task<Result<>> record(const Platform& platform, OverrideChange change, std::
   }
   const Result<json::Value> created = co_await platform.shared.client.create(
       kube::controller_revision_resource(),
-      approval(approval_name(configuration, uid, change.overrides), platform, change),
+      approval(approval_name(configuration, change.instance, change.overrides), platform, change),
       {.field_manager = std::string(kControllerFieldManager)}, stop);
   if (created || kube::reason_of(created.error()) == "AlreadyExists") co_return Result<>();
   co_return std::unexpected(Error(created.error()).in("approve override annotations"));

@@ -6,9 +6,10 @@
 // and a reconcile follows no override without one
 // (docs/adr/0027-overrides-are-approved-in-the-hosts-namespace.md).
 //
-// An approval is a ControllerRevision. Its name is a digest of the instance's uid, both values, and
-// the uid of the webhook configuration under which the review was made. If that configuration is
-// created again, all earlier approvals are void: instances were not reviewed in between.
+// An approval is a ControllerRevision. Its name is a digest of the instance's namespace, name and
+// uid, both values, and the uid of the webhook configuration under which the review was made. If
+// that configuration is created again, all earlier approvals are void: instances were not reviewed
+// in between.
 // Loop thread only.
 #pragma once
 
@@ -51,14 +52,13 @@ struct Overrides {
 [[nodiscard]] std::string not_approved(const Airway& airway);
 
 [[nodiscard]] std::string approval_name(std::string_view configuration_uid,
-                                        std::string_view instance_uid, const Overrides& overrides);
+                                        const json::Value& instance, const Overrides& overrides);
 
-// The name of the approval of exactly these overrides; std::nullopt if there is none.
-[[nodiscard]] io::Task<Result<std::optional<std::string>>> find_approval(const Platform& platform,
-                                                                         std::string airway_name,
-                                                                         std::string instance_uid,
-                                                                         Overrides overrides,
-                                                                         std::stop_token stop);
+// The name of the approval of exactly these overrides; std::nullopt if there is none. `instance`
+// outlives the task.
+[[nodiscard]] io::Task<Result<std::optional<std::string>>> find_approval(
+    const Platform& platform, std::string airway_name, const json::Value& instance,
+    Overrides overrides, std::stop_token stop);
 
 // A change of overrides in a review, by a user who may make it.
 struct OverrideChange {

@@ -5,6 +5,7 @@
 #include "json/value.h"
 #include "json/yaml.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -58,17 +59,28 @@ TEST(Overrides, ReplaceTheFlightWithItsChecksumAndTheMode) {
 }
 
 TEST(Overrides, HaveAnApprovalForEachInstanceConfigurationAndValue) {
+  const auto instance = [](const char* text) {
+    return json::parse_yaml(fmt::format("metadata: {}", text)).value();
+  };
+  const json::Value one = instance("{namespace: team, name: a, uid: i}");
   const std::set<std::string> names{
-      approval_name("c", "i", {.flight = "f", .mode = "m"}),
-      approval_name("d", "i", {.flight = "f", .mode = "m"}),
-      approval_name("c", "j", {.flight = "f", .mode = "m"}),
-      approval_name("c", "i", {.flight = "fm", .mode = {}}),
-      approval_name("c", "i", {.flight = {}, .mode = "fm"}),
-      approval_name("c", "i", {.flight = "f\",\"m", .mode = {}}),
+      approval_name("c", one, {.flight = "f", .mode = "m"}),
+      approval_name("d", one, {.flight = "f", .mode = "m"}),
+      approval_name("c", instance("{namespace: team, name: a, uid: j}"),
+                    {.flight = "f", .mode = "m"}),
+      // Only a forged review gives the uid of one instance to another name.
+      approval_name("c", instance("{namespace: team, name: b, uid: i}"),
+                    {.flight = "f", .mode = "m"}),
+      approval_name("c", instance("{namespace: other, name: a, uid: i}"),
+                    {.flight = "f", .mode = "m"}),
+      approval_name("c", instance("{name: a, uid: i}"), {.flight = "f", .mode = "m"}),
+      approval_name("c", one, {.flight = "fm", .mode = {}}),
+      approval_name("c", one, {.flight = {}, .mode = "fm"}),
+      approval_name("c", one, {.flight = "f\",\"m", .mode = {}}),
   };
 
-  EXPECT_EQ(names.size(), 6U);
-  EXPECT_EQ(names.count(approval_name("c", "i", {.flight = "f", .mode = "m"})), 1U);
+  EXPECT_EQ(names.size(), 9U);
+  EXPECT_EQ(names.count(approval_name("c", one, {.flight = "f", .mode = "m"})), 1U);
 }
 
 }  // namespace

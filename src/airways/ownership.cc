@@ -143,6 +143,11 @@ std::optional<ResourceRef> instance_of(const json::Value& object) {
   return *std::move(ref);
 }
 
+bool may_contain(const ResourceRef& instance, const ResourceRef& child) {
+  return instance.namespace_.empty() || child.namespace_.empty() ||
+         child.namespace_ == instance.namespace_;
+}
+
 bool is_owned_by(const json::Value& object, std::string_view uid) {
   return std::ranges::any_of(kube::owners_of(object),
                              [uid](const kube::OwnerReference& owner) { return owner.uid == uid; });

@@ -76,6 +76,9 @@ struct Release {
 [[nodiscard]] bool is_owned_by(const json::Value& object, std::string_view uid);
 // The instance that a child's instanceRef annotation names.
 [[nodiscard]] std::optional<ResourceRef> instance_of(const json::Value& object);
+// Whether the release of `instance` may contain `child`: that of a namespaced instance contains
+// resources of its namespace, and cluster-scoped ones.
+[[nodiscard]] bool may_contain(const ResourceRef& instance, const ResourceRef& child);
 
 // Existing resources that a release may take over, besides its own.
 enum class Adoption : std::uint8_t {

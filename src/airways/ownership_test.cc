@@ -190,6 +190,21 @@ TEST(OwnerOf, ReadsAnnotationsAndYokesOlderLabels) {
   }
 }
 
+TEST(Release, OfANamespacedInstanceContainsNothingOfOtherNamespaces) {
+  const ResourceRef namespaced{
+      .kind = {.group = "example.com", .kind = "Web"}, .namespace_ = "team", .name = "one"};
+  const ResourceRef cluster_scoped{
+      .kind = {.group = "example.com", .kind = "Site"}, .namespace_ = {}, .name = "one"};
+  const auto child_in = [](const char* namespace_) {
+    return ResourceRef{.kind = {.group = {}, .kind = "X"}, .namespace_ = namespace_, .name = "x"};
+  };
+
+  EXPECT_TRUE(may_contain(namespaced, child_in("team")));
+  EXPECT_TRUE(may_contain(namespaced, child_in("")));
+  EXPECT_FALSE(may_contain(namespaced, child_in("another")));
+  EXPECT_TRUE(may_contain(cluster_scoped, child_in("another")));
+}
+
 TEST(InstanceOf, ReadsTheAnnotationThatPreparingWrites) {
   Stages stages = stages_of("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}");
   ASSERT_TRUE(prepare_release(stages, release_of(kBackend), kScopes));

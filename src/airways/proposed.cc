@@ -5,7 +5,6 @@
 #include "airways/flight_run.h"
 #include "airways/identity.h"
 #include "airways/instance_work.h"
-#include "airways/output.h"
 #include "airways/ownership.h"
 #include "airways/reasons.h"
 #include "airways/recording.h"
@@ -19,6 +18,7 @@
 #include "io/loop.h"
 #include "io/task.h"
 #include "json/value.h"
+#include "wasm/engine.h"
 
 #include <fmt/format.h>
 
@@ -99,12 +99,13 @@ io::Task<Result<Rehearsed>> look_at_output(const Proposal& proposal, FlightRecor
   parts.consumer = consumer_of(proposal.review, proposal.consumer);
   parts.recording = recording;
   if (output.exit_code != 0) co_return fail(ErrorKind::GuestFault, evaluation_failure(output));
-  Output parsed = HANGAR_CO_TRY(co_await parse_printed(platform.shared.workers, parts.consumer,
-                                                       std::move(output.stdout_bytes)));
-  std::ignore = take_identity(parsed.stages, proposal.release.instance);
+  PrintedOutput parsed = HANGAR_CO_TRY(
+      co_await parse_printed(platform.shared.workers, platform.runtime.engine().memory(),
+                             parts.consumer, std::move(output.stdout_bytes), stop));
+  std::ignore = take_identity(parsed.output.stages, proposal.release.instance);
   Result<Rehearsed> rehearsed =
       co_await rehearse(parts, proposal.actor.client(platform.shared.client), proposal.release,
-                        parsed.stages, {.rehearse_flights = false}, {}, stop);
+                        parsed.output.stages, {.rehearse_flights = false}, {}, stop);
   if (!rehearsed) co_return std::unexpected(proposal.actor.advise(rehearsed.error()));
   co_return rehearsed;
 }
@@ -135,14 +136,21 @@ bool passes_unseen(const Review& review) {
          changes_bookkeeping_only(review.old_object, review.object);
 }
 
+// A stranger chooses the uid of a review. If two reviews had the same holder, the first one to end
+// would end the watches that the other one waits for.
+ResourceRef holder_of_lookups(const Review& review, ResourceRef instance, const void* run) {
+  instance.name = fmt::format("{} at admission {}", instance.name, run);
+  instance.namespace_ = consumer_of(review, {}).tenant.namespace_name();
+  return instance;
+}
+
 io::Task<Result<admission::Decision>> evaluate_proposed(Proposal proposal, std::stop_token stop) {
   const Platform& platform = proposal.platform;
   // The lookups of this run evaluate no instance again: they are remembered separately, and only
   // while it runs.
   Tracker tracker;
-  ResourceRef lookups = proposal.release.instance;
-  lookups.name =
-      fmt::format("{} at admission {}", proposal.release.instance.name, proposal.review.uid);
+  const ResourceRef lookups =
+      holder_of_lookups(proposal.review, proposal.release.instance, &tracker);
   const std::shared_ptr<void> watches(
       nullptr, [&platform, holder = lookups](void*) { platform.view.forget(holder); });
   tracker.begin(lookups, proposal.binding->terms.mode);
@@ -172,7 +180,8 @@ io::Task<Result<admission::Decision>> evaluate_proposed(Proposal proposal, std::
                    proposal.binding->module.sha256, output, reasons);
   }
   if (!output) co_return std::unexpected(std::move(output).error());
-  const bool tells = proposal.review.is_authenticated || tracker.tracked(lookups).empty();
+  // A refused lookup counts, too: it tells that the object exists.
+  const bool tells = proposal.review.is_authenticated || !tracker.has_asked(lookups);
   Result<Rehearsed> rehearsed =
       co_await look_at_output(proposal, recording, *std::move(output), stop);
   if (!rehearsed) {

@@ -13,6 +13,7 @@
 #include "airways/ownership.h"
 #include "airways/platform.h"
 #include "airways/rehearsal.h"
+#include "airways/resource_ref.h"
 #include "base/result.h"
 #include "io/task.h"
 #include "json/value.h"
@@ -44,6 +45,11 @@ inline constexpr std::string_view kWhoAsks =
 // without a module.
 [[nodiscard]] bool passes_unseen(const admission::Review& review);
 
+// The name under which a run of a review holds watches of the objects that it looks up. They count
+// for the namespace that the run is charged to. `run`: an object that lives as long as the run.
+[[nodiscard]] ResourceRef holder_of_lookups(const admission::Review& review, ResourceRef instance,
+                                            const void* run);
+
 struct Proposal {
   const Platform& platform;
   const admission::Review& review;
@@ -55,9 +61,9 @@ struct Proposal {
 };
 // All references live until the task ends. Accepts with the API server's warnings about resources,
 // and with one for each resource that could not be rehearsed; an error is a refusal. If the sender
-// is not authenticated and the flight looked up objects that are remembered, the answer does not
-// reveal what the flight made of them. The run is recorded as a turn of the proposed object if the
-// sender is authenticated: anybody else could fill the records of a namespace.
+// is not authenticated and the flight looked up objects, the answer does not reveal what the flight
+// made of them. The run is recorded as a turn of the proposed object if the sender is
+// authenticated: anybody else could fill the records of a namespace.
 [[nodiscard]] io::Task<Result<admission::Decision>> evaluate_proposed(Proposal proposal,
                                                                       std::stop_token stop);
 

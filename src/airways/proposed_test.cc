@@ -1,6 +1,7 @@
 #include "airways/proposed.h"
 
 #include "admission/review.h"
+#include "airways/resource_ref.h"
 #include "json/value.h"
 
 #include <gtest/gtest.h>
@@ -36,6 +37,22 @@ TEST(Update, PassesUnseenWhereOnlyBookkeepingChanges) {
            R"({"spec": {"a": [1, 2]}})",
        })
     EXPECT_FALSE(passes(kBefore, after)) << after;
+}
+
+TEST(LookupsOfReviews, AreHeldForEachRunAndByTheNamespaceThatPays) {
+  const ResourceRef instance{
+      .kind = {.group = "example.com", .kind = "Web"}, .namespace_ = "victim", .name = "one"};
+  admission::Review review{.uid = "chosen by the sender"};
+  review.key = {.namespace_ = "victim", .name = "one"};
+  const int first = 1;
+  const int second = 2;
+
+  EXPECT_NE(holder_of_lookups(review, instance, &first),
+            holder_of_lookups(review, instance, &second));
+  EXPECT_NE(holder_of_lookups(review, instance, &first).namespace_, "victim");
+  review.is_authenticated = true;
+  EXPECT_EQ(holder_of_lookups(review, instance, &first).namespace_, "victim");
+  EXPECT_NE(holder_of_lookups(review, instance, &first).name, "one");
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,91 +31,27 @@ json::Value object(std::string_view api_version, std::string_view kind, std::str
   return value;
 }
 
+State state_named(std::string_view name) {
+  if (name == "Ready") return State::Ready;
+  return name == "Failed" ? State::Failed : State::NotReady;
+}
+
+// The cases are also those of the page of `hangar console` (src/console/page/readiness_test.ts).
 TEST(Readiness, FollowsTheRuleOfEachKind) {
-  struct Case {
-    std::string_view name;
-    std::string_view api_version;
-    std::string_view kind;
-    std::string_view status;
-    State state;
-  };
-  const Case cases[] = {
-      {"namespace", "v1", "Namespace", "{phase: Active}", State::Ready},
-      {"namespace ending", "v1", "Namespace", "{phase: Terminating}", State::NotReady},
-      {"namespace without status", "v1", "Namespace", "{}", State::NotReady},
-      {"pod", "v1", "Pod",
-       "{conditions: [{type: Initialized, status: 'True'}, {type: ContainersReady, status: "
-       "'True'}, {type: Ready, status: 'True'}]}",
-       State::Ready},
-      {"pod that is not ready", "v1", "Pod",
-       "{conditions: [{type: Initialized, status: 'True'}, {type: ContainersReady, status: "
-       "'False'}, {type: Ready, status: 'False'}]}",
-       State::NotReady},
-      {"deployment", "apps/v1", "Deployment",
-       "{observedGeneration: 2, replicas: 3, availableReplicas: 3, readyReplicas: 3, "
-       "updatedReplicas: 3, conditions: [{type: Available, status: 'True'}]}",
-       State::Ready},
-      {"deployment that is never available", "apps/v1", "Deployment",
-       "{observedGeneration: 2, replicas: 3, updatedReplicas: 3, unavailableReplicas: 3, "
-       "conditions: [{type: Available, status: 'False'}]}",
-       State::NotReady},
-      {"deployment in the middle of a rollout", "apps/v1", "Deployment",
-       "{observedGeneration: 2, replicas: 4, availableReplicas: 3, readyReplicas: 3, "
-       "updatedReplicas: 1, conditions: [{type: Available, status: 'True'}]}",
-       State::NotReady},
-      {"deployment not observed yet", "apps/v1", "Deployment",
-       "{observedGeneration: 1, replicas: 3, availableReplicas: 3, readyReplicas: 3, "
-       "updatedReplicas: 3, conditions: [{type: Available, status: 'True'}]}",
-       State::NotReady},
-      {"deployment without status", "apps/v1", "Deployment", "{}", State::NotReady},
-      {"deployment of no replicas", "apps/v1", "Deployment",
-       "{observedGeneration: 2, conditions: [{type: Available, status: 'True'}]}", State::Ready},
-      {"replica set", "apps/v1", "ReplicaSet",
-       "{observedGeneration: 2, replicas: 2, availableReplicas: 2, readyReplicas: 2}",
-       State::Ready},
-      {"replica set that misses one", "apps/v1", "ReplicaSet",
-       "{observedGeneration: 2, replicas: 2, availableReplicas: 1, readyReplicas: 2}",
-       State::NotReady},
-      {"stateful set", "apps/v1", "StatefulSet",
-       "{observedGeneration: 2, replicas: 2, availableReplicas: 2, readyReplicas: 2, "
-       "updatedReplicas: 2}",
-       State::Ready},
-      {"stateful set that misses one", "apps/v1", "StatefulSet",
-       "{observedGeneration: 2, replicas: 2, availableReplicas: 1, readyReplicas: 1, "
-       "updatedReplicas: 2}",
-       State::NotReady},
-      {"daemon set", "apps/v1", "DaemonSet",
-       "{observedGeneration: 2, currentNumberScheduled: 5, desiredNumberScheduled: 5, "
-       "updatedNumberScheduled: 5, numberAvailable: 5, numberReady: 5}",
-       State::Ready},
-      {"daemon set that misses a node", "apps/v1", "DaemonSet",
-       "{observedGeneration: 2, currentNumberScheduled: 4, desiredNumberScheduled: 5, "
-       "updatedNumberScheduled: 4, numberAvailable: 4, numberReady: 4}",
-       State::NotReady},
-      {"job running", "batch/v1", "Job", "{active: 1}", State::NotReady},
-      {"job complete", "batch/v1", "Job", "{conditions: [{type: Complete, status: 'True'}]}",
-       State::Ready},
-      {"job failed", "batch/v1", "Job", "{conditions: [{type: Failed, status: 'True'}]}",
-       State::Failed},
-      {"definition", "apiextensions.k8s.io/v1", "CustomResourceDefinition",
-       "{conditions: [{type: Established, status: 'True'}]}", State::Ready},
-      {"definition not established", "apiextensions.k8s.io/v1", "CustomResourceDefinition",
-       "{conditions: [{type: NamesAccepted, status: 'True'}]}", State::NotReady},
-      {"airway", "yoke.cd/v1alpha1", "Airway", "{conditions: [{type: Ready, status: 'True'}]}",
-       State::Ready},
-      {"airway not ready", "yoke.cd/v1alpha1", "Airway", "{}", State::NotReady},
-      {"flight not ready", "yoke.cd/v1alpha1", "Flight", "{}", State::NotReady},
-      {"cluster flight not ready", "yoke.cd/v1alpha1", "ClusterFlight", "{}", State::NotReady},
-      {"anything else", "v1", "ConfigMap", "{}", State::Ready},
-      {"anything else in a known group", "apps/v1", "ControllerRevision", "{}", State::Ready},
-      {"a kind of a known name in another group", "examples.com/v1", "Deployment", "{}",
-       State::Ready},
-  };
-  for (const Case& c : cases) {
-    SCOPED_TRACE(c.name);
-    const Readiness readiness = readiness_of(object(c.api_version, c.kind, c.status));
-    EXPECT_EQ(readiness.state, c.state) << readiness.why;
-    EXPECT_EQ(readiness.why.empty(), c.state == State::Ready);
+  std::ifstream file(HANGAR_READINESS_CASES);
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  const json::Value cases = json::parse(text).value();
+  ASSERT_TRUE(cases.is_array());
+  ASSERT_FALSE(cases.get_array().empty());
+  for (const json::Value& c : cases.get_array()) {
+    SCOPED_TRACE(json::string_at(c, {"name"}));
+    json::Value live = c;
+    json::set_at(live, {"metadata", "name"}, json::Value("a"));
+    json::set_at(live, {"metadata", "generation"}, json::Value(std::int64_t{2}));
+    const State state = state_named(json::string_at(c, {"state"}));
+    const Readiness readiness = readiness_of(live);
+    EXPECT_EQ(readiness.state, state) << readiness.why;
+    EXPECT_EQ(readiness.why.empty(), state == State::Ready);
   }
 }
 

@@ -1,5 +1,6 @@
 #include "airways/release_history.h"
 
+#include "airways/internal/digest.h"
 #include "airways/limits.h"
 #include "airways/ownership.h"
 #include "airways/resource_ref.h"
@@ -19,6 +20,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -33,6 +35,31 @@ namespace {
 
 kube::WriteOptions as_yoke() {
   return {.field_manager = std::string(kFieldManager)};
+}
+
+std::array<std::uint64_t, 2> content_digest_of(const Stages& stages) {
+  std::string text;
+  for (const Stage& stage : stages) {
+    for (const json::Value& resource : stage)
+      internal::append_canonical(resource, text);
+    text += ';';
+  }
+  return internal::digest_of(text);
+}
+
+// Leaves what ref_of() and gvk_of() read.
+void drop_content(Stages& stages) {
+  for (Stage& stage : stages) {
+    for (json::Value& resource : stage) {
+      const auto text = [&resource](json::Path path) { return json::string_at(resource, path); };
+      json::Value named =
+          json::Object{{"apiVersion", text({"apiVersion"})},
+                       {"kind", text({"kind"})},
+                       {"metadata", json::Object{{"name", text({"metadata", "name"})},
+                                                 {"namespace", text({"metadata", "namespace"})}}}};
+      resource = std::move(named);
+    }
+  }
 }
 
 }  // namespace
@@ -58,13 +85,22 @@ io::Task<Result<UnpackedRevision>> read_revision(io::Workers& workers, budget::C
 }
 
 ReleaseHistory::ReleaseHistory(io::Workers& workers, const kube::Client& client,
-                               const Release& release)
+                               const Release& release, Keep keep)
     : workers_(&workers),
       client_(client),
       whose_{.tenant = budget::Tenant::of_namespace(release.instance.namespace_),
              .name = "instance/" + release.history_name},
       release_(release.history_name),
-      namespace_(release.namespace_) {}
+      namespace_(release.namespace_),
+      keep_(keep) {}
+
+ReleaseHistory::Kept ReleaseHistory::kept_of(Stages stages, Keep keep) {
+  if (keep == Keep::Content) return {.stages = std::move(stages)};
+  Kept kept{.stages = {}, .digest = content_digest_of(stages)};
+  drop_content(stages);
+  kept.stages = std::move(stages);
+  return kept;
+}
 
 io::Task<Result<>> ReleaseHistory::load(std::stop_token stop) {
   if (loaded_) co_return Result<>();
@@ -94,18 +130,21 @@ io::Task<Result<>> ReleaseHistory::reload(std::stop_token stop) {
 io::Task<Result<>> ReleaseHistory::read(std::stop_token stop) {
   History history = HANGAR_CO_TRY(co_await read_revisions(stop));
   std::uint64_t bytes_left = limits::kHistoryBytesMax;
-  Stages active;
+  Kept active;
   if (const Revision* const revision = history.active()) {
     active = HANGAR_CO_TRY(co_await read_resources(revision->secret, bytes_left, stop));
   }
+  auto digest = active.digest;
   std::vector<Pending> pending;
   for (const Revision* const revision : history.interrupted()) {
-    Stages stages = HANGAR_CO_TRY(co_await read_resources(revision->secret, bytes_left, stop));
-    pending.push_back({.secret = revision->secret, .stages = std::move(stages)});
+    Kept kept = HANGAR_CO_TRY(co_await read_resources(revision->secret, bytes_left, stop));
+    pending.push_back({.secret = revision->secret, .stages = std::move(kept.stages)});
+    digest = kept.digest;
   }
   pending_ = std::move(pending);
   history_ = std::move(history);
-  active_ = std::move(active);
+  active_ = std::move(active.stages);
+  digest_ = digest;
   take_inventory();
   co_return Result<>();
 }
@@ -148,38 +187,56 @@ io::Task<Result<History>> ReleaseHistory::read_revisions(std::stop_token stop) {
   co_return history;
 }
 
-io::Task<Result<Stages>> ReleaseHistory::read_resources(std::string secret_name,
-                                                        std::uint64_t& bytes_left,
-                                                        std::stop_token stop) {
+io::Task<Result<ReleaseHistory::Kept>> ReleaseHistory::read_resources(std::string secret_name,
+                                                                      std::uint64_t& bytes_left,
+                                                                      std::stop_token stop) {
   const std::uint64_t bytes_max = std::min(bytes_left, limits::kRevisionBytesMax);
   UnpackedRevision unpacked = HANGAR_CO_TRY(co_await read_revision(
       *workers_, whose_, client_, {.namespace_ = namespace_, .name = secret_name}, bytes_max, stop,
       order_));
   bytes_left -= std::min(bytes_left, unpacked.bytes);
-  co_return std::move(unpacked.stages);
+  if (keep_ == Keep::Content) co_return kept_of(std::move(unpacked.stages), keep_);
+  co_return co_await workers_->run(
+      whose_,
+      [stages = std::move(unpacked.stages), keep = keep_]() mutable {
+        return kept_of(std::move(stages), keep);
+      },
+      order_);
 }
 
 io::Task<Result<>> ReleaseHistory::record(const Stages& stages, const Source& source, WallTime now,
                                           std::stop_token stop) {
   HANGAR_ASSERT(loaded_, "a history is read before it is written");
   const bool has_newest = is_interrupted() || history_.active() != nullptr;
-  if (has_newest && same_resources(newest(), stages)) co_return Result<>();
+  if (has_newest && is_newest(stages)) co_return Result<>();
 
-  const json::Value secret = HANGAR_CO_TRY(co_await workers_->run(
-      whose_, [release = release_, namespace_ = namespace_, stages, source, now] {
-        return secret_of(release, namespace_, stages, source, now);
-      }));
+  struct Prepared {
+    Result<json::Value> secret;
+    Kept kept;
+  };
+  Prepared prepared =
+      co_await workers_->run(whose_, [release = release_, namespace_ = namespace_,
+                                      copy = Stages(stages), source, now, keep = keep_]() mutable {
+        Result<json::Value> secret = secret_of(release, namespace_, copy, source, now);
+        return Prepared{.secret = std::move(secret), .kept = kept_of(std::move(copy), keep)};
+      });
+  const json::Value secret = HANGAR_CO_TRY(std::move(prepared.secret));
   loaded_ = false;  // Until the answer arrives.
   const Result<json::Value> created =
       co_await client_.create(kube::secret_resource(), secret, as_yoke(), stop);
   if (!created) co_return std::unexpected(Error(created.error()).in("record the revision"));
   Revision revision = HANGAR_CO_TRY(revision_of(*created));
-  pending_.push_back({.secret = revision.secret, .stages = stages});
+  pending_.push_back({.secret = revision.secret, .stages = std::move(prepared.kept.stages)});
+  digest_ = prepared.kept.digest;
   history_.add(std::move(revision));
   loaded_ = true;
   HANGAR_CO_TRY(co_await drop_superseded(stop));
   take_inventory();
   co_return Result<>();
+}
+
+bool ReleaseHistory::is_newest(const Stages& stages) const {
+  return digest_ ? content_digest_of(stages) == *digest_ : same_resources(newest(), stages);
 }
 
 io::Task<Result<>> ReleaseHistory::drop_superseded(std::stop_token stop) {
@@ -223,6 +280,7 @@ io::Task<Result<>> ReleaseHistory::activate_again(Revision revision, Stages stag
   HANGAR_ASSERT(loaded_, "a history is read before it is written");
   HANGAR_CO_TRY(co_await make_active(std::move(revision.secret), now, std::move(stop)));
   active_ = std::move(stages);
+  digest_.reset();
   pending_.clear();
   inventory_ = active_;
   co_return Result<>();
@@ -251,6 +309,7 @@ io::Task<Result<>> ReleaseHistory::erase(std::stop_token stop) {
     HANGAR_CO_TRY(co_await remove(revision.secret, stop));
   }
   active_.clear();
+  digest_.reset();
   inventory_.clear();
   pending_.clear();
   co_return Result<>();

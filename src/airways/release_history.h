@@ -13,6 +13,7 @@
 #include "kube/client.h"
 #include "kube/object.h"
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <stop_token>
@@ -31,8 +32,14 @@ namespace hangar::airways {
 
 class ReleaseHistory {
  public:
+  // What it keeps of the resources of revisions.
+  enum class Keep : std::uint8_t {
+    Content,
+    Names,  // For a host, which has a history for each instance: no account counts the content.
+  };
   // Packs and unpacks on `workers`, which outlive this object. `client` is copied; it is cheap.
-  ReleaseHistory(io::Workers& workers, const kube::Client& client, const Release& release);
+  ReleaseHistory(io::Workers& workers, const kube::Client& client, const Release& release,
+                 Keep keep = Keep::Content);
 
   // Sets the order of all later work. Order::First: for a deletion, which waits for no other work.
   void set_order(io::Workers::Order order) { order_ = order; }
@@ -80,19 +87,28 @@ class ReleaseHistory {
     std::string secret;
     Stages stages;
   };
+  // What is kept of a revision.
+  struct Kept {
+    Stages stages;
+    // Of their content; std::nullopt: they have it.
+    std::optional<std::array<std::uint64_t, 2>> digest = {};
+  };
+  // For workers: it takes as long as the content is large.
+  [[nodiscard]] static Kept kept_of(Stages stages, Keep keep);
 
   [[nodiscard]] io::Task<Result<>> read(std::stop_token stop);
   [[nodiscard]] io::Task<Result<History>> read_revisions(std::stop_token stop);
   // Subtracts the bytes that it reads from `bytes_left`.
-  [[nodiscard]] io::Task<Result<Stages>> read_resources(std::string secret_name,
-                                                        std::uint64_t& bytes_left,
-                                                        std::stop_token stop);
+  [[nodiscard]] io::Task<Result<Kept>> read_resources(std::string secret_name,
+                                                      std::uint64_t& bytes_left,
+                                                      std::stop_token stop);
   [[nodiscard]] io::Task<Result<>> drop_superseded(std::stop_token stop);
   // Makes the revision of that Secret the active one in the cluster, and removes interrupted ones.
   [[nodiscard]] io::Task<Result<>> make_active(std::string secret, WallTime now,
                                                std::stop_token stop);
   [[nodiscard]] io::Task<Result<>> remove(std::string secret, std::stop_token stop);
   void take_inventory();
+  [[nodiscard]] bool is_newest(const Stages& stages) const;
 
   io::Workers* workers_;  // A pointer, so that a history can be moved.
   kube::Client client_;
@@ -100,10 +116,12 @@ class ReleaseHistory {
   io::Workers::Order order_ = io::Workers::Order::InTurn;
   std::string release_;
   std::string namespace_;
+  Keep keep_;
 
   bool loaded_ = false;
   History history_;
-  Stages active_;     // Of the active revision.
+  Stages active_;                                       // Of the active revision.
+  std::optional<std::array<std::uint64_t, 2>> digest_;  // Of newest(), as in Kept.
   Stages inventory_;  // active_ and the stages of interrupted revisions.
   // Revisions that wait for their activation, the newest last.
   std::vector<Pending> pending_;

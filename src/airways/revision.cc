@@ -220,6 +220,10 @@ Result<UnpackedRevision> unpack(const json::Value& secret, std::uint64_t bytes_m
   if (data->size() > bytes_max) {
     return in_secret({ErrorKind::LimitExceeded, fmt::format("is larger than {} bytes", bytes_max)});
   }
+  if (json::parsed_bytes_max(*data) > limits::kRevisionMemoryBytesMax) {
+    return in_secret({ErrorKind::LimitExceeded, fmt::format("takes more than {} bytes of memory",
+                                                            limits::kRevisionMemoryBytesMax)});
+  }
   Result<json::Value> document = json::parse(*data);
   if (!document) return in_secret(std::move(document).error());
   Result<Stages> stages = stages_of(*std::move(document));
@@ -236,6 +240,14 @@ Result<json::Value> secret_of(std::string_view release, std::string_view namespa
   // Go writes a list without elements as null.
   const std::string text =
       document.empty() ? "null" : json::dump_as_go(json::Value(std::move(document)));
+  // unpack() would refuse it.
+  if (json::parsed_bytes_max(text) > limits::kRevisionMemoryBytesMax) {
+    return fail(ErrorKind::LimitExceeded,
+                fmt::format("the release's {} resources take more than {} bytes of memory when its "
+                            "history is read: let the flight print less (long lists of short "
+                            "values first), or divide it into several Airways",
+                            resource_count(stages), limits::kRevisionMemoryBytesMax));
+  }
   const std::string created = to_rfc3339_nano(created_at);
   const std::string data = gzip(text);
   if (data.empty() || data.size() > limits::kSecretBytesMax) {

@@ -66,12 +66,13 @@ struct UnpackedRevision {
   Stages stages;
   std::uint64_t bytes = 0;  // Of their text.
 };
-// Unpacks data.resources, gzip or plain. InvalidInput, LimitExceeded (decompressed size), Corrupt.
+// Unpacks data.resources, gzip or plain. InvalidInput, LimitExceeded (decompressed size, memory),
+// Corrupt.
 [[nodiscard]] Result<UnpackedRevision> unpack(const json::Value& secret,
                                               std::uint64_t bytes_max = limits::kRevisionBytesMax);
 
 // The Secret to create. Its name is a digest of the content and created_at. LimitExceeded if the
-// resources do not fit into a Secret; the message says what to do.
+// resources do not fit into a Secret, or could not be read back; the message says what to do.
 [[nodiscard]] Result<json::Value> secret_of(std::string_view release, std::string_view namespace_,
                                             const Stages& stages, const Source& source,
                                             WallTime created_at,

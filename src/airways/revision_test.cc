@@ -277,6 +277,33 @@ TEST(Unpack, IsNotABomb) {
   EXPECT_EQ(read.error().kind(), ErrorKind::LimitExceeded);
 }
 
+// Short values take many times as much memory as text.
+TEST(Unpack, RefusesATextThatTakesMuchMemory) {
+  std::string text = R"([[{"kind":"A","metadata":{"name":"a"},"x":[[])";
+  for (int count = 1; count < 780'000; ++count)
+    text += ",[]";
+  text += "]}]]";
+  json::Value secret = json::Object();
+  json::set_at(secret, {"data", "resources"}, json::Value(base64_encode(text)));
+
+  const Result<UnpackedRevision> read = unpack(secret);
+
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().kind(), ErrorKind::LimitExceeded);
+  EXPECT_THAT(read.error().message(), HasSubstr("of memory"));
+}
+
+TEST(RevisionSecret, IsNotMadeOfWhatCouldNotBeReadBack) {
+  Stages stages = kStages;
+  json::set_at(stages[0][0], {"x"}, json::Array(1'500'000, json::Value(1)));
+
+  const Result<json::Value> secret = secret_of(kRelease, "default", stages, kSource, kNow);
+
+  ASSERT_FALSE(secret);
+  EXPECT_EQ(secret.error().kind(), ErrorKind::LimitExceeded);
+  EXPECT_THAT(secret.error().message(), HasSubstr("of memory"));
+}
+
 TEST(RevisionOf, ReadsWhatYokeWrites) {
   const Result<Revision> read = revision_of(yaml(R"(
 metadata:

@@ -134,8 +134,8 @@ Result<std::string> input_of(const Terms& terms, const json::Value& instance) {
     const json::Object* object = value->if_object();
     if (object == nullptr) {
       return invalid(
-          fmt::format("failed to get object path from: \"{}\": what \"{}\" is looked "
-                      "for in is not an object",
+          fmt::format("failed to get object path from: \"{}\": the parent of \"{}\" is "
+                      "not an object",
                       fmt::join(terms.object_path, ","), key));
     }
     value = object->if_contains(key);

@@ -42,7 +42,7 @@ TEST(FlightInput, IsTheInstanceOrWhatIsAtTheObjectPath) {
   ASSERT_FALSE(input);
   EXPECT_EQ(input.error().kind(), ErrorKind::InvalidInput);
   EXPECT_EQ(input.error().message(),
-            "failed to get object path from: \"spec,text,x\": what \"x\" is looked for in is not "
+            "failed to get object path from: \"spec,text,x\": the parent of \"x\" is not "
             "an object");
 }
 

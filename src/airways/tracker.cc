@@ -52,6 +52,7 @@ struct Entry {
   Mode mode = Mode::Standard;
   References kept;    // Of earlier runs.
   References latest;  // Of the run in progress.
+  bool has_asked = false;
 
   [[nodiscard]] bool has(const ResourceRef& ref) const { return kept.has(ref) || latest.has(ref); }
 
@@ -115,7 +116,18 @@ Tracker::~Tracker() = default;
 void Tracker::begin(const ResourceRef& instance, Mode mode) {
   Entry& entry = state_->entries[instance];
   entry.mode = mode;
+  entry.has_asked = false;
   state_->keep_failed(instance, entry);
+}
+
+void Tracker::asked(const ResourceRef& instance) {
+  const auto found = state_->entries.find(instance);
+  if (found != state_->entries.end()) found->second.has_asked = true;
+}
+
+bool Tracker::has_asked(const ResourceRef& instance) const {
+  const auto found = state_->entries.find(instance);
+  return found != state_->entries.end() && found->second.has_asked;
 }
 
 void Tracker::looked_up(const ResourceRef& instance, const ResourceRef& resource,

@@ -34,6 +34,10 @@ class Tracker {
 
   // A run starts. References of earlier runs stay until it succeeds.
   void begin(const ResourceRef& instance, Mode mode);
+  // During the run, at each lookup, whatever its answer will be.
+  void asked(const ResourceRef& instance);
+  // Whether the run has asked for anything.
+  [[nodiscard]] bool has_asked(const ResourceRef& instance) const;
   // During the run. Forbidden lookups are not reported.
   void looked_up(const ResourceRef& instance, const ResourceRef& resource, LookupOutcome outcome);
   // Everything that the run releases; call it before the first apply.

@@ -123,6 +123,20 @@ TEST(Tracker, KnowsWhichChangesConcernWhichMode) {
   }
 }
 
+TEST(Tracker, KnowsWhetherARunHasAskedForAnything) {
+  Tracker tracker;
+  tracker.begin(kWeb, Mode::Standard);
+  EXPECT_FALSE(tracker.has_asked(kWeb));
+
+  tracker.asked(kWeb);
+
+  EXPECT_TRUE(tracker.has_asked(kWeb));
+  EXPECT_THAT(tracker.tracked(kWeb), IsEmpty());
+  EXPECT_FALSE(tracker.has_asked(kApi));
+  tracker.begin(kWeb, Mode::Standard);
+  EXPECT_FALSE(tracker.has_asked(kWeb));
+}
+
 TEST(Tracker, CountsALookupFromTheMomentItIsMade) {
   Tracker tracker;
   tracker.begin(kWeb, Mode::Dynamic);

@@ -1,6 +1,7 @@
 #include "base/random.h"
 
 #include "base/assert.h"
+#include "base/simulated_random.h"
 
 #include <sys/random.h>
 #include <sys/types.h>
@@ -12,7 +13,29 @@
 
 namespace hangar {
 
+namespace {
+
+// Null: the kernel's.
+constinit thread_local SimulatedRandom* simulated = nullptr;
+
+}  // namespace
+
+SimulatedRandom::SimulatedRandom(std::uint64_t seed) : random_(seed) {
+  HANGAR_ASSERT(simulated == nullptr, "a thread has one simulation at a time");
+  simulated = this;
+}
+
+SimulatedRandom::~SimulatedRandom() {
+  simulated = nullptr;
+}
+
+void SimulatedRandom::fill(std::span<std::byte> bytes) {
+  for (std::byte& byte : bytes)
+    byte = static_cast<std::byte>(random_());
+}
+
 void fill_random(std::span<std::byte> bytes) {
+  if (simulated != nullptr) return simulated->fill(bytes);
   while (!bytes.empty()) {
     // A signal may cut reads of more than 256 bytes short.
     const ssize_t count = ::getrandom(bytes.data(), bytes.size(), 0);

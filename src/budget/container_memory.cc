@@ -1,7 +1,8 @@
 #include "budget/container_memory.h"
 
 #include "base/limits.h"
-#include "budget/internal/memory_cgroup.h"
+#include "budget/accounts.h"
+#include "budget/internal/cgroup.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -25,6 +26,10 @@ constexpr std::uint64_t kHostBytesMin = 64 * limits::kMiB;
 constexpr std::uint64_t kHostBytesMax = 1024 * limits::kMiB;
 // Enough for one small guest on the smallest machine.
 constexpr std::uint64_t kGuestBytesMin = 32 * limits::kMiB;
+
+// Assured to each namespace: enough for the answers of modest guests, however much other
+// namespaces hold.
+constexpr std::uint64_t kTenantAssured = limits::kMiB;
 
 // The least limit of the cgroup `path`, of its ancestors, and of the root. The root is the
 // container's own cgroup if the container sees no other.
@@ -81,6 +86,19 @@ std::uint64_t host_memory_max(const fs::path& root) {
 std::uint64_t guest_memory_max(const fs::path& root) {
   const std::uint64_t all = memory_max(root);
   return std::max(all - std::min(all, host_memory_max(root)), kGuestBytesMin);
+}
+
+Accounts::Limits answer_memory_limits() {
+  // Answers and cached objects get three eighths of the host's share each; the rest is for its own
+  // work. Two namespaces fill it, one does not.
+  const std::uint64_t own = host_memory_max();
+  return {.host_bytes_max = 3 * own / 8,
+          .tenant_bytes_max = own / 4,
+          .tenant_bytes_assured = kTenantAssured};
+}
+
+Accounts::Limits cache_memory_limits() {
+  return answer_memory_limits();
 }
 
 }  // namespace hangar::budget

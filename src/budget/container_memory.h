@@ -1,6 +1,8 @@
 // How much memory the system allows this process.
 #pragma once
 
+#include "budget/accounts.h"
+
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -21,5 +23,11 @@ namespace hangar::budget {
 
 // The default bound for all guests together: the rest.
 [[nodiscard]] std::uint64_t guest_memory_max(const std::filesystem::path& root = "/");
+
+// Limits, from the host's own part, for the answers that wait to be read by guests.
+[[nodiscard]] Accounts::Limits answer_memory_limits();
+// The same for the objects in the cache that tenants decide on: what guests watch, and the
+// definitions and children that the host watches for itself.
+[[nodiscard]] Accounts::Limits cache_memory_limits();
 
 }  // namespace hangar::budget

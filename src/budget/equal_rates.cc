@@ -61,6 +61,7 @@ void EqualRates::look(const std::vector<Rates::TenantUse>& uses,
     if (active < 2 || tenant.namespace_name().empty()) {
       account.slowed.reset();
       account.excess = Duration::zero();
+      account.exceeds_since = Instant();
       continue;
     }
     judge(account, passed, is_short, now);
@@ -73,14 +74,29 @@ void EqualRates::judge(Account& account, Duration passed, bool is_short, Instant
   const Duration counted = is_short ? account.took : Duration::zero();
   account.excess =
       std::clamp<Duration>(account.excess + counted - part, Duration::zero(), kOwedMax);
+  // Processors may be short at every second look only, because of the tenant itself.
+  if (account.took <= part) {
+    account.exceeds_since = Instant();
+  } else if (account.exceeds_since == Instant()) {
+    account.exceeds_since = now - passed;
+  }
   if (!account.slowed) {
-    if (account.excess > kExcessMax) account.slowed = Slowed{.waited = now, .wanted = now};
+    if (is_too_much(account, now)) account.slowed = Slowed{.waited = now, .wanted = now};
     return;
   }
   if (is_short) account.slowed->wanted = now;
   if (now - account.slowed->waited < kUnusedFor && now - account.slowed->wanted < kQuietFor) return;
   account.slowed.reset();
   account.excess = Duration::zero();
+  account.exceeds_since = Instant();
+}
+
+bool EqualRates::is_too_much(const Account& account, Instant now) const {
+  if (account.excess > kExcessMax) return true;
+  const Duration lasting_max =
+      std::min<Duration>(kLastingExcessMax, kLastingExcessParts * part_millicores_ / kMillicores);
+  return account.exceeds_since != Instant() && now - account.exceeds_since >= kLasting &&
+         account.excess > lasting_max;
 }
 
 std::optional<RateLimit> EqualRates::limit_of(const Tenant& tenant) const {

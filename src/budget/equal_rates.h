@@ -3,7 +3,8 @@
 //
 // Tenants take turns at the workers, but the kernel divides processors between threads, and work of
 // one tenant delays that of others also while nobody waits for a turn. A tenant that keeps taking
-// more than its part gets a rate, which brakes it like a TenantPolicy's (Rates). No I/O.
+// more than its part gets a rate, which brakes it like a TenantPolicy's, but without a first burst
+// (Rates). No I/O.
 #pragma once
 
 #include "base/time.h"
@@ -27,9 +28,14 @@ class EqualRates {
   // A tenant that has worked within this time has a part.
   static constexpr std::chrono::seconds kActiveFor{15};
   // How much more than its part a tenant may take while processors are short: work such as the
-  // start of an operator ends within this time. One thread that never stops exceeds half of a core
-  // by this in five seconds.
+  // start of an operator ends within this time.
   static constexpr std::chrono::milliseconds kExcessMax{2500};
+  // A tenant that has taken more than its part for this time, without a pause, may have taken less
+  // beyond it: what its part gives in kLastingExcessParts, and at most kLastingExcessMax. So it is
+  // slowed within ten seconds if it takes twice its part, however small that is.
+  static constexpr std::chrono::seconds kLasting{6};
+  static constexpr std::chrono::seconds kLastingExcessParts{5};
+  static constexpr std::chrono::milliseconds kLastingExcessMax{1000};
   // A tenant is slowed until its work has not had to wait for the first time, or until
   // processors have not been short for the second one.
   static constexpr std::chrono::seconds kUnusedFor{10};
@@ -54,15 +60,17 @@ class EqualRates {
     Instant wanted;  // When processors were last short.
   };
   struct Account {
-    Duration total{};      // As of the last look.
-    Duration braked{};     // As of the last look.
-    Duration took{};       // Between the last two looks.
-    Duration excess{};     // What it has taken beyond its part.
-    Instant active_until;  // The epoch: it was never active.
+    Duration total{};       // As of the last look.
+    Duration braked{};      // As of the last look.
+    Duration took{};        // Between the last two looks.
+    Duration excess{};      // What it has taken beyond its part.
+    Instant exceeds_since;  // It takes more than its part. The epoch: it does not.
+    Instant active_until;   // The epoch: it was never active.
     std::optional<Slowed> slowed;
   };
 
   void judge(Account& account, Duration passed, bool is_short, Instant now) const;
+  [[nodiscard]] bool is_too_much(const Account& account, Instant now) const;
 
   const std::uint32_t cores_;
   std::optional<Instant> looked_;

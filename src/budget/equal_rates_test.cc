@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -127,6 +128,32 @@ TEST_F(EqualRatesTest, ShortWorkLikeAStartIsNotSlowed) {
   EXPECT_FALSE(rates_.limit_of(kGreedy).has_value());
 }
 
+TEST_F(EqualRatesTest, ShortBurstsAreNotSlowedHoweverSmallThePartIs) {
+  std::map<Tenant, double> uses;
+  for (int other = 0; other < 20; ++other)
+    uses[Tenant::of_namespace(std::to_string(other))] = 0.01;
+  for (int at = 0; at < 300; ++at) {
+    // 300 ms of work every six seconds are half of its part.
+    uses[kGreedy] = at % 3 == 0 ? 0.15 : 0;
+    step(uses);
+    ASSERT_FALSE(rates_.limit_of(kGreedy).has_value()) << at;
+  }
+}
+
+TEST_F(EqualRatesTest, ATenantThatPausesIsSlowedLater) {
+  std::map<Tenant, double> uses = {{kGreedy, 0}};
+  for (int other = 0; other < 9; ++other)
+    uses[Tenant::of_namespace(std::to_string(other))] = 0.01;
+  for (const double cores : {0.45, 0.45, 0.1, 0.45, 0.45}) {
+    uses[kGreedy] = cores;
+    step(uses);
+    EXPECT_FALSE(rates_.limit_of(kGreedy).has_value());
+  }
+  step(uses);
+
+  EXPECT_TRUE(rates_.limit_of(kGreedy).has_value());
+}
+
 TEST_F(EqualRatesTest, ClusterScopedObjectsAreNotSlowedButHaveAPart) {
   const Tenant cluster = Tenant::of_namespace({});
   for (int at = 0; at < 30; ++at)
@@ -181,6 +208,77 @@ TEST_F(EqualRatesTest, APartIsNeverTooSmallToWorkWith) {
 
   EXPECT_EQ(rates_.limit_of(kGreedy), (RateLimit{.millicores = EqualRates::kPartMillicoresMin}));
 }
+
+// An operator that takes its next turn as soon as its last one has ended, beside others that do
+// little.
+struct Loop {
+  std::string name;
+  int others;
+  std::uint64_t part_millicores;  // What the number of others makes it.
+  double takes;                   // Of a core, while nothing slows it.
+  Duration turn = milliseconds(10);
+
+  friend std::ostream& operator<<(std::ostream& out, const Loop& loop) { return out << loop.name; }
+};
+
+class BrakeOfALoop : public ::testing::TestWithParam<Loop> {
+ protected:
+  static constexpr std::uint32_t kCores = 2;
+
+  // How long after its begin a turn has to wait. The loop begins that long after a look.
+  static std::optional<Duration> first_wait(Duration after_look) {
+    const Loop& loop = GetParam();
+    EqualRates equal(kCores);
+    Rates rates;
+    rates.limit_tenants([&](const Tenant& tenant) { return equal.limit_of(tenant); });
+    const Instant began = Instant() + std::chrono::hours(1);
+    const Instant loop_began = began + after_look;
+    Instant turn = loop_began;
+    for (Instant look = began; look < began + seconds(60);) {
+      if (look <= turn) {
+        for (int other = 0; other < loop.others; ++other)
+          rates.charge(Tenant::of_namespace(std::to_string(other)), 1'000'000, look);
+        equal.look(rates.uses(look), true, look);
+        look += EqualRates::kLookEvery;
+        continue;
+      }
+      if (rates.wait_of(kGreedy, turn) > Duration::zero()) {
+        EXPECT_EQ(equal.limit_of(kGreedy), RateLimit{.millicores = loop.part_millicores});
+        return turn - loop_began;
+      }
+      turn += std::chrono::duration_cast<Duration>(loop.turn / loop.takes);
+      rates.charge(kGreedy, static_cast<std::uint64_t>(loop.turn.count()), turn);
+    }
+    return std::nullopt;
+  }
+};
+
+TEST_P(BrakeOfALoop, MakesATurnWaitWithinTenSeconds) {
+  for (Duration after_look = milliseconds(1); after_look < EqualRates::kLookEvery;
+       after_look += milliseconds(100)) {
+    const std::optional<Duration> wait = first_wait(after_look);
+    ASSERT_TRUE(wait.has_value());
+    EXPECT_LT(*wait, seconds(10));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    , BrakeOfALoop,
+    ::testing::Values(
+        Loop{.name = "TwiceATenth", .others = 20, .part_millicores = 100, .takes = 0.2},
+        Loop{.name = "NineTenths", .others = 20, .part_millicores = 100, .takes = 0.9},
+        Loop{.name = "BesideAThousand", .others = 999, .part_millicores = 100, .takes = 0.2},
+        Loop{.name = "TwiceTwoElevenths", .others = 10, .part_millicores = 181, .takes = 0.37},
+        Loop{.name = "OneThreadOfEleven", .others = 10, .part_millicores = 181, .takes = 0.85},
+        Loop{.name = "OneThreadOfFour", .others = 3, .part_millicores = 500, .takes = 1},
+        Loop{.name = "OneAndAHalfOfTwo", .others = 1, .part_millicores = 1000, .takes = 1.5},
+        Loop{.name = "TwoThreadsOfTwo", .others = 1, .part_millicores = 1000, .takes = 1.9},
+        Loop{.name = "LongTurns",
+             .others = 10,
+             .part_millicores = 181,
+             .takes = 0.85,
+             .turn = seconds(1)}),
+    [](const auto& loop) { return loop.param.name; });
 
 }  // namespace
 }  // namespace hangar::budget

@@ -1,13 +1,18 @@
 #include "budget/memory_pressure.h"
 
 #include "base/number.h"
-#include "budget/internal/memory_cgroup.h"
+#include "base/time.h"
+#include "budget/internal/cgroup.h"
+#include "budget/stalls.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
 #include <fstream>
-#include <iterator>
-#include <sstream>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -30,17 +35,6 @@ constexpr std::uint32_t kStallsMax = 4;
 // drops of the page cache, whose files have to be read again when they are needed.
 constexpr std::chrono::seconds kPressedFor{10};
 constexpr std::chrono::seconds kDropInterval{30};
-// No system has been up for so long; in nanoseconds it is still a number.
-constexpr std::uint64_t kStallMicrosecondsMax = (std::uint64_t{1} << 60U) / 1000;
-
-std::optional<std::string> text_of(const std::filesystem::path& file) {
-  std::ifstream stream(file);
-  if (!stream) return std::nullopt;
-  std::string text(std::istreambuf_iterator<char>(stream), {});
-  // Reading memory.pressure fails where the kernel was started without PSI.
-  if (stream.bad() || text.empty()) return std::nullopt;
-  return text;
-}
 
 std::optional<std::uint64_t> whole_number(std::string_view text) {
   while (!text.empty() && (text.back() == '\n' || text.back() == ' '))
@@ -59,45 +53,12 @@ std::uint64_t field_of(const std::filesystem::path& file, std::string_view name)
   return 0;
 }
 
-// The deepest directory of the cgroup's path that this process can see.
-std::filesystem::path visible(std::filesystem::path mount, std::string_view path) {
-  std::error_code ignored;
-  for (const std::filesystem::path& part : std::filesystem::path(path).relative_path()) {
-    if (part == ".." || !std::filesystem::is_directory(mount / part, ignored)) break;
-    mount /= part;
-  }
-  return mount;
-}
-
 }  // namespace
 
-std::optional<MemoryStall> parse_memory_stall(std::string_view text) {
-  // "some avg10=0.00 avg60=0.00 avg300=0.00 total=22857", in microseconds; then "full ...".
-  MemoryStall stall;
-  bool has_some = false;
-  std::istringstream lines{std::string(text)};
-  for (std::string line; std::getline(lines, line);) {
-    const std::string_view whole(line);
-    const std::size_t at = whole.find(" total=");
-    if (at == std::string_view::npos) continue;
-    const std::optional<std::uint64_t> total = whole_number(whole.substr(at + 7));
-    if (!total || *total > kStallMicrosecondsMax) return std::nullopt;
-    const Duration time = std::chrono::microseconds(*total);
-    if (whole.starts_with("some ")) {
-      stall.some = time;
-      has_some = true;
-    } else if (whole.starts_with("full ")) {
-      stall.full = time;
-    }
-  }
-  return has_some ? std::optional(stall) : std::nullopt;
-}
-
-MemoryGauge::MemoryGauge(const std::filesystem::path& root)
-    : machine_stall_(root / "proc/pressure/memory") {
+MemoryGauge::MemoryGauge(const std::filesystem::path& root) : stalls_("memory", root) {
   std::error_code ignored;
   for (const MemoryCgroup& group : memory_cgroups(root)) {
-    const std::filesystem::path own = visible(group.mount, group.path);
+    const std::filesystem::path own = visible_directory(group.mount, group.path);
     if (!group.is_version_2) {
       // Where both versions are mounted, version 1 controls the memory.
       directory_ = own;
@@ -124,22 +85,16 @@ MemoryReading MemoryGauge::read() const {
     if (is_version_2_) {
       const std::optional<std::uint64_t> high = cgroup_number(directory_ / "memory.high");
       if (high) reading.limit_bytes = std::min(reading.limit_bytes.value_or(*high), *high);
-      if (const std::optional<std::string> text = text_of(directory_ / "memory.pressure")) {
-        reading.stall = parse_memory_stall(*text);
-      }
     }
   }
   // Version 1 has memory.pressure_level only, which is an event and cannot be read.
-  if (!reading.stall) {
-    if (const std::optional<std::string> text = text_of(machine_stall_)) {
-      reading.stall = parse_memory_stall(*text);
-    }
-  }
+  reading.stall = stalls_.of_cgroup();
+  if (!reading.stall) reading.stall = stalls_.of_machine();
   return reading;
 }
 
 bool PressureGuard::is_stalled(const MemoryReading& reading, Instant now) {
-  const std::optional<MemoryStall> before = std::exchange(last_stall_, reading.stall);
+  const std::optional<Stall> before = std::exchange(last_stall_, reading.stall);
   const Duration passed = now - std::exchange(last_read_, now);
   if (!before || !reading.stall || passed <= Duration::zero()) return false;
   const Duration stalled = reading.stall->some - before->some;

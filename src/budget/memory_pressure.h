@@ -3,23 +3,13 @@
 #pragma once
 
 #include "base/time.h"
+#include "budget/stalls.h"
 
 #include <cstdint>
 #include <filesystem>
 #include <optional>
-#include <string_view>
 
 namespace hangar::budget {
-
-// PSI: for how long tasks have waited for memory since the system started.
-struct MemoryStall {
-  Duration some{};  // At least one of them,
-  Duration full{};  // or all of them at the same time.
-
-  friend bool operator==(const MemoryStall&, const MemoryStall&) = default;
-};
-// Parses the text of /proc/pressure/memory or memory.pressure; std::nullopt for any other text.
-[[nodiscard]] std::optional<MemoryStall> parse_memory_stall(std::string_view text);
 
 struct MemoryReading {
   // Memory in use in the cgroup, without files that the kernel can drop at once. std::nullopt: no
@@ -29,7 +19,7 @@ struct MemoryReading {
   // memory.limit_in_bytes. std::nullopt: no limit.
   std::optional<std::uint64_t> limit_bytes;
   // Of the cgroup if it can be read (version 2), else of the machine. std::nullopt: no PSI.
-  std::optional<MemoryStall> stall;
+  std::optional<Stall> stall;
 };
 
 // Reads the files that concern this process. Any thread.
@@ -42,7 +32,7 @@ class MemoryGauge {
   [[nodiscard]] MemoryReading read() const;
 
  private:
-  std::filesystem::path machine_stall_;
+  StallFiles stalls_;
   std::filesystem::path directory_;  // Directory of the cgroup; empty: none.
   bool is_version_2_ = false;
 };
@@ -69,7 +59,7 @@ class PressureGuard {
  private:
   [[nodiscard]] bool is_stalled(const MemoryReading& reading, Instant now);
 
-  std::optional<MemoryStall> last_stall_;
+  std::optional<Stall> last_stall_;
   Instant last_read_;
   std::optional<Instant> pressed_;  // When the last sign of pressure was seen.
   std::optional<Instant> dropped_;  // When the page cache was last dropped.

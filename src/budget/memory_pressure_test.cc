@@ -19,24 +19,6 @@ using limits::kMiB;
 
 constexpr Instant kStart{1h};
 
-TEST(MemoryStall, IsReadFromTheKernelsText) {
-  const std::optional<MemoryStall> stall = parse_memory_stall(
-      "some avg10=1.53 avg60=0.87 avg300=0.21 total=2285700\n"
-      "full avg10=0.00 avg60=0.00 avg300=0.00 total=132500\n");
-  EXPECT_EQ(stall, (MemoryStall{.some = 2285700us, .full = 132500us}));
-}
-
-TEST(MemoryStall, IsNothingInOtherTexts) {
-  for (const std::string_view text :
-       {"", "some", "some avg10=0.00", "full avg10=0.00 avg60=0.00 avg300=0.00 total=1\n",
-        "some avg10=0.00 avg60=0.00 avg300=0.00 total=-1\n",
-        "some avg10=0.00 avg60=0.00 avg300=0.00 total=99999999999999999999\n",
-        "some avg10=0.00 avg60=0.00 avg300=0.00 total=9999999999999999999\n",
-        "some avg10=0.00 avg60=0.00 avg300=0.00 total=1x\n"}) {
-    EXPECT_EQ(parse_memory_stall(text), std::nullopt) << text;
-  }
-}
-
 // Files in the form that containers of each kind show. Only these files test version 2: the tests
 // may run on a machine whose memory controller is of version 1.
 using MemoryGaugeTest = MachineFilesTest;
@@ -58,7 +40,7 @@ TEST_F(MemoryGaugeTest, ReadsVersion2) {
   const MemoryReading reading = MemoryGauge(root_).read();
   EXPECT_EQ(reading.used_bytes, 100 * kMiB);
   EXPECT_EQ(reading.limit_bytes, 128 * kMiB);
-  EXPECT_EQ(reading.stall, (MemoryStall{.some = 123456us, .full = 1200us}));
+  EXPECT_EQ(reading.stall, (Stall{.some = 123456us, .full = 1200us}));
 }
 
 TEST_F(MemoryGaugeTest, OfVersion2TheLowerBoundCounts) {
@@ -84,7 +66,7 @@ TEST_F(MemoryGaugeTest, ReadsVersion1AndTheMachinesStalls) {
   const MemoryReading reading = MemoryGauge(root_).read();
   EXPECT_EQ(reading.used_bytes, 100 * kMiB);
   EXPECT_EQ(reading.limit_bytes, 128 * kMiB);
-  EXPECT_EQ(reading.stall, (MemoryStall{.some = 22857us, .full = 1325us}));
+  EXPECT_EQ(reading.stall, (Stall{.some = 22857us, .full = 1325us}));
 
   write(group + "memory.limit_in_bytes", "9223372036854771712\n");
   EXPECT_EQ(MemoryGauge(root_).read().limit_bytes, std::nullopt);
@@ -129,7 +111,7 @@ TEST_F(MemoryGaugeTest, ReadsNothingWhereThereIsNothing) {
 MemoryReading reading_of(std::uint64_t used_bytes, Duration stalled = {}) {
   return {.used_bytes = used_bytes,
           .limit_bytes = 100 * kMiB,
-          .stall = MemoryStall{.some = stalled, .full = {}}};
+          .stall = Stall{.some = stalled, .full = {}}};
 }
 
 TEST(PressureGuard, WantsNothingWhileThereIsRoom) {

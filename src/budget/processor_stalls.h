@@ -2,9 +2,8 @@
 #pragma once
 
 #include "base/time.h"
-#include "budget/memory_pressure.h"
+#include "budget/stalls.h"
 
-#include <array>
 #include <filesystem>
 #include <optional>
 
@@ -22,14 +21,11 @@ class ProcessorStalls {
   [[nodiscard]] std::optional<bool> are_processors_short(Instant now);
 
  private:
-  struct Source {
-    std::filesystem::path file;
-    std::optional<MemoryStall> last = {};
-  };
-
-  // Of the machine, and of the container if it has a limit of its own: the kernel counts time that
-  // such a limit takes there only.
-  std::array<Source, 2> sources_;
+  // Of the machine, and of this process's cgroup: the kernel counts time that a limit of the cgroup
+  // takes there only.
+  StallFiles files_;
+  std::optional<Stall> last_of_machine_;
+  std::optional<Stall> last_of_cgroup_;
   Instant looked_;
 };
 

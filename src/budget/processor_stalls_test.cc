@@ -1,13 +1,14 @@
 #include "budget/processor_stalls.h"
 
 #include "base/time.h"
+#include "budget/test_machine_files.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <filesystem>
-#include <fstream>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace hangar::budget {
@@ -17,22 +18,11 @@ using std::chrono::seconds;
 
 constexpr Instant kStart{std::chrono::hours(1)};
 
-class ProcessorStallsTest : public ::testing::Test {
+class ProcessorStallsTest : public MachineFilesTest {
  protected:
-  ProcessorStallsTest() {
-    std::filesystem::remove_all(root_);
-    std::filesystem::create_directories(root_ / "proc/pressure");
-    std::filesystem::create_directories(root_ / "sys/fs/cgroup");
-  }
-  ~ProcessorStallsTest() override { std::filesystem::remove_all(root_); }
-
   void waited(std::string_view file, int microseconds) const {
-    std::ofstream(root_ / file) << "some avg10=0.00 avg60=0.00 avg300=0.00 total=" << microseconds
-                                << "\n";
+    write(file, fmt::format("some avg10=0.00 avg60=0.00 avg300=0.00 total={}\n", microseconds));
   }
-
-  const std::filesystem::path root_ =
-      std::filesystem::path(::testing::TempDir()) / "hangar-processor-stalls";
 };
 
 TEST_F(ProcessorStallsTest, AreUnknownAtFirstAndWithoutPsi) {
@@ -53,13 +43,20 @@ TEST_F(ProcessorStallsTest, AreAConsiderablePartOfTheTime) {
   EXPECT_EQ(stalls.are_processors_short(kStart + seconds(4)), true);
 }
 
-TEST_F(ProcessorStallsTest, AreThoseOfTheContainerToo) {
-  ProcessorStalls stalls(root_);
-  waited("proc/pressure/cpu", 0);
-  waited("sys/fs/cgroup/cpu.pressure", 0);
-  (void)stalls.are_processors_short(kStart);
-  waited("sys/fs/cgroup/cpu.pressure", 1'000'000);
-  EXPECT_EQ(stalls.are_processors_short(kStart + seconds(2)), true);
+// A limit of the cgroup takes time there, wherever the cgroup is.
+TEST_F(ProcessorStallsTest, AreThoseOfTheOwnCgroupToo) {
+  for (const std::string own : {"", "system.slice/hangar.service/"}) {
+    SCOPED_TRACE(own);
+    write("proc/self/cgroup", "0::/" + own + "\n");
+    waited("proc/pressure/cpu", 0);
+    waited("sys/fs/cgroup/" + own + "cpu.pressure", 0);
+    ProcessorStalls stalls(root_);
+    (void)stalls.are_processors_short(kStart);
+
+    waited("sys/fs/cgroup/" + own + "cpu.pressure", 1'000'000);
+
+    EXPECT_EQ(stalls.are_processors_short(kStart + seconds(2)), true);
+  }
 }
 
 }  // namespace

@@ -30,10 +30,22 @@ TokenBucket::Options bucket_of(std::uint64_t millicores) {
   return {.per_second = per_second, .burst = per_second * static_cast<double>(kRateWindow.count())};
 }
 
+// An equal part begins with an empty bucket: the tenant has had its burst, which is why it is
+// slowed (EqualRates). No policy has set it.
+bool begins_empty(const RateLimit& limit) {
+  return limit.set_by.empty();
+}
+
+TokenBucket begun(const RateLimit& limit, Instant now) {
+  TokenBucket bucket(bucket_of(limit.millicores));
+  if (begins_empty(limit)) bucket.take(now, bucket.options().burst);
+  return bucket;
+}
+
 // The same tenant goes on at another rate: it neither loses what it owes nor gets another burst.
-TokenBucket continued(TokenBucket bucket, std::uint64_t millicores, Instant now) {
-  TokenBucket next(bucket_of(millicores));
-  if (bucket.is_full(now)) return next;
+TokenBucket continued(TokenBucket bucket, const RateLimit& limit, Instant now) {
+  TokenBucket next(bucket_of(limit.millicores));
+  if (bucket.is_full(now) && !begins_empty(limit)) return next;
   const double owed_seconds = std::chrono::duration<double>(bucket.until_one(now)).count();
   next.take(now, next.options().burst + owed_seconds * bucket.options().per_second);
   return next;
@@ -75,9 +87,9 @@ Duration Rates::limited_wait(const Tenant& tenant, const std::optional<RateLimit
   if (!limit) {
     account.bucket.reset();
   } else if (!account.bucket) {
-    account.bucket.emplace(bucket_of(limit->millicores));
+    account.bucket = begun(*limit, now);
   } else if (account.millicores != limit->millicores) {
-    account.bucket = continued(*account.bucket, limit->millicores, now);
+    account.bucket = continued(*account.bucket, *limit, now);
   }
   if (limit) account.millicores = limit->millicores;
   const double unpaid = std::exchange(account.unpaid_milliseconds, 0);

@@ -33,7 +33,12 @@ class RatesTest : public ::testing::Test {
         [this](const Tenant& tenant) { return tenant == kBounded ? limit_ : std::nullopt; });
   }
 
-  std::optional<RateLimit> limit_ = RateLimit{.millicores = 100};
+  static RateLimit policy(std::uint64_t millicores) {
+    return {.millicores = millicores, .set_by = "TenantPolicy bounds"};
+  }
+  static RateLimit equal_part(std::uint64_t millicores) { return {.millicores = millicores}; }
+
+  std::optional<RateLimit> limit_ = policy(100);
   Rates rates_;
 };
 
@@ -95,7 +100,7 @@ TEST_F(RatesTest, AnotherLimitBeginsAnewAndNoneFrees) {
   limit_.reset();
   EXPECT_EQ(rates_.wait_of(kBounded, kNow), Duration::zero());
   EXPECT_FALSE(rates_.use_of(kBounded, kNow).limit_millicores.has_value());
-  limit_ = RateLimit{.millicores = 50};
+  limit_ = policy(50);
   EXPECT_EQ(rates_.wait_of(kBounded, kNow), Duration::zero());
   EXPECT_EQ(rates_.use_of(kBounded, kNow).limit_millicores, 50U);
   rates_.charge(kBounded, nanoseconds(milliseconds(300)), kNow);
@@ -108,12 +113,32 @@ TEST_F(RatesTest, AnotherLimitNeitherForgivesWhatIsOwedNorGivesAnotherBurst) {
   // A second is owed, which takes ten at a tenth of a core.
   ASSERT_GT(rates_.wait_of(kBounded, kNow), seconds(10));
 
-  limit_ = RateLimit{.millicores = 200};
+  limit_ = policy(200);
   const Duration wait = rates_.wait_of(kBounded, kNow);
   EXPECT_GT(wait, seconds(5));
   EXPECT_LT(wait, milliseconds(5100));
-  limit_ = RateLimit{.millicores = 300};
+  limit_ = policy(300);
   EXPECT_GT(rates_.wait_of(kBounded, kNow + seconds(1)), seconds(2));
+}
+
+TEST_F(RatesTest, AnEqualPartBeginsWithoutABurst) {
+  limit_ = equal_part(100);
+  rates_.charge(kBounded, nanoseconds(milliseconds(20)), kNow);
+
+  EXPECT_GT(rates_.wait_of(kBounded, kNow), milliseconds(200));
+  EXPECT_EQ(rates_.wait_of(kBounded, kNow + milliseconds(211)), Duration::zero());
+}
+
+TEST_F(RatesTest, AnEqualPartAfterAnotherLimitBeginsWithoutABurst) {
+  limit_ = policy(1000);
+  rates_.charge(kBounded, nanoseconds(milliseconds(1)), kNow);
+  ASSERT_EQ(rates_.wait_of(kBounded, kNow), Duration::zero());
+  const Instant full = kNow + seconds(1);
+
+  limit_ = equal_part(100);
+  EXPECT_GT(rates_.wait_of(kBounded, full), Duration::zero());
+  limit_ = equal_part(200);
+  EXPECT_GT(rates_.wait_of(kBounded, full + kRateWindow), Duration::zero());
 }
 
 TEST_F(RatesTest, ShowsWhatIsUsedOverTime) {
@@ -172,7 +197,7 @@ TEST_F(RatesTest, TellsOfEachWaitOfABrakedTenantOnceAndOfItsEnd) {
     EXPECT_EQ(rates_.wait_of(kFree, kNow), Duration::zero());
   }
   EXPECT_EQ(told, std::vector<std::string>{"a waits"});
-  EXPECT_EQ(rates_.brake_of(bounded), RateLimit{.millicores = 100});
+  EXPECT_EQ(rates_.brake_of(bounded), policy(100));
 
   rates_.end_wait(free);
   rates_.end_wait(bounded);

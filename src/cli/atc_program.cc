@@ -262,7 +262,7 @@ Result<> prepare_and_run(const host::Config& config, LogSink& sink) {
   if (!applied) {
     return std::unexpected(std::move(applied).error().in("failed to apply dependent resources"));
   }
-  return host::Host(config, sink).run();
+  return host::run_host(config, sink);
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
-// `hangar build`: builds modules from users' sources.
+// `hangar build`: builds modules from users' sources, and native code from modules.
 #pragma once
 
 #include "cli/setting_flags.h"
+#include "commands/build_code.h"
 #include "commands/build_go.h"
 
 #include <CLI/CLI.hpp>
@@ -18,11 +19,18 @@ class BuildCommands {
   [[nodiscard]] int run() const;
 
  private:
+  [[nodiscard]] int run_go() const;
+  [[nodiscard]] int run_code() const;
+
   CLI::App* go_;
   // CLI11 keeps pointers to it.
   std::unique_ptr<commands::BuildGoOptions> go_options_ =
       std::make_unique<commands::BuildGoOptions>();
   SettingFlags go_settings_;
+  CLI::App* code_;
+  std::unique_ptr<commands::BuildCodeOptions> code_options_ =
+      std::make_unique<commands::BuildCodeOptions>();
+  SettingFlags code_settings_;
 };
 
 }  // namespace hangar::cli

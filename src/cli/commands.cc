@@ -19,10 +19,12 @@
 #include "cli/standard_streams.h"
 #include "cli/tenant_commands.h"
 #include "cli/top_command.h"
+#include "cli/uninstall_command.h"
 #include "cli/yoke_program.h"
 #include "commands/build_machine.h"
 #include "commands/flight_from_chart.h"
 #include "commands/node_fleet.h"
+#include "commands/output_logs.h"
 #include "commands/pod_logs.h"
 #include "commands/ready.h"
 #include "commands/run_directory.h"
@@ -32,7 +34,6 @@
 #include "host/config.h"
 #include "host/host.h"
 #include "host/log.h"
-#include "host/output_logs.h"
 #include "host/version.h"
 #include "io/file.h"
 
@@ -68,7 +69,7 @@ int run_host(const SettingFlags& flags) {
   const Result<host::Config> config = flags.resolve();
   if (!config) return report(config.error(), kWrongUsage);
   const std::unique_ptr<LogSink> sink = host::make_log_sink(*config);
-  const Result<> ended = host::Host(*config, *sink).run();
+  const Result<> ended = host::run_host(*config, *sink);
   return ended ? kDone : report(ended.error(), kFailed);
 }
 
@@ -226,10 +227,10 @@ void add_logs_flags(CLI::App& command, LogsFlags& flags) {
 int print_logs(const SettingFlags& setting_flags, const LogsFlags& flags) {
   const Result<host::Config> config = setting_flags.resolve();
   if (!config) return report(config.error(), kWrongUsage);
-  host::LogsOptions options{.namespace_ = flags.namespace_,
-                            .name = flags.name,
-                            .tail_lines = flags.tail,
-                            .follow = flags.follow};
+  commands::LogsOptions options{.namespace_ = flags.namespace_,
+                                .name = flags.name,
+                                .tail_lines = flags.tail,
+                                .follow = flags.follow};
   if (const std::size_t slash = flags.name.find('/'); slash != std::string::npos) {
     options.resource = flags.name.substr(0, slash);
     options.name = flags.name.substr(slash + 1);
@@ -247,12 +248,12 @@ int print_logs(const SettingFlags& setting_flags, const LogsFlags& flags) {
   const auto is_elsewhere = [](const Result<>& ended) {
     return !ended && ended.error().kind() == ErrorKind::NotFound;
   };
-  Result<> ended = host::print_output_logs(*config, options, print);
+  Result<> ended = commands::print_output_logs(*config, options, print);
   if (is_elsewhere(ended) && options.namespace_.empty()) {
     Result<std::string> namespace_ = commands::kubeconfig_namespace(*config);
     if (!namespace_) return report(ended.error(), kFailed);
     options.namespace_ = *std::move(namespace_);
-    ended = host::print_output_logs(*config, options, print);
+    ended = commands::print_output_logs(*config, options, print);
   }
   if (is_elsewhere(ended)) {
     const std::unique_ptr<LogSink> sink = host::make_log_sink(*config);
@@ -488,8 +489,8 @@ int run(int argc, char** argv) {
   if (name == ProgramName::Yoke) return run_yoke(given);
   if (name == ProgramName::Atc) return run_atc(given);
   if (name == ProgramName::Yokecd) return run_yokecd(given);
-  auto parser =
-      std::make_unique<CLI::App>("hangar runs a cluster's operators as WebAssembly modules");
+  auto parser = std::make_unique<CLI::App>(
+      "hangar runs a cluster's operators as WebAssembly modules", "hangar");
   CLI::App& app = *parser;
   app.require_subcommand(1);
   app.fallthrough(false);
@@ -571,8 +572,9 @@ int run(int argc, char** argv) {
   commands::FlightFromChartOptions from_chart_options;
   add_from_chart_flags(*from_chart_command, from_chart_options);
 
-  CLI::App* const build_command =
-      app.add_subcommand("build", "build modules from programs that use controller-runtime");
+  CLI::App* const build_command = app.add_subcommand(
+      "build",
+      "build modules from programs that use controller-runtime, and native code from modules");
   const BuildCommands build_commands(*build_command);
 
   CLI::App* const machine_command =
@@ -628,6 +630,11 @@ int run(int argc, char** argv) {
   CLI::App* const tenant_command = app.add_subcommand(
       "tenant", "manage the namespaces in which hangar may act, with the rights of the kubeconfig");
   const TenantCommands tenant_commands(*tenant_command);
+  CLI::App* const uninstall_command = app.add_subcommand(
+      "uninstall",
+      "prepare the cluster for the removal of hangar: afterwards no webhook, conversion or "
+      "finalizer waits for a host; deletes no object that users created");
+  const UninstallCommand uninstall(*uninstall_command);
 
   ReleaseCommands release_commands(app);
   const ModuleCommands module_commands(app);
@@ -693,6 +700,7 @@ int run(int argc, char** argv) {
   if (show_command->parsed()) return show_workflow(show_settings, show_flags);
   if (signal_command->parsed()) return signal_workflow(signal_settings, signal_flags);
   if (tenant_command->parsed()) return tenant_commands.run();
+  if (uninstall_command->parsed()) return uninstall.run();
   if (release_commands.parsed()) return release_commands.run();
   if (module_commands.parsed()) return module_commands.run();
   if (completion.parsed()) return completion.run();

@@ -13,7 +13,7 @@ DemoCommand::DemoCommand(CLI::App& demo) : settings_(demo, {host::Part::Cluster}
   demo.add_flag("-y,--yes", options_->is_confirmed,
                 "do not ask before using a cluster that is not on this machine");
   demo.add_flag("--clean", clean_,
-                "only remove what an earlier demonstration has left, such as one that was killed");
+                "only remove the remains of an earlier demonstration, such as one that was killed");
   demo.add_option("--directory", options_->directory,
                   "directory of the demonstration's files (default: share/hangar/demo of the "
                   "installation)")

@@ -94,10 +94,10 @@ int ReleaseCommand::run(const Result<>& check, const Work& work) const {
   const Result<Finished> finished =
       check ? work(*config, log) : Result<Finished>(std::unexpected(check.error()));
   if (!finished) {
-    fmt::print(stderr, "{}\n", finished.error().message());
+    fmt::print(stderr, "{}\n", without_controls(finished.error().message()));
     return kFailed;
   }
-  if (!finished->warning.empty()) fmt::print(stderr, "{}\n", finished->warning);
+  if (!finished->warning.empty()) fmt::print(stderr, "{}\n", without_controls(finished->warning));
   return kDone;
 }
 
@@ -368,7 +368,7 @@ int ReleaseCommands::blackbox() const {
       checked, [&](const host::Config& config, const Log& log) -> Result<Finished> {
         const commands::Shown shown = HANGAR_TRY(commands::blackbox(config, options, log));
         for (const std::string& warning : shown.warnings)
-          fmt::print(stderr, "{}\n", warning);
+          fmt::print(stderr, "{}\n", without_controls(warning));
         print(shown.text);
         return Finished{};
       });

@@ -90,7 +90,9 @@ template <class Told, class Question, class Ask>
 Result<Told> ask_about(const host::Config& given, const commands::RecordsAccess& access,
                        Question& question, std::string_view command, const Ask& ask) {
   const host::Config config = HANGAR_TRY(host::resolve(given));
-  const bool has_namespace = !question.namespace_.empty();
+  // An Airway has no namespace: that of the kubeconfig is not meant.
+  const bool has_namespace =
+      !question.namespace_.empty() || !commands::instances_of(question.name).empty();
   // The files of this machine first: without a namespace, the question may be about an operator of
   // `hangar run`.
   if (access.local || !has_namespace) {
@@ -143,6 +145,7 @@ Result<std::string> TimelineCommand::text(const host::Config& given) const {
   commands::TimelineOptions options = flags_->options;
   options.json = flags_->output == "json";
   options.question.name = commands::recorded_name(options.question.name);
+  options.question.instances = commands::instances_of(options.question.name);
   commands::RecordsAccess access = HANGAR_TRY(records_.resolve(given));
   if (!flags_->file.empty()) access.local = {.directory = {}, .file = flags_->file};
   return ask_about<std::string>(

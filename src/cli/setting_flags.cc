@@ -2,6 +2,7 @@
 
 #include "base/dns_name.h"
 #include "base/limits.h"
+#include "cli/standard_streams.h"
 #include "io/file.h"
 
 #include <fmt/format.h>
@@ -21,7 +22,7 @@ constexpr const char* kConfigHelp = "YAML file with settings, such as logLevel: 
 }  // namespace
 
 int report(const Error& error, int code) {
-  fmt::print(stderr, "hangar: {}\n", error.message());
+  fmt::print(stderr, "hangar: {}\n", without_controls(error.message()));
   return code;
 }
 

@@ -2,6 +2,8 @@
 
 #include "base/limits.h"
 #include "base/result.h"
+#include "base/text.h"
+#include "base/utf8.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -21,6 +23,29 @@ void print(std::string_view text) {
 
 void say(std::string_view text) {
   fmt::print(stderr, "{}", text);
+}
+
+std::string without_controls(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::string_view valid = text.substr(0, valid_utf8_prefix(text));
+    for (std::size_t at = 0; at < valid.size(); ++at) {
+      const auto byte = static_cast<unsigned char>(valid[at]);
+      const auto next = static_cast<unsigned char>(at + 1 < valid.size() ? valid[at + 1] : 0);
+      if (byte == 0xc2 && next < 0xa0) {
+        out += printable(valid.substr(at++, 2));
+      } else if (byte == '\n' || byte == '\t' || (byte >= 0x20 && byte != 0x7f)) {
+        out += valid[at];
+      } else {
+        out += printable(valid.substr(at, 1));
+      }
+    }
+    text.remove_prefix(valid.size());
+    if (text.empty()) break;
+    out += printable(text.substr(0, 1));
+    text.remove_prefix(1);
+  }
+  return out;
 }
 
 Result<std::string> read_standard_input(std::size_t bytes_max) {

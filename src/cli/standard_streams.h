@@ -16,6 +16,10 @@ namespace hangar::cli {
 void print(std::string_view text);
 // To stderr, unchanged.
 void say(std::string_view text);
+// A message that may have texts of tenants and of servers, for a terminal. Lines and letters stay;
+// what controls a terminal is escaped (C1 controls are two bytes in UTF-8), and so are bytes that
+// are not UTF-8.
+[[nodiscard]] std::string without_controls(std::string_view text);
 // Reads stdin to its end. LimitExceeded.
 [[nodiscard]] Result<std::string> read_standard_input(std::size_t bytes_max);
 

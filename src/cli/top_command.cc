@@ -51,8 +51,10 @@ constexpr std::chrono::milliseconds kEscapeTime{50};
 class Live {
  public:
   Live(io::Loop& loop, commands::Records& records, seeing::TopQuestion question,
-       commands::TopColumn by)
-      : loop_(loop), records_(records), question_(std::move(question)), screen_(by), ended_(loop) {}
+       seeing::FoundTop found, commands::TopColumn by)
+      : loop_(loop), records_(records), question_(std::move(question)), screen_(by), ended_(loop) {
+    screen_.update(std::move(found));
+  }
 
   [[nodiscard]] io::Task<Result<>> show() {
     const auto input = loop_.watch(STDIN_FILENO, io::Loop::Direction::Read, [this] { on_input(); });
@@ -72,7 +74,7 @@ class Live {
 
  private:
   io::Task<void> refresh() {
-    while (!stop_.stop_requested()) {
+    while (co_await loop_.sleep(kEvery, stop_.get_token())) {
       Result<seeing::FoundTop> found = co_await records_.top(question_);
       if (stop_.stop_requested()) break;
       if (found) {
@@ -81,7 +83,6 @@ class Live {
         screen_.set_problem(found.error().message());
       }
       draw();
-      if (!co_await loop_.sleep(kEvery, stop_.get_token())) break;
     }
     --under_way_;
     ended_.notify_all();
@@ -239,7 +240,7 @@ int TopCommand::run() const {
   if (!found) return report(found.error(), kFailed);
   if (is_live) {
     const Terminal terminal;
-    live.emplace(loop, **records, *question, by);
+    live.emplace(loop, **records, *question, *std::move(found), by);
     const Result<> shown = io::run_to_end(loop, live->show());
     return shown ? kDone : report(shown.error(), kFailed);
   }

@@ -29,7 +29,6 @@
 #include "host/config.h"
 #include "host/guest_parts.h"
 #include "host/module_supply.h"
-#include "host/module_verifier.h"
 #include "host/version.h"
 #include "http/client.h"
 #include "http/listen_address.h"
@@ -49,6 +48,7 @@
 #include "modules/requester.h"
 #include "modules/supply.h"
 #include "schematics/key_files.h"
+#include "signatures/module_verifier.h"
 #include "wasm/limits.h"
 #include "wasm/module.h"
 
@@ -414,7 +414,7 @@ class ArgoServer {
   host::ModuleSupply supply_;
   const std::unique_ptr<domains::GuestProcesses> guest_processes_;
   const abi::flight::Runtime runtime_;
-  host::ModuleVerifier verifier_;
+  signatures::ModuleVerifier verifier_;
   airways::FlightModules fetched_;                      // From URLs.
   airways::FlightModules sent_;                         // With requests.
   io::Turns<std::string> uploads_;                      // By the digest of the sent bytes.

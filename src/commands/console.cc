@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "commands/guest_names.h"
 #include "commands/node_fleet.h"
+#include "commands/output_logs.h"
 #include "commands/pod_logs.h"
 #include "commands/release_drift.h"
 #include "commands/why.h"
@@ -17,7 +18,6 @@
 #include "console/server.h"
 #include "gateway/request_target.h"
 #include "host/cluster_session.h"
-#include "host/output_logs.h"
 #include "host/version.h"
 #include "io/event.h"
 #include "io/loop.h"
@@ -302,10 +302,10 @@ class Console {
 
   io::Task<Result<std::string>> logs(Question question) {
     const std::size_t lines = HANGAR_CO_TRY(number_of(question, "lines", kConsoleLogLinesMax, 200));
-    const host::LogsOptions asked{.namespace_ = question.parameter("namespace"),
-                                  .name = HANGAR_CO_TRY(required_parameter(question, "name")),
-                                  .resource = question.parameter("resource"),
-                                  .tail_lines = lines};
+    const LogsOptions asked{.namespace_ = question.parameter("namespace"),
+                            .name = HANGAR_CO_TRY(required_parameter(question, "name")),
+                            .resource = question.parameter("resource"),
+                            .tail_lines = lines};
     co_return co_await workers_.run(unnamed_consumer(), [this, asked]() -> Result<std::string> {
       std::string text;
       HANGAR_TRY(print_pod_logs(
@@ -396,8 +396,8 @@ Result<> console(const host::Config& config, const ConsoleOptions& options,
   // The browser does not send the part after '#': it is in no request, no log and no Referer.
   const std::string address = fmt::format("http://127.0.0.1:{}/", serving.port());
   print(
-      fmt::format("The console is at {}#key={}\nWhoever has this address sees the cluster as you "
-                  "do{}. Ctrl-C ends it.\n",
+      fmt::format("The console is at {}#key={}\nAnyone with this address sees the cluster as you "
+                  "do{}. Press Ctrl-C to stop.\n",
                   address, key, options.allows_actions ? " and can send signals as you" : ""));
   if (options.opens_browser) {
     open_browser(fmt::format("{}#open={}", address, opening_key), log);

@@ -1,6 +1,7 @@
 #include "commands/demo.h"
 
 #include "base/result.h"
+#include "io/program.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -56,13 +57,12 @@ Result<fs::path> find_script(const fs::path& directory, const fs::path& program)
 }  // namespace
 
 Error run_demo(const DemoOptions& options) {
-  std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  if (error) return {ErrorKind::Unavailable, "/proc/self/exe: " + error.message()};
-  Result<fs::path> script = find_script(options.directory, program);
+  const Result<fs::path> program = io::own_program();
+  if (!program) return program.error();
+  Result<fs::path> script = find_script(options.directory, *program);
   if (!script) return std::move(script).error();
 
-  std::vector<std::string> words = {script->string(), "--hangar", program.string()};
+  std::vector<std::string> words = {script->string(), "--hangar", program->string()};
   if (!options.context.empty()) words.insert(words.end(), {"--context", options.context});
   if (options.is_confirmed) words.emplace_back("--yes");
   if (options.work == DemoWork::Clean) words.emplace_back("--clean");

@@ -14,7 +14,6 @@
 #include "host/config_maps.h"
 #include "host/guest_parts.h"
 #include "host/module_supply.h"
-#include "host/module_verifier.h"
 #include "host/version.h"
 #include "io/task.h"
 #include "kube/client.h"
@@ -22,6 +21,7 @@
 #include "modules/supply.h"
 #include "schematics/key_files.h"
 #include "schematics/keys.h"
+#include "signatures/module_verifier.h"
 #include "wasm/module.h"
 
 #include <memory>
@@ -48,10 +48,10 @@ io::Task<Result<RanFlight>> FlightRunner::run_module(FlightToRun flight, const k
   HANGAR_CO_TRY(host::hide_from_guests(parts_.config));
   const abi::flight::Runtime runtime(supply.engine, guest_processes.get());
   modules::Sources sources = supply.sources;
-  host::ModuleVerifier verifier({.loop = parts_.loop,
-                                 .workers = parts_.workers,
-                                 .program = parts_.config.compiler,
-                                 .directory = parts_.config.module_cache_dir / "verified"});
+  signatures::ModuleVerifier verifier({.loop = parts_.loop,
+                                       .workers = parts_.workers,
+                                       .program = parts_.config.compiler,
+                                       .directory = parts_.config.module_cache_dir / "verified"});
   if (!flight.keys.empty()) {
     Result<schematics::PublicKeys> loaded = schematics::load_public_keys(flight.keys);
     if (!loaded)

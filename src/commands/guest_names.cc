@@ -1,5 +1,6 @@
 #include "commands/guest_names.h"
 
+#include "airways/airway.h"
 #include "workflows/workflow.h"
 
 namespace hangar::commands {
@@ -23,6 +24,12 @@ std::string_view shown_name(recorder::Contract contract, std::string_view name) 
   const std::string prefix = workflow_prefix();
   const bool is_workflow = contract == recorder::Contract::Workflow && name.starts_with(prefix);
   return is_workflow ? name.substr(prefix.size()) : name;
+}
+
+std::string_view instances_of(std::string_view recorded_name) {
+  const std::string prefix = airways::airway_resource().qualified_plural() + "/";
+  if (!recorded_name.starts_with(prefix)) return {};
+  return recorded_name.substr(prefix.size());
 }
 
 }  // namespace hangar::commands

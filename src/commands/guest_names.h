@@ -14,4 +14,8 @@ namespace hangar::commands {
 // The name to show next to the kind.
 [[nodiscard]] std::string_view shown_name(recorder::Contract contract, std::string_view name);
 
+// The resource of the instances of an Airway, which is the Airway's name. Empty: the name in
+// records is not that of an Airway.
+[[nodiscard]] std::string_view instances_of(std::string_view recorded_name);
+
 }  // namespace hangar::commands

@@ -6,6 +6,7 @@
 #include "base/metrics.h"
 #include "base/result.h"
 #include "commands/flight_runner.h"
+#include "commands/module_fetch.h"
 #include "commands/streams.h"
 #include "domains/zygote.h"
 #include "host/config.h"
@@ -64,7 +65,7 @@ class ModuleReader {
 
   // The result is uncompressed.
   [[nodiscard]] Result<modules::Fetched> read(const std::string& module) {
-    return io::run_to_end(loop_, fetch(module));
+    return io::run_to_end(loop_, fetch_module(config_, loop_, workers_, http_, module, log_));
   }
 
   // Runs the module with these arguments and returns its output.
@@ -121,15 +122,6 @@ class ModuleReader {
     if (admitted) co_return admitted;
     co_return std::unexpected(
         std::move(admitted).error().in(fmt::format("module {}", reference.display())));
-  }
-  [[nodiscard]] io::Task<Result<modules::Fetched>> fetch(std::string module) {
-    host::ModuleFiles files = HANGAR_CO_TRY(host::ModuleFiles::open(config_, log_));
-    host::ModuleSupply supply(std::move(files), config_, loop_, workers_, http_, nullptr,
-                              host::FileModules::Allowed, log_);
-    modules::Reference reference = HANGAR_CO_TRY(modules::Reference::parse(module));
-    HANGAR_CO_TRY(supply.sources.allow_list.check(reference));
-    co_return co_await supply.fetcher.fetch(modules::Requester::cluster_wide(),
-                                            std::move(reference), {}, std::stop_token());
   }
 
   const host::Config& config_;
@@ -269,12 +261,9 @@ Result<Finished> set_schematic(const SetSchematicOptions& options) {
 
 Result<Finished> sign(const SignOptions& options) {
   const std::string module = HANGAR_TRY(read_module_file(options.module));
-  Result<std::string> pem = io::read_file(options.key, schematics::kKeyTextBytesMax);
-  if (!pem) return std::unexpected(std::move(pem).error().in("failed to read private key"));
-  const Result<schematics::PrivateKey> key = schematics::PrivateKey::parse(*pem);
-  if (!key) return std::unexpected(Error(key.error()).in("failed to parse private key"));
+  const schematics::PrivateKey key = HANGAR_TRY(schematics::load_private_key(options.key));
   const Result<std::string> signed_module =
-      schematics::sign_module(module_bytes(module), *key, options.is_signed);
+      schematics::sign_module(module_bytes(module), key, options.is_signed);
   if (!signed_module) {
     return std::unexpected(Error(signed_module.error()).in("failed to sign module"));
   }

@@ -3,7 +3,9 @@
 #include "airways/airway.h"
 #include "airways/flight.h"
 #include "base/time.h"
+#include "commands/output_logs.h"
 #include "host/cluster_session.h"
+#include "host/operator_parts.h"
 #include "http/client.h"
 #include "io/loop.h"
 #include "io/task.h"
@@ -88,7 +90,7 @@ std::optional<HostLine> read_line(std::string line, const Wanted& wanted) {
 
 class PodLogs {
  public:
-  PodLogs(const kube::Client& client, host::LogsOptions options,
+  PodLogs(const kube::Client& client, LogsOptions options,
           const std::function<bool(std::string_view)>& print)
       : client_(client),
         wanted_{
@@ -239,7 +241,7 @@ Result<std::string> kubeconfig_namespace(const host::Config& config) {
   return login.namespace_.empty() ? "default" : std::move(login.namespace_);
 }
 
-Result<> print_pod_logs(const host::Config& config, host::LogsOptions options,
+Result<> print_pod_logs(const host::Config& config, LogsOptions options,
                         const std::function<bool(std::string_view)>& print, const Log& log) {
   const host::Config resolved = HANGAR_TRY(host::resolve(config));
   kube::Login login = HANGAR_TRY(host::find_login(config));
@@ -249,7 +251,7 @@ Result<> print_pod_logs(const host::Config& config, host::LogsOptions options,
   // On a machine that has the host's files, and in the host's own pod, the stored output is here.
   if (pod == resolved.pod && std::filesystem::exists(host::log_directory(resolved))) {
     options.is_known = true;
-    return host::print_output_logs(config, std::move(options), print);
+    return print_output_logs(config, std::move(options), print);
   }
   return session.run(logs.run());
 }

@@ -7,8 +7,8 @@
 
 #include "base/log.h"
 #include "base/result.h"
+#include "commands/output_logs.h"
 #include "host/config.h"
-#include "host/output_logs.h"
 
 #include <functional>
 #include <string>
@@ -22,7 +22,7 @@ namespace hangar::commands {
 // Like print_output_logs, for an Operator or Airway that exists: missing output is not an error.
 // NotFound when there is no such object, its status has no pod (the host runs without --pod), or
 // the pod is gone; Denied.
-[[nodiscard]] Result<> print_pod_logs(const host::Config& config, host::LogsOptions options,
+[[nodiscard]] Result<> print_pod_logs(const host::Config& config, LogsOptions options,
                                       const std::function<bool(std::string_view)>& print,
                                       const Log& log);
 

@@ -2,22 +2,21 @@
 
 #include "base/limits.h"
 #include "base/metrics.h"
+#include "budget/container_memory.h"
+#include "budget/pressure_watch.h"
 #include "domains/guest_processes.h"
 #include "domains/zygote.h"
-#include "host/cache_memory.h"
 #include "host/cluster_session.h"
 #include "host/guest_parts.h"
-#include "host/loop_watch.h"
 #include "host/module_supply.h"
 #include "host/operator_parts.h"
-#include "host/output_logs.h"
 #include "host/recording.h"
-#include "host/startup_pages.h"
 #include "http/address_policy.h"
 #include "http/client.h"
 #include "io/file.h"
 #include "io/loop.h"
 #include "io/signals.h"
+#include "io/startup_pages.h"
 #include "io/task.h"
 #include "io/workers.h"
 #include "kube/auth/credentials.h"
@@ -30,6 +29,7 @@
 #include "operators/operator_modules.h"
 #include "operators/pod_view.h"
 #include "ops/endpoints.h"
+#include "ops/loop_watch.h"
 #include "ops/metrics_text.h"
 #include "output/log_files.h"
 #include "output/log_writer.h"
@@ -94,12 +94,14 @@ class Session {
                                                     supply_.engine, metrics_, log.named("guests"))),
         parts_(std::move(opened.operators), config, loop_, http_, &host::OperatorParts::no_policies,
                client_, client_, cache_,
-               std::make_shared<budget::Accounts>(host::cache_memory_limits()), discovery_, supply_,
-               guest_processes_.get(), operators::RunOnce::Allowed, metrics_, log),
+               std::make_shared<budget::Accounts>(budget::cache_memory_limits()), discovery_,
+               supply_, guest_processes_.get(), operators::RunOnce::Allowed, metrics_, log),
         output_(loop_, output::LogFiles(host::log_directory(config)), log.named("operators")),
         recorder_(host::make_recorder(config, loop_, metrics_, log.named("recorder"))),
+        pressure_(loop_, {}),
         fleet_({.loop = loop_,
                 .engine = supply_.engine,
+                .pressure = pressure_,
                 .guests = parts_.guests(),
                 .gateway = parts_.gateway,
                 .outbound = parts_.outbound,
@@ -112,7 +114,7 @@ class Session {
                     },
                 .log = log,
                 .memory_budget_bytes = config.operator_memory_bytes,
-                .answers = host::answer_memory_limits()},
+                .answers = budget::answer_memory_limits()},
                {.on_change = [](const operators::RunningOperator&) {},
                 .on_failure =
                     [this](const operators::RunningOperator& failed, const Error& error) {
@@ -192,10 +194,11 @@ class Session {
   host::OperatorParts parts_;
   output::LogWriter output_;
   const std::unique_ptr<recorder::Recorder> recorder_;  // Null: nothing is recorded.
+  budget::PressureWatch pressure_;
   operators::Fleet fleet_;
-  host::LoopWatch loop_watch_;
+  ops::LoopWatch loop_watch_;
   ops::Endpoints endpoints_;
-  host::StartupPages startup_pages_{loop_};
+  io::StartupPages startup_pages_{loop_};
   std::stop_source stop_;
   std::optional<Error> error_;
 };

@@ -1,6 +1,7 @@
 #include "commands/tenant_rights.h"
 
 #include "base/dns_name.h"
+#include "base/text.h"
 #include "commands/rbac.h"
 #include "json/texts.h"
 
@@ -227,8 +228,10 @@ std::string tenant_table(const std::vector<TenantRow>& rows) {
   using Line = std::array<std::string, 5>;
   std::vector<Line> lines = {{"NAMESPACE", "SERVICE ACCOUNTS", "REACH", "HOST", "GIVEN BY"}};
   for (const TenantRow& row : rows) {
-    lines.push_back({row.namespace_, names_of(row), std::string(row.acts ? reach_of(row) : "-"),
-                     text_of(row.host), row.source});
+    // Members of a namespace may write Roles there, whose names of resources may be any text.
+    lines.push_back({row.namespace_, printable(names_of(row)),
+                     std::string(row.acts ? reach_of(row) : "-"), printable(text_of(row.host)),
+                     printable(row.source)});
   }
   std::array<std::size_t, 5> widths{};
   for (const Line& line : lines) {

@@ -1,5 +1,7 @@
 #include "commands/tenant_rights.h"
 
+#include "commands/test_hostile_text.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -153,6 +155,18 @@ TEST(TenantRows, SayWhoMayActWhereAndHowFar) {
   const std::string table = tenant_table(rows);
   EXPECT_THAT(table, HasSubstr("a-team      copier,mirror      cluster     hangar-system:hangar"));
   EXPECT_THAT(table, HasSubstr("team        *                  namespace   hangar-system:hangar"));
+}
+
+// Members of a namespace may write Roles and RoleBindings there.
+TEST(TenantTable, LeavesATerminalAlone) {
+  TenantRights rights = rights_of("team");
+  rights.service_accounts = {hostile_text()};
+  json::Value binding = tenant_role_binding(rights);
+  binding.as_object()["subjects"].as_array().front().as_object()["name"] = hostile_text();
+
+  const std::string table = tenant_table(tenant_rows({tenant_role(rights)}, {binding}));
+
+  EXPECT_TRUE(is_plain(table)) << table;
 }
 
 TEST(TenantRows, ABindingWithoutItsRoleOrOurLabelAllowsNothing) {

@@ -8,6 +8,7 @@
 #include "seeing/find.h"
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace hangar::commands {
@@ -20,8 +21,10 @@ struct TimelineOptions {
 // Errors: those of Records::turns(). `records` must outlive the task.
 [[nodiscard]] io::Task<Result<std::string>> timeline(TimelineOptions options, Records& records);
 
-// Text for people. `stories`: oldest first.
+// Text for people. `stories`: oldest first. `instances`: the resource of an Airway's instances; a
+// column then names the instance of each turn.
 [[nodiscard]] std::string timeline_text(const std::vector<recorder::Story>& stories,
-                                        const recorder::ReadDirectory& read);
+                                        const recorder::ReadDirectory& read,
+                                        std::string_view instances = {});
 
 }  // namespace hangar::commands

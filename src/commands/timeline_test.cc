@@ -85,6 +85,40 @@ TEST(TimelineText, HasTurnsTheirCausesAndWhatTheyAskedFor) {
             "Records go back to 2027-01-15T08:00:00Z.\n");
 }
 
+TEST(TimelineText, NamesTheInstanceOfEachTurnOfAnAirway) {
+  const std::vector<Story> stories = {
+      {.namespace_ = "shop",
+       .name = "backends.examples.com/web",
+       .module = "f1",
+       .number = 7,
+       .arrived = kWall,
+       .ran = 21ms,
+       .cpu = 18ms,
+       .requests = {{.id = 1, .verb = Verb::Get, .resource = "secrets", .status = 200}}},
+      {.name = "airways.yoke.cd/backends.examples.com",
+       .module = "c0",
+       .number = 1,
+       .arrived = kWall + 1s,
+       .ran = 2ms},
+      {.namespace_ = "team\x1b",
+       .name = "backends.examples.com/a",
+       .module = "f1",
+       .number = 1,
+       .arrived = kWall + 2s,
+       .ran = 3ms,
+       .causes = {{.what = Waking::Cause::Answer, .id = 1, .bytes = 5}}}};
+
+  EXPECT_EQ(timeline_text(stories, whole(), "backends.examples.com"),
+            "Module sha256:f1\n"
+            "2027-01-15T08:00:00.000000Z  shop/web     turn 7: ran 21.0ms, cpu 18.0ms\n"
+            "    -> get secrets: no answer is recorded\n"
+            "Module sha256:c0\n"
+            "2027-01-15T08:00:01.000000Z  (converter)  turn 1: ran 2.0ms, cpu 0us\n"
+            "2027-01-15T08:00:02.000000Z  team\\x1b/a   turn 1: ran 3.0ms, cpu 0us\n"
+            "    <- answer (5 bytes) to request 1\n"
+            "Records go back to 2027-01-15T08:00:00Z.\n");
+}
+
 TEST(TimelineText, SaysWhatItWasToAMachine) {
   std::vector<Story> stories = two_turns();
   stories[0].causes[0].event = "signal GO\x1b";

@@ -450,7 +450,7 @@ void tell_sharers(const FoundUses& found, std::vector<std::string>& remarks) {
   if (found.sharers_withheld > 0)
     names.push_back(fmt::format("{} that you may not see", found.sharers_withheld));
   remarks.push_back(
-      fmt::format("Others ask as the same user, and what they use is not in here: {}.",
+      fmt::format("Other guests ask as the same user; the rights that they use are not listed: {}.",
                   fmt::join(names, ", ")));
 }
 

@@ -3,6 +3,8 @@
 #include "abi/statemachine/diagram.h"
 #include "abi/statemachine/machine.h"
 #include "archive/module_archive.h"
+#include "base/random.h"
+#include "base/text.h"
 #include "base/time.h"
 #include "commands/workflow_report.h"
 #include "domains/guest_processes.h"
@@ -29,7 +31,6 @@
 #include <chrono>
 #include <memory>
 #include <optional>
-#include <random>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -89,7 +90,7 @@ io::Task<Result<std::string>> drawing_of(workflows::MachineModules& modules,
       HANGAR_CO_TRY(co_await module.machine->actors(ledger.state, stop));
   for (const abi::statemachine::Actor& actor : actors) {
     if (actor.definition.empty()) continue;
-    text += fmt::format("\n{}\n{}", actor.id,
+    text += fmt::format("\n{}\n{}", printable(actor.id),
                         HANGAR_CO_TRY(abi::statemachine::draw_tree(actor.definition, actor.value)));
   }
   co_return text;
@@ -152,7 +153,7 @@ std::string new_signal_id() {
   const auto micros =
       std::chrono::duration_cast<std::chrono::microseconds>(io::Loop::wall_now().time_since_epoch())
           .count();
-  return fmt::format("{:016}.{:08x}", micros, std::random_device()());
+  return fmt::format("{:016}.{:08x}", micros, static_cast<std::uint32_t>(random_number()));
 }
 
 Result<json::Value> event_of(const WorkflowSignal& signal) {

@@ -1,6 +1,7 @@
 #include "commands/workflow_report.h"
 
 #include "base/result.h"
+#include "commands/test_hostile_text.h"
 #include "json/value.h"
 #include "workflows/ledger.h"
 
@@ -35,6 +36,32 @@ WorkflowFindings findings_of(json::Value manifest) {
 json::Value warning(std::string_view time, std::string_view reason, int count = 1) {
   return json::Object{
       {"lastTimestamp", time}, {"reason", reason}, {"message", "it is so"}, {"count", count}};
+}
+
+// Tenants and their machines choose the texts, and administrators read them at a terminal.
+TEST(WorkflowReport, LeavesATerminalAlone) {
+  const std::string hostile = R"("\u001b[2J\u001b]0;t\u0007\r\u009b\n")";
+  WorkflowFindings findings = findings_of(workflow_with(fmt::format(
+      R"({{"state": "{{}}", "value": {0}, "run": "r", "startedAt": "2026-04-08T12:00:00Z",
+          "revision": {{"sha256": "aa"}}, "nextAction": 9,
+          "actors": [{{"id": {0}, "value": {0}, "status": {0},
+                       "enteredAt": "2026-04-08T12:00:00Z"}}],
+          "conditions": [{{"type": {0}, "status": {0}, "reason": {0}, "message": {0}}}],
+          "history": [{{"sequence": 1, "time": "2026-04-08T12:00:00Z", "event": {0}, "from": {0},
+                        "to": {0}, "actions": [{0}], "actors": [{0}]}}],
+          "outbox": [{{"id": 7, "type": {0}, "requestedAt": "2026-04-08T12:00:00Z", "attempts": 1,
+                       "lastError": {0}, "actor": {0}}}],
+          "timers": [{{"id": "t", "due": "2026-04-08T12:00:00Z", "event": {{"type": {0}}}}}]}})",
+      hostile)));
+  ASSERT_TRUE(findings.ledger) << findings.ledger.error().message();
+  json::Value event = warning("2026-04-08T12:00:00Z", "R");
+  event.as_object()["reason"] = event.as_object()["message"] = json::parse(hostile).value();
+  findings.warnings = std::vector<json::Value>{event};
+
+  const std::string text = report_on(findings);
+
+  EXPECT_TRUE(is_plain(text)) << text;
+  EXPECT_THAT(text, HasSubstr(R"(\x1b[2J\x1b]0;t\x07)"));
 }
 
 TEST(WorkflowReport, HasTheConditionsOfAStatusThatCannotBeRead) {

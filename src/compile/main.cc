@@ -3,10 +3,11 @@
 //
 // The only program that is linked with the compiler. hangar starts it for one module, and kills it
 // after kCompileMax. It bounds its own processor time, and its memory and its output to the bytes
-// given by its first two arguments. With `verify` and public keys as further arguments it compiles
-// nothing and checks whether one of the keys has signed the module. Descriptor 0 must be a file (it
-// is mapped), 1 an empty file; an error is one line on descriptor 2. Exit status: see
-// wasm/compile_exit.h. A module that carries its plugin is first linked with it.
+// given by its first two arguments; a third one can ask for code that any processor of this
+// architecture runs. With `verify` and public keys as further arguments it compiles nothing and
+// checks whether one of the keys has signed the module. Descriptor 0 must be a file (it is mapped),
+// 1 an empty file; an error is one line on descriptor 2. Exit status: see wasm/compile_exit.h. A
+// module that carries its plugin is first linked with it.
 #include "base/base64.h"
 #include "base/destroyed_by.h"
 #include "base/number.h"
@@ -104,9 +105,24 @@ Result<> write_output(std::string_view bytes) {
   return {};
 }
 
-EnginePtr make_engine() {
+enum class Processor : std::uint8_t { This, Any };
+
+// Naming a target, even this machine's, ends the search for features of this processor.
+#if defined(__x86_64__)
+constexpr const char* kAnyProcessor = "x86_64-unknown-linux-gnu";
+#else
+constexpr const char* kAnyProcessor = "aarch64-unknown-linux-gnu";
+#endif
+
+Result<EnginePtr> make_engine(Processor processor) {
   wasm_config_t* const config = wasm_config_new();
   wasm::apply_code_config(config);
+  if (processor == Processor::Any) {
+    if (const ErrorPtr error(wasmtime_config_target_set(config, kAnyProcessor)); error != nullptr) {
+      wasm_config_delete(config);
+      return fail(ErrorKind::Unavailable, text_of(error.get()));
+    }
+  }
   wasmtime_config_strategy_set(config, WASMTIME_STRATEGY_CRANELIFT);
   wasmtime_config_cranelift_opt_level_set(config, WASMTIME_OPT_LEVEL_SPEED);
   // The same bits on every machine, so that a guest's memory may move between machines.
@@ -211,7 +227,9 @@ Result<> run(std::span<char* const> arguments) {
   HANGAR_TRY(limit_system_calls());
   const auto module = HANGAR_TRY(map_input());
   const wasm::ModuleHeader header = HANGAR_TRY(wasm::read_module_header(module));
-  const EnginePtr engine = make_engine();
+  const bool is_for_any =
+      arguments.size() > kBeforeKeys && arguments[kBeforeKeys] == wasm::kAnyProcessorArgument;
+  const EnginePtr engine = HANGAR_TRY(make_engine(is_for_any ? Processor::Any : Processor::This));
   const auto plugin = wasm::carried_plugin(header);
   return plugin ? compile_linked(engine.get(), module, *plugin) : compile(engine.get(), module);
 }

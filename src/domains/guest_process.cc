@@ -227,6 +227,10 @@ Result<> GuestProcess::read_frames(budget::Slices::Job& turn) {
     const auto frame = HANGAR_TRY(frames_.next());
     if (!frame) {
       has_rest_ = false;
+      // Nobody looks whether the rest comes. An answer to a ping has no more than its header.
+      if (talk_.under_way() == 0 && frames_.waiting_bytes() > protocol::kFrameHeaderBytes) {
+        return fail(ErrorKind::GuestFault, "it began a message while no run was in progress");
+      }
       return {};
     }
     protocol::FromGuest message =

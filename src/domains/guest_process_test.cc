@@ -13,6 +13,7 @@
 #include "io/loop.h"
 #include "io/task.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -142,6 +143,21 @@ TEST_F(GuestProcessTest, IsOverAfterABreachAndHearsNoMore) {
   ASSERT_TRUE(breach_.has_value());
   EXPECT_EQ(breach_->kind(), ErrorKind::GuestFault);
   EXPECT_TRUE(heard_.empty());
+}
+
+TEST_F(GuestProcessTest, BeginsNoMessageWhileNoRunIsInProgress) {
+  const std::string end = protocol::encode(
+      protocol::FromGuest(protocol::EndRun{.run = 1, .stdout_bytes = std::string(10'000, 'x')}));
+  process_->begin({.run = 1}, {});
+  send(end);
+  loop_.run_until([this] { return !heard_.empty(); });
+  EXPECT_FALSE(is_over_);
+
+  send(end.substr(0, 1000));
+
+  loop_.run_until([this] { return is_over_; });
+  ASSERT_TRUE(breach_.has_value());
+  EXPECT_THAT(breach_->message(), testing::HasSubstr("while no run was in progress"));
 }
 
 TEST_F(GuestProcessTest, HearsManyMessagesWhileOthersHaveTheirTurn) {

@@ -76,6 +76,12 @@ constexpr std::chrono::seconds kRunTimeMin{30};
 // size keeps little of its machines.
 constexpr std::uint64_t kOwnCountedStep = 64 * limits::kKiB;
 constexpr std::uint64_t kOwnBytesUsual = 4 * limits::kMiB;
+// The most that a process may have of it where there is no room to count it, as for the zygote
+// (guest/zygote.cc). The zygote's bound has all memory that guests of the tenant may have, which
+// other processes have already where there is no room. Reports that have waited for the loop arrive
+// together, and may be of a guest that has ended since: so long it must have had so much.
+constexpr std::uint64_t kOwnUncountedBytesMax = 256 * limits::kMiB;
+constexpr std::chrono::milliseconds kOwnUncountedMin{200};
 
 std::optional<Duration> run_time_max(std::optional<Duration> processor_time_max) {
   if (!processor_time_max) return std::nullopt;
@@ -151,6 +157,7 @@ struct GuestProcesses::Process {
   std::uint64_t own_bytes = 0;
   std::uint64_t counted_bytes = 0;
   std::optional<budget::SteppedReservation> counted;  // Unset without accounts.
+  std::optional<Instant> has_too_much_since;          // Of what there was no room to count.
 
   // False if there is no room: nothing changes.
   bool count(std::uint64_t bytes) {
@@ -881,7 +888,19 @@ void GuestProcesses::on_memory(ProcessId id, std::uint64_t bytes) {
   const std::uint64_t own_bytes = bytes - std::min(bytes, reserved_bytes);
   // The lesser of two reports: a run may have ended since the process was measured.
   const std::uint64_t most_bytes = std::min(own_bytes, std::exchange(process.own_bytes, own_bytes));
-  const bool is_short = !process.count(most_bytes) || engine_.memory()->waiting_count() > 0;
+  const bool has_room = process.count(most_bytes);
+  const bool is_too_much = !has_room && most_bytes > kOwnUncountedBytesMax;
+  const Instant now = io::Loop::now();
+  const Instant since = is_too_much ? process.has_too_much_since.value_or(now) : now;
+  process.has_too_much_since = is_too_much ? std::optional(since) : std::nullopt;
+  if (now - since >= kOwnUncountedMin && !process.breach) {
+    process.channel->close();
+    return on_over(id, Error(ErrorKind::LimitExceeded,
+                             fmt::format("killed for using {} of memory besides that of its "
+                                         "guests, for which there is no room",
+                                         budget::size_text(most_bytes))));
+  }
+  const bool is_short = !has_room || engine_.memory()->waiting_count() > 0;
   if (is_short && most_bytes > kOwnBytesUsual && !process.machines.empty()) {
     process.channel->tell(protocol::ForgetBeginnings{});
   }

@@ -657,6 +657,8 @@ TEST_F(ProbeTest, ReachesNoFileNoNetworkAndNoOtherProcess) {
       {"share memory by a key", SYS_shmget, {1, 4096, 0600 | 01000}},
       {"make a memory file", SYS_memfd_create, {put("m"), 0}, 0b1},
       {"control its socket", SYS_ioctl, {0, 0x5411, buffer}, 0b100},
+      {"put descriptors in flight", SYS_sendmsg, {0, buffer, 0}, 0b10},
+      {"send to an address", SYS_sendto, {0, buffer, 1, 0, buffer, 16}, 0b10010},
   };
 
   const auto results = probe(calls);
@@ -729,6 +731,26 @@ TEST_F(ProbeTest, ThatTakesMoreMemoryThanItsGuestsMayHaveIsEnded) {
   EXPECT_THAT(outputs.at(1).error().message(),
               AllOf(HasSubstr("the guest process of namespace evil: killed for using"),
                     HasSubstr("more than its guests may have")));
+}
+
+// The zygote's bound is all memory that guests may have, and so much more: here the host has it
+// counted as far as there is room.
+TEST_F(ProbeTest, ThatTakesMoreThanThereIsRoomForBesidesItsGuestsIsEnded) {
+  const auto output = run(
+      "probe",
+      command({{"take memory",
+                SYS_mmap,
+                {0, kMemoryBytesMax + 64 * limits::kMiB, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, static_cast<std::uint64_t>(-1), 0}},
+               {"sleep", SYS_nanosleep, {put(long_sleep()), 0}, 1}},
+              "evil"));
+
+  ASSERT_FALSE(output.has_value());
+  EXPECT_EQ(output.error().kind(), ErrorKind::LimitExceeded);
+  EXPECT_THAT(output.error().message(),
+              AllOf(HasSubstr("the guest process of namespace evil: killed for using 3"),
+                    HasSubstr("besides that of its guests")));
+  expect_exit("exit_3", 3, {.consumer = consumer("evil")});  // In a new process.
 }
 
 TEST_F(ProbeTest, HasNothingOfTheHostsEnvironment) {

@@ -1,5 +1,6 @@
 #include "domains/remote_guests.h"
 
+#include "abi/kube_runtime/carried_guest.h"
 #include "abi/kube_runtime/guest.h"
 #include "abi/kube_runtime/known_calls.h"
 #include "abi/kube_runtime/limits.h"
@@ -12,6 +13,8 @@
 #include "budget/accounts.h"
 #include "budget/consumer.h"
 #include "budget/rates.h"
+#include "budget/reservation_queue.h"
+#include "budget/stepped_reservation.h"
 #include "domains/guest_process.h"
 #include "domains/guest_processes.h"
 #include "domains/process_table.h"
@@ -64,6 +67,12 @@ constexpr std::chrono::seconds kTurnTimeMin{30};
 
 // Compressing and handing over a guest's memory.
 constexpr std::chrono::seconds kSleepTimeMax{60};
+
+// What a process has said in a turn that has not ended counts as memory of its tenant beyond the
+// first of these, which one large request takes; in steps of the second. Otherwise processes that
+// do not end their turns would fill the host's memory with requests.
+constexpr std::uint64_t kSaidFreeBytes = protocol::kRequestBytesMax;
+constexpr std::uint64_t kSaidCountedStep = limits::kMiB;
 
 // The bytes of a sleeping guest besides its memory, if they cannot be compressed: its files and
 // variables, and requests that have not started.
@@ -136,6 +145,11 @@ class RemoteGuests::RemoteGuest final : public kube_runtime::Guest, private Gues
         alone_(options.alone),
         events_(std::move(events)),
         place_(std::make_unique<kube_runtime::GuestOptions>(std::move(options))) {}
+  // One that slept in the host before this one. Errors as Guests::take_over.
+  [[nodiscard]] static Result<std::unique_ptr<kube_runtime::Guest>> continued(
+      RemoteGuests& home, std::shared_ptr<const wasm::SleepableModule> module,
+      kube_runtime::GuestOptions options, Events events, const budget::Tenant& tenant,
+      kube_runtime::CarriedGuest carried);
   RemoteGuest(const RemoteGuest&) = delete;
   RemoteGuest& operator=(const RemoteGuest&) = delete;
   ~RemoteGuest() override {
@@ -248,7 +262,9 @@ class RemoteGuests::RemoteGuest final : public kube_runtime::Guest, private Gues
     return memory_ ? memory_->bytes() : 0;
   }
 
-  [[nodiscard]] io::Task<Result<>> sleep(budget::Tenant tenant) override;
+  [[nodiscard]] io::Task<Result<Duration>> sleep(budget::Tenant tenant) override;
+
+  [[nodiscard]] Result<kube_runtime::CarriedGuest> carry() override;
 
   [[nodiscard]] std::uint64_t resident_bytes() const override {
     const auto* const lodging = std::get_if<Lodging>(&place_);
@@ -282,8 +298,10 @@ class RemoteGuests::RemoteGuest final : public kube_runtime::Guest, private Gues
 
   // A turn or a sleep in progress. Its coroutine waits for `changed`.
   struct Run {
-    explicit Run(io::Loop& loop) : changed(loop) {}
+    Run(io::Loop& loop, budget::Consumer consumer_in)
+        : consumer(std::move(consumer_in)), changed(loop) {}
 
+    const budget::Consumer consumer;
     std::uint64_t number = 0;
     std::stop_token stop;
     io::Event changed;
@@ -294,6 +312,9 @@ class RemoteGuests::RemoteGuest final : public kube_runtime::Guest, private Gues
     std::optional<Layer> new_layer;  // In place of the one that the guest has, once it sleeps.
     bool is_refused = false;         // Not all of the guest is stored, whatever the process says.
     TurnOutcome outcome;             // The part that has arrived.
+    std::uint64_t said_bytes = 0;    // Of its calls and answers.
+    std::optional<budget::SteppedReservation> said;  // Of those bytes that count.
+    std::optional<budget::Shortage> shortage;        // There was no memory for them: none is kept.
     bool has_ended = false;
     std::optional<protocol::EndSleep> end_of_sleep;
     std::optional<Error> lost;  // The process has exited.
@@ -327,6 +348,9 @@ class RemoteGuests::RemoteGuest final : public kube_runtime::Guest, private Gues
   [[nodiscard]] io::Task<Result<>> write_pages(const Run& run, const protocol::KeepPages& kept,
                                                const budget::Tenant& tenant);
   void keep(Run& run, const Result<>& stored);
+
+  // False when there is no memory for so much more of what the turn says.
+  [[nodiscard]] bool count_said(std::uint64_t bytes);
 
   [[nodiscard]] Result<> hear(protocol::FromGuest message) override;
   void on_lost(const Error& why) override;
@@ -420,9 +444,10 @@ io::Task<TurnOutcome> RemoteGuests::RemoteGuest::turn(std::vector<Wakeup> wakeup
                                         .id = wakeup.id,
                                         .finished = wakeup.finished,
                                         .is_null = wakeup.is_null,
+                                        .is_event = wakeup.is_event,
                                         .bytes = std::move(wakeup.bytes)});
   }
-  Run run(loop());
+  Run run(loop(), consumer);
   run.stop = stop;
   run.number = home_.processes_.begin_run(lodging.process, *this);
   const std::uint64_t memory_max = bounds_.memory_bytes_max + wasm::kInstanceBytes;
@@ -446,6 +471,7 @@ io::Task<TurnOutcome> RemoteGuests::RemoteGuest::turn(std::vector<Wakeup> wakeup
   // its process reports none.
   outcome.cpu_time = run.lost ? took : std::min(outcome.cpu_time, most);
   outcome.resume_time = std::min(outcome.resume_time, took);
+  outcome.resume_cpu_time = std::min(outcome.resume_cpu_time, outcome.resume_time);
   if (budget::Rates* const rates = home_.processes_.engine().rates()) {
     rates->charge(consumer.tenant,
                   static_cast<std::uint64_t>(std::min(outcome.cpu_time, took).count()),
@@ -461,16 +487,17 @@ io::Task<TurnOutcome> RemoteGuests::RemoteGuest::turn(std::vector<Wakeup> wakeup
   co_return outcome;
 }
 
-io::Task<Result<>> RemoteGuests::RemoteGuest::sleep(budget::Tenant tenant) {
+io::Task<Result<Duration>> RemoteGuests::RemoteGuest::sleep(budget::Tenant tenant) {
   const auto* const lodging = std::get_if<Lodging>(&place_);
   if (lodging == nullptr) {
     memory_.reset();
-    co_return Result<>();
+    co_return Duration::zero();
   }
   if (const std::string* const obstacle = module_->obstacle()) {
     co_return fail(ErrorKind::InvalidInput, "the module cannot sleep: it " + *obstacle);
   }
-  Run run(loop());
+  const Instant began = io::Loop::now();
+  Run run(loop(), snapshots_of(tenant));
   run.number = home_.processes_.begin_run(lodging->process, *this);
   const std::uint32_t layer_pages_max =
       std::exchange(had_no_room_, false) ? 0 : home_.snapshots_.layer_file_pages_max(tenant);
@@ -518,7 +545,64 @@ io::Task<Result<>> RemoteGuests::RemoteGuest::sleep(budget::Tenant tenant) {
                                              bounds_.memory_bytes_max),
                   .since = io::Loop::now()};
   calls_.shrink();
-  co_return Result<>();
+  // On one thread, which bounds it.
+  co_return duration_of(run.end_of_sleep->cpu_nanoseconds, io::Loop::now() - began);
+}
+
+Result<kube_runtime::CarriedGuest> RemoteGuests::RemoteGuest::carry() {
+  const auto* const asleep = std::get_if<Asleep>(&place_);
+  if (asleep == nullptr || run_ != nullptr) {
+    return fail(ErrorKind::Unavailable, "it does not sleep");
+  }
+  kube_runtime::CarriedGuest carried{.snapshot_offset = asleep->extent.offset,
+                                     .snapshot_bytes = asleep->extent.size_bytes,
+                                     .memory_bytes = asleep->memory_bytes,
+                                     .asleep_since = asleep->since,
+                                     .layer = {},
+                                     .calls = calls_.carry()};
+  if (layer_) {
+    kube_runtime::CarriedGuest::Layer& layer = carried.layer.emplace();
+    for (const protocol::Pages& piece : layer_->pieces)
+      layer.pieces.push_back({.first = piece.first, .count = piece.count});
+    layer.file = std::move(*layer_->file).leave();
+  }
+  home_.snapshots_.leave(asleep->extent);
+  end();
+  return carried;
+}
+
+Result<std::unique_ptr<kube_runtime::Guest>> RemoteGuests::RemoteGuest::continued(
+    RemoteGuests& home, std::shared_ptr<const wasm::SleepableModule> module,
+    kube_runtime::GuestOptions options, Events events, const budget::Tenant& tenant,
+    kube_runtime::CarriedGuest carried) {
+  const Extent extent = HANGAR_TRY(home.snapshots_.adopt(
+      {.offset = carried.snapshot_offset, .size_bytes = carried.snapshot_bytes}, tenant));
+  std::optional<Layer> layer;
+  if (carried.layer) {
+    std::uint32_t pages = 0;
+    layer.emplace();
+    for (const kube_runtime::CarriedGuest::Layer::Piece& piece : carried.layer->pieces) {
+      layer->pieces.push_back({.first = piece.first, .count = piece.count});
+      pages += piece.count;
+    }
+    auto file = home.snapshots_.adopt_layer_file(std::move(carried.layer->file), pages, tenant);
+    if (!file) {
+      home.snapshots_.free(extent);
+      return std::unexpected(std::move(file).error());
+    }
+    layer->file = *std::move(file);
+  }
+  auto guest =
+      std::make_unique<RemoteGuest>(home, std::move(module), std::move(options), std::move(events));
+  const std::uint64_t memory_min =
+      std::min(guest->module_->memory_bytes_min(), guest->bounds_.memory_bytes_max);
+  guest->place_ = Asleep{
+      .extent = extent,
+      .memory_bytes = std::clamp(carried.memory_bytes, memory_min, guest->bounds_.memory_bytes_max),
+      .since = carried.asleep_since};
+  guest->layer_ = std::move(layer);
+  guest->calls_ = kube_runtime::KnownCalls::restored(std::move(carried.calls));
+  return guest;
 }
 
 io::Task<void> RemoteGuests::RemoteGuest::serve(Run& run, const budget::Tenant& tenant) {
@@ -648,11 +732,28 @@ Result<> RemoteGuests::RemoteGuest::hear_one(const protocol::AskMemory& message)
   return {};
 }
 
+// The guest starts anew if its turn says more than there is memory for, as one does whose requests
+// have none once the turn has ended.
+bool RemoteGuests::RemoteGuest::count_said(std::uint64_t bytes) {
+  Run& run = *run_;
+  if (run.shortage) return false;
+  run.said_bytes += bytes;
+  budget::ReservationQueue* const memory = home_.processes_.engine().memory();
+  if (memory == nullptr || run.said_bytes <= kSaidFreeBytes) return true;
+  if (!run.said) run.said.emplace(memory->accounts(), run.consumer, kSaidCountedStep);
+  run.shortage = run.said->set(run.said_bytes - kSaidFreeBytes);
+  if (!run.shortage) return true;
+  run.outcome.calls.clear();
+  run.outcome.answers.clear();
+  run.said.reset();
+  return false;
+}
+
 Result<> RemoteGuests::RemoteGuest::hear_one(const protocol::TurnCall& message) {
+  kube_runtime::HttpRequest request = HANGAR_TRY(kube_runtime::decode_request(message.request));
+  if (!count_said(kube_runtime::memory_bytes_of(request))) return {};
   run_->outcome.calls.push_back(
-      {.id = message.id,
-       .is_stream = message.is_stream,
-       .request = HANGAR_TRY(kube_runtime::decode_request(message.request))});
+      {.id = message.id, .is_stream = message.is_stream, .request = std::move(request)});
   return {};
 }
 
@@ -660,6 +761,7 @@ Result<> RemoteGuests::RemoteGuest::hear_one(const protocol::TurnAnswer& message
   kube_runtime::InboundAnswer answer =
       HANGAR_TRY(kube_runtime::decode_inbound_answer(message.answer));
   answer.id = message.id;
+  if (!count_said(kube_runtime::memory_bytes_of(answer))) return {};
   run_->outcome.answers.push_back(std::move(answer));
   return {};
 }
@@ -673,16 +775,24 @@ Result<> RemoteGuests::RemoteGuest::hear_one(protocol::EndTurn message) {
                                                        : kube_runtime::OutputStream::Stdout,
                               .text = std::move(line.text)});
   }
-  // The last line of each stream need not end with a newline.
-  if (printed_bytes > bounds_.output_bytes_max + 2) {
+  // The last line of each stream need not end with a newline, nor do those that were cut.
+  const std::uint64_t unended_lines_max =
+      2 + bounds_.output_bytes_max / limits::kOperatorLineBytesMax;
+  if (printed_bytes > bounds_.output_bytes_max + unended_lines_max) {
     return fail(ErrorKind::GuestFault, "its turn has more output than a guest may print");
   }
   outcome.output_dropped_bytes = message.output_dropped_bytes;
   outcome.resume_time = duration_of(message.resume_nanoseconds, Duration::max());
+  outcome.resume_cpu_time = duration_of(message.resume_cpu_nanoseconds, Duration::max());
   outcome.cpu_time = duration_of(message.cpu_nanoseconds, Duration::max());
   if (message.is_error) {
     outcome.ended = fail(believed(message.kind, run_->stop.stop_requested()),
                          one_line(std::move(message.reason)));
+  } else if (run_->shortage) {
+    outcome.ended = fail(ErrorKind::LimitExceeded,
+                         fmt::format("there is no memory for the requests and answers of the "
+                                     "guest's turn: {}",
+                                     budget::to_text(*run_->shortage)));
   } else if (message.has_exited) {
     outcome.exit_code = message.exit_code;
   } else {
@@ -745,6 +855,17 @@ std::unique_ptr<kube_runtime::Guest> RemoteGuests::make(
     Events events) {
   return std::make_unique<RemoteGuest>(*this, std::move(module), std::move(options),
                                        std::move(events));
+}
+
+Result<std::unique_ptr<kube_runtime::Guest>> RemoteGuests::take_over(
+    std::shared_ptr<const wasm::SleepableModule> module, kube_runtime::GuestOptions options,
+    Events events, budget::Tenant tenant, kube_runtime::CarriedGuest carried) {
+  return RemoteGuest::continued(*this, std::move(module), std::move(options), std::move(events),
+                                tenant, std::move(carried));
+}
+
+void RemoteGuests::discard(kube_runtime::CarriedGuest carried) {
+  snapshots_.discard({.offset = carried.snapshot_offset, .size_bytes = carried.snapshot_bytes});
 }
 
 }  // namespace hangar::domains

@@ -23,6 +23,10 @@ class RemoteGuests final : public abi::kube_runtime::Guests {
   [[nodiscard]] std::unique_ptr<abi::kube_runtime::Guest> make(
       std::shared_ptr<const wasm::SleepableModule> module, abi::kube_runtime::GuestOptions options,
       Events events) override;
+  [[nodiscard]] Result<std::unique_ptr<abi::kube_runtime::Guest>> take_over(
+      std::shared_ptr<const wasm::SleepableModule> module, abi::kube_runtime::GuestOptions options,
+      Events events, budget::Tenant tenant, abi::kube_runtime::CarriedGuest carried) override;
+  void discard(abi::kube_runtime::CarriedGuest carried) override;
   // False, because a guest that is awake keeps a process that other domains may be waiting for.
   [[nodiscard]] bool loads_ahead() const override { return false; }
   [[nodiscard]] bool has_places_alone() const override { return true; }

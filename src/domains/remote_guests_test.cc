@@ -1,6 +1,7 @@
 #include "domains/remote_guests.h"
 
 #include "abi/kube_runtime/guest.h"
+#include "abi/kube_runtime/limits.h"
 #include "abi/kube_runtime/messages.h"
 #include "abi/kube_runtime/output_lines.h"
 #include "base/limits.h"
@@ -108,8 +109,9 @@ class RemoteGuestsTest : public testing::Test {
     return rig_.await(guest.wake(std::move(wakeups), {}, operator_in(namespace_name)));
   }
   void sleep(Guest& guest, const std::string& namespace_name = "a") {
-    const Result<> slept = rig_.await(guest.sleep(operator_in(namespace_name).tenant));
+    const Result<Duration> slept = rig_.await(guest.sleep(operator_in(namespace_name).tenant));
     ASSERT_TRUE(slept.has_value()) << slept.error().message();
+    EXPECT_GT(*slept, Duration::zero()) << "the processor time of its process";
   }
   std::unique_ptr<Guest> make_waiting(const std::string& name, GuestOptions options = {}) {
     auto guest = make_guest(name, std::move(options));
@@ -267,6 +269,43 @@ TEST_F(RemoteGuestsTest, SleepWithoutAProcessAndWakeInANewOne) {
   EXPECT_THAT(lost_, IsEmpty());
 }
 
+TEST_F(RemoteGuestsTest, ThatSleepGoOnInAnotherHost) {
+  const auto module = load(wasm::GuestRig::bytes_of("kube_runtime_journal"));
+  auto guest = make_guest(module);
+  ASSERT_TRUE(start(*guest).ended.has_value());
+  EXPECT_THAT(texts_of(wake(*guest, {{.id = 1, .bytes = "x"}})), ElementsAre("1110bx"));
+  EXPECT_FALSE(guest->carry().has_value()) << "it is awake";
+  sleep(*guest);
+
+  kube_runtime::CarriedGuest carried = guest->carry().value();
+  guest.reset();
+  EXPECT_EQ(store_->live_bytes(), 0U);
+  // Another store of the same file, other processes, and an image that was made anew.
+  const wasm::SnapshotStore::Extent extent{.offset = carried.snapshot_offset,
+                                           .size_bytes = carried.snapshot_bytes};
+  auto store = wasm::SnapshotStore::open_again(directory_.path() / "snapshots", {},
+                                               store_->leave_file().value(), {extent})
+                   .value();
+  guests_.reset();
+  store_ = std::move(store);
+  make();
+  const auto again = load(wasm::GuestRig::bytes_of("kube_runtime_journal"));
+  EXPECT_EQ(again->image_number(), module->image_number());
+  guest =
+      guests_
+          ->take_over(again, {},
+                      {.on_lost = [this](const Error& error) { lost_.push_back(error.message()); },
+                       .on_notice = [] {}},
+                      operator_in("a").tenant, std::move(carried))
+          .value();
+
+  EXPECT_GT(guest->memory_bytes_needed(), 0U);
+  // It counts its wakes in memory: this is the second.
+  EXPECT_THAT(texts_of(wake(*guest, {{.id = 2, .finished = true, .is_null = true}})),
+              ElementsAre("2221n"));
+  EXPECT_EQ(store_->live_bytes(), 0U);
+}
+
 TEST_F(RemoteGuestsTest, AreToldApartByTheDomainOfTheirProcess) {
   const auto one = make_guest("kube_runtime_journal");
   const auto other = make_guest("kube_runtime_journal");
@@ -355,6 +394,39 @@ TEST_F(RemoteGuestsTest, HaveNoMoreMemoryThanTheHostGivesThem) {
   EXPECT_LE(guests_bytes(accounts_), 16 * limits::kMiB + wasm::kInstanceBytes);
 }
 
+// A line that is cut has more pieces than ends.
+TEST_F(RemoteGuestsTest, PrintLongLinesWithoutAnEnd) {
+  constexpr std::uint64_t kMost = 4 * limits::kOperatorLineBytesMax;
+  const auto neighbour = make_waiting("kube_runtime_journal");
+  const auto guest = make_waiting("kube_runtime_long_line", {.output_bytes_max = kMost});
+
+  const TurnOutcome outcome = wake(*guest, {{.id = 0, .finished = true, .is_null = true}});
+
+  EXPECT_THAT(texts_of(outcome), testing::Each(std::string(limits::kOperatorLineBytesMax, 'x')));
+  EXPECT_EQ(outcome.output.size(), 4U);
+  EXPECT_EQ(outcome.output_dropped_bytes, 100'000 - kMost);
+  EXPECT_THAT(texts_of(wake(*neighbour, {{.id = 1, .bytes = "x"}})), ElementsAre("1110bx"));
+}
+
+TEST_F(RemoteGuestsTest, MakeLargeRequestsWhereThereIsMemoryForThem) {
+  EXPECT_EQ(start(*make_guest("kube_runtime_large_requests")).calls.size(), 10U);
+
+  EXPECT_EQ(guests_bytes(accounts_), 0U);
+}
+
+TEST_F(RemoteGuestsTest, FailIfThereIsNoMemoryForWhatTheirTurnRequests) {
+  const budget::Reservation others =
+      accounts_
+          .reserve({.tenant = budget::Tenant::of_namespace("b"), .name = "x"}, 225 * limits::kMiB)
+          .value();
+  const auto neighbour = make_waiting("kube_runtime_journal");
+
+  expect_error(start(*make_guest("kube_runtime_large_requests")), ErrorKind::LimitExceeded,
+               "no memory for the requests and answers of the guest's turn");
+
+  EXPECT_THAT(texts_of(wake(*neighbour, {{.id = 1, .bytes = "x"}})), ElementsAre("1110bx"));
+}
+
 TEST_F(RemoteGuestsTest, StayWhereTheDiskHasNoRoomForThem) {
   const auto tiny =
       wasm::SnapshotStore::open(directory_.path() / "tiny", {.file_bytes_max = 64}).value();
@@ -362,7 +434,7 @@ TEST_F(RemoteGuestsTest, StayWhereTheDiskHasNoRoomForThem) {
   const auto guest = guests.make(load(wasm::GuestRig::bytes_of("kube_runtime_journal")), {}, {});
   ASSERT_TRUE(start(*guest).ended.has_value());
 
-  const Result<> slept = rig_.await(guest->sleep(operator_in("a").tenant));
+  const Result<Duration> slept = rig_.await(guest->sleep(operator_in("a").tenant));
 
   ASSERT_FALSE(slept.has_value());
   EXPECT_EQ(name_of(slept.error().kind()), name_of(ErrorKind::Unavailable));
@@ -439,8 +511,8 @@ TEST_F(RemoteGuestsTest, AreLostIfTheirProcessEndsWhileItHandsOverALayer) {
   const auto guest = make_waiting("kube_runtime_pages");
   sleep(*guest);
   ASSERT_TRUE(wake(*guest, {stores(20, 8 * kLayerPagesMin, 1)}).ended.has_value());
-  std::optional<Result<>> slept;
-  rig_.loop().spawn([](Guest& sleeper, std::optional<Result<>>& into) -> io::Task<void> {
+  std::optional<Result<Duration>> slept;
+  rig_.loop().spawn([](Guest& sleeper, std::optional<Result<Duration>>& into) -> io::Task<void> {
     into = co_await sleeper.sleep(operator_in("a").tenant);
   }(*guest, slept));
   // The pages follow once the loop runs again.
@@ -482,7 +554,7 @@ TEST_F(RemoteGuestsTest, StayAwakeOnceIfTheDiskFailsForTheirLayer) {
   expect_same(stores(20, 2 * kLayerPagesMin, 1));
   {
     const io::NoRoomForFiles full(limits::kLayerBytesMin);
-    const Result<> slept = rig_.await(guest->sleep(operator_in("a").tenant));
+    const Result<Duration> slept = rig_.await(guest->sleep(operator_in("a").tenant));
     ASSERT_FALSE(slept.has_value());
     EXPECT_EQ(name_of(slept.error().kind()), name_of(ErrorKind::Unavailable));
     expect_same(stores(40, 3, 2));

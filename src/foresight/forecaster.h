@@ -44,8 +44,8 @@ class Forecaster {
   explicit Forecaster(Goals goals);
 
   // Measurements: the wall time of a resume (`took`), and the processor time of one suspend and one
-  // resume together, for a guest of `bytes`. Where it is not known, their wall time will do: it is
-  // longer when they wait for a worker or a disk, so that larger values count less.
+  // resume together, for a guest of `bytes`. Larger values count less: a busy
+  // machine adds to them.
   void on_resumed(Duration took);
   void on_cost(Duration cpu_time, std::uint64_t bytes);
 
@@ -85,8 +85,6 @@ class Forecaster {
   [[nodiscard]] const Plan& plan() const { return plan_; }
   [[nodiscard]] bool is_idle() const { return is_idle_; }
   [[nodiscard]] OperatorId leader() const { return leader_lag_.leader(); }
-  // Whether earlier choices have used up the allowance for cost above that of Idle.
-  [[nodiscard]] bool is_switched_off() const { return allowance_ < 0; }
 
  private:
   struct Draft {

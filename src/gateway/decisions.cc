@@ -23,7 +23,7 @@ constexpr std::size_t kIdentityBytesMax = 4096;
 
 // The room of one text: very many empty ones take memory, too.
 std::size_t room_of(const std::string& text) {
-  return sizeof(text) + text.size();
+  return sizeof(std::string) + text.size();
 }
 
 std::size_t room_of(const std::vector<std::string>& texts) {

@@ -114,6 +114,19 @@ bool Feed::covers(const ReadScope& scope) const {
   return scope.fits(scope_.resource) && is_there && has_enough && (is_whole || selects_the_same);
 }
 
+bool Feed::is_all_of(const View& view) const {
+  return scope_.namespace_ == view.requested_namespace() &&
+         scope_.label_selector == view.label_selector() &&
+         scope_.field_selector == view.field_selector() && scope_.detail == view.detail();
+}
+
+void Feed::reach_back(std::vector<kube::Delta> differences, std::uint64_t from, std::uint64_t to) {
+  // While differences of a list are being shown, history_ is not at one version.
+  if (!is_ready() || listed_at_ || !has_shown_all()) return;
+  if (differences.size() > limits::kGatewayHistoryMax) return;
+  history_.reach_back(in_order(std::move(differences), from, to), from, to);
+}
+
 std::optional<Feed::Window> Feed::open(AuthorizedScope scope) {
   if (!covers(scope.scope())) return std::nullopt;
   return Window(shared_from_this(), std::move(scope).take_view());

@@ -30,7 +30,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -90,6 +90,8 @@ class Feed : public std::enable_shared_from_this<Feed> {
 
     [[nodiscard]] const kube::ObjectKey& place() const { return view().place(); }
     [[nodiscard]] bool is_attached() const { return is_attached_; }
+    // Everything up to here was shown when it was attached.
+    [[nodiscard]] std::uint64_t attached_at() const { return seen_; }
 
    private:
     friend class Feed;
@@ -137,11 +139,16 @@ class Feed : public std::enable_shared_from_this<Feed> {
   // Nothing when the feed does not cover the scope.
   [[nodiscard]] std::optional<Window> open(AuthorizedScope scope);
 
+  // Whether the view shows every object of the feed, and as much of each as the feed has.
+  [[nodiscard]] bool is_all_of(const View& view) const;
+  // The differences between the state at `from` and the one at `to`, which a watch that sees all of
+  // the feed has learned from the API server: others need not ask for them.
+  void reach_back(std::vector<kube::Delta> differences, std::uint64_t from, std::uint64_t to);
+
   // From now on, shows the viewer each new change whose version is after `seen`. Changes that came
   // before this call are the caller's to show.
   void attach(std::shared_ptr<Viewer> viewer, std::uint64_t seen);
   void detach(Viewer& viewer);
-  [[nodiscard]] std::vector<std::shared_ptr<Viewer>> viewers() const { return audience_.all(); }
 
   // Call this periodically: it tells each viewer the version reached, drops old changes, and finds
   // a new payer where the present one has left.
@@ -213,7 +220,7 @@ class Feed : public std::enable_shared_from_this<Feed> {
     std::variant<Differences, Later> what;
     bool is_forgotten = false;
   };
-  std::deque<Unshown> unshown_;
+  std::list<Unshown> unshown_;
   std::uint64_t unshown_bytes_ = 0;  // Of each Later.
   bool is_showing_ = false;          // show_in_slices() runs.
   kube::Audience<Viewer> audience_;

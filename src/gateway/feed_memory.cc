@@ -31,8 +31,8 @@ Result<> FeedMemory::resize(std::uint64_t bytes) {
   }
   return std::unexpected(
       Error(ErrorKind::LimitExceeded,
-            fmt::format("the host has no memory for all {} that this would watch, beside what "
-                        "operators watch already: {}; watch fewer of them (selectors)",
+            fmt::format("the host has no memory for all {} that this would watch, in addition to "
+                        "those that operators watch already: {}; watch fewer of them (selectors)",
                         what_, to_text(*shortage)))
           .with_reason(std::string(kTooLargeToWatch)));
 }

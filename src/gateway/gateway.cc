@@ -18,6 +18,7 @@
 #include "gateway/limits.h"
 #include "gateway/own_writes.h"
 #include "gateway/read_scope.h"
+#include "gateway/read_version.h"
 #include "gateway/reply.h"
 #include "gateway/request_target.h"
 #include "gateway/tenant_bounds.h"
@@ -26,6 +27,7 @@
 #include "http/client.h"
 #include "io/exception.h"
 #include "io/loop.h"
+#include "io/part.h"
 #include "io/task.h"
 #include "kube/client.h"
 #include "kube/object.h"
@@ -87,7 +89,11 @@ using WorkPtr = std::unique_ptr<Work>;
 
 // A request that lasts as long as the server or the guest likes.
 bool is_stream(const RequestTarget& target) {
-  return target.verb == Verb::Watch || target.subresource == "log" || target.subresource == "proxy";
+  // With a slash at its end, a path is not interpreted here, but the API server serves it like the
+  // one without: `pods/?watch=true` and `services/x/proxy/` must not keep a slot.
+  const bool may_be_any = target.ends_with_slash && target.segments.size() > 2;
+  return may_be_any || target.verb == Verb::Watch || target.subresource == "log" ||
+         target.subresource == "proxy";
 }
 
 Forward forward_of(Work& work) {
@@ -136,17 +142,6 @@ std::optional<Watching::Beginning> beginning_of(const ReadOptions& asked) {
         std::min<std::int64_t>(*asked.timeout_seconds, std::chrono::seconds(kTimeoutMax).count()));
   }
   return beginning;
-}
-
-// The version that a cached answer to a read must have reached; nothing when only the API server
-// may answer it.
-std::optional<std::uint64_t> oldest_for(const ReadOptions& asked) {
-  const bool is_any = asked.resource_version == "0";
-  const bool may_be_cached =
-      asked.continue_token.empty() && !asked.send_initial_events &&
-      (asked.resource_version_match.empty() || asked.resource_version_match == "NotOlderThan") &&
-      (is_any || asked.limit == 0);
-  return may_be_cached ? kube::parse_version(asked.resource_version) : std::nullopt;
 }
 
 class OwnWatches {
@@ -309,6 +304,10 @@ class Ticket final : public Exchange, public slots::InSlot {
   Ticket& operator=(const Ticket&) = delete;
   ~Ticket() override { reply_->close(); }
 
+  [[nodiscard]] std::optional<Continuation> continuation() const override {
+    return reply_->continuation();
+  }
+
  private:
   const std::shared_ptr<Reply> reply_;
 };
@@ -443,6 +442,8 @@ io::Task<void> Gateway::State::pass_on_as_guest(Work& work) {
   const kube::Client& own = is_apart ? *parts.streams : parts.client;
   const kube::Client client = work.identity.user.empty() ? own : own.as(work.identity);
   Forward made = forward_of(work);
+  // A stream may last for days, and nobody counts what its request takes meanwhile.
+  work.request = {};
   if (made.is_write) {
     made.on_answer = [this, user = std::move(work.identity.user), target = std::move(work.target)](
                          int status, std::string_view body) {
@@ -477,9 +478,10 @@ io::Task<void> Gateway::State::watch(std::shared_ptr<State> self, WorkPtr work) 
     self->refused_reviews.add();
     co_return reply->refuse(
         {429, "TooManyRequests",
-         fmt::format("{} reviews of what the namespace's operators may do wait for the API server "
-                     "already; ask again later",
-                     kReviewsWaitingPerTenantMax)});
+         fmt::format(
+             "{} reviews of the rights of the namespace's operators wait for the API server "
+             "already; ask again later",
+             kReviewsWaitingPerTenantMax)});
   }
   if (!authorized && authorized.error().kind() != ErrorKind::Denied) {
     co_return reply->refuse(no_answer(authorized.error(), /*is_write=*/false));
@@ -506,6 +508,7 @@ io::Task<void> Gateway::State::watch(std::shared_ptr<State> self, WorkPtr work) 
       std::allocate_shared<Watching>(slots::Allocator<Watching>(), self->tools, *std::move(window),
                                      reply, work->identity, self->open_count);
   self->watchings.push_back(watching);
+  const io::Part part(self->parts.loop, "start of the watch");
   co_await Watching::begin(watching, *beginning);
 }
 
@@ -536,28 +539,28 @@ io::Task<Result<Feed::Window>> Gateway::State::open_feed(std::shared_ptr<State> 
 }
 
 io::Task<void> Gateway::State::read(std::shared_ptr<State> self, WorkPtr work) {
-  const auto oldest = oldest_for(work->target.options);
-  const std::uint64_t own_version =
-      self->own_writes.oldest_for(work->identity.user, work->target, io::Loop::now());
-  // If the read is forwarded: the API server's cache may lag behind the write, too.
-  if (oldest.value_or(own_version) < own_version) work->target.ask_for_newest();
+  const ReadVersion version = require_own_writes(
+      work->target,
+      self->own_writes.oldest_for(work->identity.user, work->target, io::Loop::now()));
   const std::optional<kube::Detail> detail = work->accepts.cached;
   auto scope = ReadScope::of(work->target, detail.value_or(kube::Detail::Whole));
-  const bool may_be_cached = oldest && scope && detail;
+  const bool may_be_cached = version.asked && scope && detail;
   const auto feed = may_be_cached ? self->feeds.find(*scope) : nullptr;
-  if (!feed || std::max(*oldest, own_version) > feed->version()) {
-    if (feed && *oldest <= feed->version()) self->reads_behind.add();
+  if (!feed || version.needed > feed->version()) {
+    if (feed && *version.asked <= feed->version()) self->reads_behind.add();
     co_return co_await forward(std::move(self), std::move(work));
   }
   const std::shared_ptr<Reply> reply = work->reply;
   auto authorized =
       co_await self->authorizer.authorize(work->identity, *std::move(scope), reply->stop_token());
   if (!reply->is_open()) co_return;
-  if (!authorized || !*authorized || !feed->is_ready()) {
+  // Meanwhile the feed may have listed again, from a server that is behind the one before.
+  if (!authorized || !*authorized || !feed->is_ready() || version.needed > feed->version()) {
     co_return co_await forward(std::move(self), std::move(work));
   }
   auto window = feed->open(**std::move(authorized));
   if (!window) co_return co_await forward(std::move(self), std::move(work));
+  const io::Part part(self->parts.loop, "answer from the cache");
   budget::Slices::Job job =
       self->tools->slices.begin(budget::Tenant::of_namespace(tenant_of(work->identity)));
   if (work->target.verb == Verb::List) {

@@ -26,6 +26,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -84,10 +85,22 @@ class Answer {
   virtual void on_end() = 0;
 };
 
+// How a host that replaces this one goes on with an answer.
+struct Continuation {
+  // A GET of the same identity whose answer begins where this one stands; its head is to be left
+  // out. Empty: the answer ends here, as a watch may at any time, and the guest watches again.
+  std::string target = {};
+  std::string accept = {};
+};
+
 // A request in progress. Destroying it cancels it.
 class Exchange {
  public:
   virtual ~Exchange() = default;
+
+  // For an answer that has begun; everything so far has been given to the Answer. Nothing: it
+  // cannot go on.
+  [[nodiscard]] virtual std::optional<Continuation> continuation() const { return std::nullopt; }
 };
 
 // Loop thread.

@@ -112,6 +112,25 @@ void History::skip_list(std::uint64_t list_version) {
     gaps_.pop_front();
 }
 
+void History::reach_back(const std::vector<Change>& changes, std::uint64_t from, std::uint64_t to) {
+  if (from >= floor_ || to < floor_ || to > version_) return;
+  std::vector<Change> later;
+  for (Change& change : changes_)
+    if (change.version > to) later.push_back(std::move(change));
+  const std::uint64_t version = version_;
+  auto ages = std::move(ages_);
+  // Those of lists that came while the two states were compared.
+  auto gaps = std::move(gaps_);
+  std::erase_if(gaps, [to](const auto& gap) { return gap.second <= to; });
+  begin(from);
+  ages_ = std::move(ages);
+  append_list(changes, to);
+  gaps_.splice(gaps_.end(), gaps);
+  for (Change& change : later)
+    push(std::move(change));
+  advance(version);
+}
+
 void History::advance(std::uint64_t version) {
   version_ = std::max(version_, version);
 }

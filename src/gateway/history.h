@@ -14,7 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <map>
 #include <utility>
 #include <vector>
@@ -87,6 +87,9 @@ class History {
   void append_list(const std::vector<Change>& changes, std::uint64_t list_version);
   // The same for differences that are too many to keep: no watch resumes from before the list.
   void skip_list(std::uint64_t list_version);
+  // Adds what lies before: the differences from the state at `from` to the one at `to`, which is
+  // not after version(). They replace the changes up to `to`.
+  void reach_back(const std::vector<Change>& changes, std::uint64_t from, std::uint64_t to);
   // Records that no other change happened up to `version`.
   void advance(std::uint64_t version);
   // Drops changes that are older than limits::kGatewayHistoryAge. The caller calls it at intervals;
@@ -107,14 +110,15 @@ class History {
   void push(Change change);
   void pop();
 
-  std::deque<Change, slots::Allocator<Change>> changes_;
+  // Lists: most histories have few changes, and a deque takes half a KiB while it has none.
+  std::list<Change, slots::Allocator<Change>> changes_;
   std::uint64_t bytes_ = 0;
   std::uint64_t floor_ = 0;  // Changes up to here may be missing.
   std::uint64_t version_ = 0;
   // The time of each call of age(), and the version reached then.
-  std::deque<std::pair<Instant, std::uint64_t>> ages_;
+  std::list<std::pair<Instant, std::uint64_t>> ages_;
   // Versions strictly between the two cannot be resumed from.
-  std::deque<std::pair<std::uint64_t, std::uint64_t>> gaps_;
+  std::list<std::pair<std::uint64_t, std::uint64_t>> gaps_;
 };
 
 }  // namespace hangar::gateway

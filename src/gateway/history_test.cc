@@ -85,6 +85,46 @@ TEST(History, CoversWhatCameAfterItsBeginning) {
   EXPECT_EQ(history.version(), 20U);
 }
 
+TEST(History, ReachesBackToAStateThatSomebodyHasComparedWith) {
+  History history;
+  history.begin(20);
+  history.append(added("late", 25));
+  EXPECT_FALSE(history.covers(10));
+
+  history.reach_back({{.type = Type::Deleted,
+                       .object = object("gone", 10),
+                       .previous = object("gone", 5),
+                       .version = 22},
+                      {.type = Type::Added, .object = object("early", 15), .version = 22}},
+                     10, 22);
+
+  EXPECT_TRUE(history.covers(10));
+  EXPECT_FALSE(history.covers(15)) << "only the net result is known";
+  EXPECT_TRUE(history.covers(22));
+  EXPECT_EQ(history.version(), 25U);
+  EXPECT_EQ(versions_after(history, 10), (std::vector<std::uint64_t>{22, 22, 25}));
+  EXPECT_EQ(versions_after(history, 22), (std::vector<std::uint64_t>{25}));
+  // What is known already stays as it is.
+  history.reach_back({added("other", 12)}, 12, 22);
+  EXPECT_EQ(versions_after(history, 10), (std::vector<std::uint64_t>{22, 22, 25}));
+}
+
+// A watch from within the gap would miss what a list has not shown.
+TEST(History, KeepsTheGapsAfterTheStateThatItReachesBackFrom) {
+  History history;
+  history.begin(20);
+  history.append_list({added("listed", 40)}, 40);
+  EXPECT_FALSE(history.covers(30));
+
+  history.reach_back({added("early", 20)}, 10, 20);
+
+  EXPECT_TRUE(history.covers(10));
+  EXPECT_FALSE(history.covers(15));
+  EXPECT_TRUE(history.covers(20));
+  EXPECT_FALSE(history.covers(30));
+  EXPECT_EQ(versions_after(history, 20), (std::vector<std::uint64_t>{40}));
+}
+
 TEST(History, ForgetsTheOldestAndSaysSo) {
   History history;
   history.begin(0);

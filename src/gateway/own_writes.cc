@@ -7,6 +7,7 @@
 #include "kube/object.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -15,6 +16,9 @@
 namespace hangar::gateway {
 
 namespace {
+
+// The length of a DNS subdomain, which every name in the path of a collection is.
+constexpr std::size_t kNameBytesMax = 253;
 
 bool is_dry_run(const RequestTarget& target) {
   const std::string* const asked = target.parameter("dryRun");
@@ -33,12 +37,18 @@ std::uint64_t version_of(const RequestTarget& target, int status, std::string_vi
   return kube::parse_version(object->resource_version).value_or(OwnWrites::kUnknownVersion);
 }
 
+// The API server stores Events once and serves them in two groups.
+const std::string& stored_group(const RequestTarget& target) {
+  static const std::string kCore;
+  return target.plural == "events" && target.group == "events.k8s.io" ? kCore : target.group;
+}
+
 }  // namespace
 
 OwnWrites::OwnWrites(Metrics& metrics)
     : lag_seconds_(metrics.histogram(
           "hangar_gateway_own_write_lag_seconds",
-          "From the answer to a guest's write until a watch of the host has told of it.",
+          "Time from the answer to a guest's write until a watch of the host reports the write.",
           latency_buckets())) {}
 
 void OwnWrites::wrote(const std::string& user, const RequestTarget& target, int status,
@@ -47,9 +57,15 @@ void OwnWrites::wrote(const std::string& user, const RequestTarget& target, int 
   // have happened.
   const bool is_refused = status >= 400 && status < 500;
   if (!target.is_resource() || is_refused || is_dry_run(target)) return;
+  // Nothing can be written there, but a write that is cancelled has no answer that says so.
+  const bool is_place = target.group.size() <= kNameBytesMax &&
+                        target.plural.size() <= kNameBytesMax &&
+                        target.namespace_.size() <= kNameBytesMax;
+  if (!is_place) return;
   const std::uint64_t version = version_of(target, status, body);
   User& its = users_[user];
-  Place place{.group = target.group, .plural = target.plural, .namespace_ = target.namespace_};
+  Place place{
+      .group = stored_group(target), .plural = target.plural, .namespace_ = target.namespace_};
   // The map is bounded, since a guest chooses where it writes. A write that does not fit still
   // counts: for kOwnWritesKept, every read of this user goes to the API server, as if it had
   // written everywhere.
@@ -82,10 +98,11 @@ std::uint64_t OwnWrites::oldest_for(const std::string& user, const RequestTarget
   std::uint64_t oldest = 0;
   // A read of one namespace depends on writes there, and on writes without a namespace (a
   // cluster-scoped object, or all namespaces). A read of all namespaces depends on every write.
-  auto at = its.places.lower_bound({.group = read.group, .plural = read.plural, .namespace_ = {}});
+  const std::string& group = stored_group(read);
+  auto at = its.places.lower_bound({.group = group, .plural = read.plural, .namespace_ = {}});
   for (; at != its.places.end(); ++at) {
     const auto& [place, writes] = *at;
-    if (place.group != read.group || place.plural != read.plural) break;
+    if (place.group != group || place.plural != read.plural) break;
     const bool is_there =
         read.namespace_.empty() || place.namespace_.empty() || place.namespace_ == read.namespace_;
     if (!is_there) continue;

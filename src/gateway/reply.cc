@@ -7,6 +7,7 @@
 #include "http/client.h"
 
 #include <cstdint>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -63,6 +64,11 @@ void Reply::refuse(const Refusal& refusal, Source source) {
   head_json(refusal.code, source);
   piece(status_document(refusal));
   end();
+}
+
+std::optional<Continuation> Reply::continuation() const {
+  if (!is_open() || !has_head_ || verb_ != Verb::Watch) return std::nullopt;
+  return worker_ != nullptr ? worker_->continuation() : Continuation();
 }
 
 void Reply::close() {

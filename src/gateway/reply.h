@@ -8,6 +8,7 @@
 #include "http/client.h"
 
 #include <cstdint>
+#include <optional>
 #include <stop_token>
 #include <string>
 
@@ -28,6 +29,8 @@ class Reply {
 
     // The Exchange was destroyed before the end of the answer.
     virtual void on_close() = 0;
+    // As Exchange::continuation(), of a watch.
+    [[nodiscard]] virtual Continuation continuation() const = 0;
   };
 
   Reply(Answer& answer, Metrics& metrics) : answer_(&answer), metrics_(metrics) {}
@@ -55,6 +58,9 @@ class Reply {
   void end();
   // A whole answer: head, a Status and end.
   void refuse(const Refusal& refusal, Source source = Source::Cache);
+
+  // As Exchange::continuation().
+  [[nodiscard]] std::optional<Continuation> continuation() const;
 
   // Called when the Exchange is destroyed.
   void close();

@@ -21,6 +21,7 @@ class Deaf final : public Answer {
 
 struct Worker final : Reply::Worker {
   void on_close() override { ++closed_count; }
+  [[nodiscard]] Continuation continuation() const override { return {}; }
   int closed_count = 0;
 };
 

@@ -7,8 +7,8 @@
 #include "http/client.h"
 #include "io/task.h"
 #include "kube/client.h"
-#include "kube/limits.h"
 #include "kube/line_splitter.h"
+#include "kube/object_text.h"
 
 #include <algorithm>
 #include <array>
@@ -69,7 +69,7 @@ io::Task<Result<>> pass_whole(const kube::Client& client, Forward forward, Reply
 
 io::Task<Result<>> pass_stream(const kube::Client& client, kube::RawRequest request, bool in_lines,
                                Reply& reply) {
-  kube::LineSplitter lines(limits::kWatchLineBytesMax);
+  kube::LineSplitter lines(limits::kObjectTextBytesMax);
   const Result<> closed = fail(ErrorKind::Cancelled, "the caller has gone");
   http::Client::StreamHandler handler{
       .on_headers = [&](int status, const http::Headers& headers) -> Result<> {
@@ -85,6 +85,8 @@ io::Task<Result<>> pass_stream(const kube::Client& client, kube::RawRequest requ
             give_line(reply, std::string(line) + '\n');
             return {};
           }));
+          // A namespace may have hundreds of such watches, and one object's line in all of them.
+          reply.progress(lines.held_bytes());
         }
         return reply.is_open() ? Result<>() : closed;
       }};

@@ -18,11 +18,13 @@
 #include "io/task.h"
 #include "kube/cache/store.h"
 #include "kube/client.h"
+#include "kube/media_types.h"
 #include "kube/object.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -60,6 +62,7 @@ io::Task<void> Watching::begin(std::shared_ptr<Watching> self, Beginning beginni
     const auto on_timeout = [weak = std::weak_ptr(self)] {
       if (const auto alive = weak.lock()) alive->end();
     };
+    self->ends_at_ = io::Loop::now() + *beginning.timeout;
     self->timeout_ = self->tools_->client.loop().after(*beginning.timeout, on_timeout);
   }
   if (beginning.seen) co_return co_await resume(self, *beginning.seen);
@@ -122,8 +125,11 @@ io::Task<void> Watching::catch_up(std::shared_ptr<Watching> self, std::uint64_t 
 io::Task<std::optional<std::uint64_t>> Watching::compare_with(std::shared_ptr<Watching> self,
                                                               std::uint64_t seen) {
   const std::string tenant = tenant_of(self->identity());
-  const auto one_at_a_time = co_await self->tools_->catch_ups.take(tenant);
-  if (!self->is_open()) co_return std::nullopt;
+  // With the stop, since a guest may begin and end any number of watches while one holds the turn.
+  const auto one_at_a_time =
+      co_await self->tools_->catch_ups.take(tenant, self->reply_->stop_token());
+  if (!one_at_a_time || !self->is_open()) co_return std::nullopt;
+  if (self->feed().history().covers(seen)) co_return seen;  // Another watch has asked meanwhile.
   const budget::Consumer consumer = consumer_of(self->identity());
   std::optional<budget::FairSlots::Slot> slot;
   if (!consumer.tenant.is_host()) {
@@ -134,6 +140,7 @@ io::Task<std::optional<std::uint64_t>> Watching::compare_with(std::shared_ptr<Wa
       co_return std::nullopt;
     }
     slot.emplace(*std::move(given));
+    if (self->feed().history().covers(seen)) co_return seen;
   }
   FeedMemory memory(self->tools_->feed_memory, consumer, self->feed().scope().resource.plural);
   std::uint64_t bytes = 0;
@@ -190,11 +197,20 @@ io::Task<std::optional<std::uint64_t>> Watching::compare_with(std::shared_ptr<Wa
     if (node.empty() || is_another) {
       changed.push_back({.type = kube::Delta::Type::Added, .object = object});
     } else if (object->resource_version() != node.mapped()->resource_version()) {
-      changed.push_back({.type = kube::Delta::Type::Modified, .object = object});
+      changed.push_back(
+          {.type = kube::Delta::Type::Modified, .object = object, .previous = node.mapped()});
     }
   }
   for (const auto& [key, object] : before)
     gone.push_back(object);
+  // Watches that begin at one version are many after the host was replaced: this list serves all.
+  if (self->feed().is_all_of(self->view())) {
+    std::vector<kube::Delta> differences = changed;
+    for (const kube::ObjectPtr& object : gone)
+      differences.push_back(
+          {.type = kube::Delta::Type::Deleted, .object = object, .previous = object});
+    self->feed().reach_back(std::move(differences), seen, now);
+  }
 
   self->open();
   // In the order that in_order() explains.
@@ -253,6 +269,38 @@ void Watching::on_gone() {
 void Watching::on_close() {
   const auto keep = shared_from_this();
   stop_looking();
+}
+
+// A watch that is not attached is being shown differences: only its own past tells which.
+Continuation Watching::continuation() const {
+  if (!is_attached() || !feed().is_ready() || !feed().has_shown_all()) return {};
+  const kube::Resource& resource = feed().scope().resource;
+  RequestTarget target;
+  target.segments = resource.group.empty()
+                        ? std::vector<std::string>{"api", resource.version}
+                        : std::vector<std::string>{"apis", resource.group, resource.version};
+  if (const std::string in = view().requested_namespace(); !in.empty()) {
+    target.segments.insert(target.segments.end(), {"namespaces", in});
+  }
+  target.segments.push_back(resource.plural);
+  const std::uint64_t seen = std::max(attached_at(), feed().history().version());
+  target.query = {{"watch", "true"}, {"resourceVersion", std::to_string(seen)}};
+  if (wants_bookmarks_) target.query.emplace_back("allowWatchBookmarks", "true");
+  if (std::string labels = view().label_selector(); !labels.empty()) {
+    target.query.emplace_back("labelSelector", std::move(labels));
+  }
+  if (std::string fields = view().field_selector(); !fields.empty()) {
+    target.query.emplace_back("fieldSelector", std::move(fields));
+  }
+  if (ends_at_ != Instant()) {
+    const auto left =
+        std::chrono::ceil<std::chrono::seconds>(ends_at_ - io::Loop::now());  // Zero is for ever.
+    target.query.emplace_back("timeoutSeconds",
+                              std::to_string(std::max<std::int64_t>(1, left.count())));
+  }
+  return {.target = target.to_string(),
+          .accept = std::string(view().detail() == kube::Detail::Whole ? kube::kJsonType
+                                                                       : kube::kMetadataType)};
 }
 
 void Watching::open() {

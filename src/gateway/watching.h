@@ -110,6 +110,7 @@ class Watching final : public Feed::Viewer,
   void on_lost(std::uint64_t version) override;
   void on_gone() override;
   void on_close() override;
+  [[nodiscard]] Continuation continuation() const override;
 
   // Sends the head, once.
   void open();
@@ -130,6 +131,7 @@ class Watching final : public Feed::Viewer,
   bool wants_bookmarks_ = false;
   std::uint64_t told_ = 0;  // The version that the guest named, or received in a bookmark.
   io::Loop::Timer timeout_;
+  Instant ends_at_;  // When timeout_ is due. The epoch: never.
 };
 
 }  // namespace hangar::gateway

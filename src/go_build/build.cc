@@ -154,7 +154,7 @@ Result<> Build::look_at_toolchain() {
                             directory_.string()));
   }
   if (!json::string_at(variables, {"GOWORK"}).empty()) {
-    say_(fmt::format("note: {} is not used: go.mod has to name what the program needs",
+    say_(fmt::format("note: {} is not used: go.mod must list the modules that the program needs",
                      json::string_at(variables, {"GOWORK"})));
   }
   return {};

@@ -176,6 +176,7 @@ bool LiveGuests::obey(protocol::HandWakeup order) {
   found->second->wakeups.push_back({.id = order.id,
                                     .finished = order.finished,
                                     .is_null = order.is_null,
+                                    .is_event = order.is_event,
                                     .bytes = std::move(order.bytes)});
   return true;
 }
@@ -287,13 +288,14 @@ io::Task<std::string> LiveGuests::fetch(Live& live, std::uint32_t size_bytes) {
 }
 
 io::Task<void> LiveGuests::put_to_sleep(std::shared_ptr<Live> live, std::uint64_t run) {
-  const Result<> slept = co_await hand_over(*live);
+  const Result<Duration> slept = co_await hand_over(*live);
   runs_.erase(run);
   live->run = 0;
   protocol::EndSleep end{.run = run};
   if (slept) {
     end.memory_bytes = live->guest->memory_bytes_needed();
     end.is_on_layer = live->guest->layer() != nullptr;
+    end.cpu_nanoseconds = static_cast<std::uint64_t>(slept->count());
   } else {
     end.is_error = true;
     end.reason = protocol::cut_reason(slept.error().message());
@@ -301,8 +303,8 @@ io::Task<void> LiveGuests::put_to_sleep(std::shared_ptr<Live> live, std::uint64_
   send_(end);
 }
 
-io::Task<Result<>> LiveGuests::hand_over(Live& live) {
-  HANGAR_CO_TRY(co_await live.guest->sleep());
+io::Task<Result<Duration>> LiveGuests::hand_over(Live& live) {
+  const Duration cpu_time = HANGAR_CO_TRY(co_await live.guest->sleep());
   const std::string bytes = HANGAR_CO_TRY(live.guest->pack());
   if (bytes.size() > std::numeric_limits<std::uint32_t>::max()) {
     co_return fail(ErrorKind::LimitExceeded, "it would take more than 4 GiB on disk");
@@ -317,7 +319,7 @@ io::Task<Result<>> LiveGuests::hand_over(Live& live) {
                                   .total_bytes = static_cast<std::uint32_t>(bytes.size()),
                                   .bytes = bytes.substr(at, protocol::kPieceBytes)}));
   }
-  co_return Result<>();
+  co_return cpu_time;
 }
 
 io::Task<Result<>> LiveGuests::hand_over(Live& live, const CarriedLayer& layer) {
@@ -405,6 +407,7 @@ void LiveGuests::report(const Live& live, kube_runtime::TurnOutcome outcome) {
                           .text = std::move(line.text)});
   }
   end.resume_nanoseconds = static_cast<std::uint64_t>(outcome.resume_time.count());
+  end.resume_cpu_nanoseconds = static_cast<std::uint64_t>(outcome.resume_cpu_time.count());
   end.cpu_nanoseconds = static_cast<std::uint64_t>(outcome.cpu_time.count());
   send_(end);
 }

@@ -68,7 +68,7 @@ class LiveGuests {
   [[nodiscard]] io::Task<Result<>> bring_in(Live& live);
   [[nodiscard]] io::Task<std::string> fetch(Live& live, std::uint32_t size_bytes);
   [[nodiscard]] io::Task<void> put_to_sleep(std::shared_ptr<Live> live, std::uint64_t run);
-  [[nodiscard]] io::Task<Result<>> hand_over(Live& live);
+  [[nodiscard]] io::Task<Result<Duration>> hand_over(Live& live);
   // A new layer, and the pages that the guest has written.
   [[nodiscard]] io::Task<Result<>> hand_over(Live& live, const CarriedLayer& layer);
   // Asks the host to keep something; Unavailable if it cannot.

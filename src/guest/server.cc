@@ -22,6 +22,7 @@
 #include "wasm/native_code.h"
 #include "wasm/snapshot/sleepable_module.h"
 
+#include <sys/socket.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -57,6 +58,15 @@ constexpr int kPiecesMax = 16;
 std::optional<Duration> timeout_of(std::int64_t nanoseconds) {
   if (nanoseconds < 0) return std::nullopt;
   return std::chrono::nanoseconds(nanoseconds);
+}
+
+// Not by sendmsg(), which could hand over descriptors: a process may not call it (walls.cc).
+ssize_t send_bytes(int socket, std::string_view bytes) {
+  ssize_t size = -1;
+  do {
+    size = ::send(socket, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  } while (size < 0 && errno == EINTR);
+  return size;
 }
 
 protocol::EndRun end_of(std::uint64_t run, statemachine::Answer answer) {
@@ -320,7 +330,7 @@ void Server::send(const protocol::FromGuest& message) {
 void Server::flush() {
   while (!unsent_.empty()) {
     const std::string& first = unsent_.front();
-    const ssize_t size = io::send_local(socket_, std::string_view(first).substr(sent_bytes_));
+    const ssize_t size = send_bytes(socket_, std::string_view(first).substr(sent_bytes_));
     if (size < 0 && errno == EAGAIN) {
       if (write_watch_ == nullptr) {
         write_watch_ = loop_.watch(socket_, io::Loop::Direction::Write, [this] { flush(); });

@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <tuple>
 #include <vector>
 
@@ -70,13 +71,14 @@ Result<sandbox::SystemCallFilter> compile_last_wall() {
   // No process shares memory with this one.
   calls.push_back(
       {.number = SYS_mmap, .conditions = {{.argument = 3, .mask = MAP_SHARED, .value = 0}}});
-  for (const int number :
-       {// The loop.
-        SYS_epoll_ctl, SYS_epoll_wait, SYS_epoll_pwait, SYS_timerfd_settime, SYS_readv,
-        // Messages.
-        SYS_recvmsg, SYS_sendmsg,
-        // Own pages, and clocks of guests.
-        SYS_pread64, SYS_clock_getres}) {
+  std::ranges::move(sandbox::waiting_calls(), std::back_inserter(calls));
+  // To the socket's other end. By sendmsg() a process could put descriptors in flight, of which the
+  // kernel counts few for all processes of a user: the host could hand over none then.
+  calls.push_back({.number = SYS_sendto, .conditions = {{.argument = 4, .value = 0}}});
+  for (const int number : {// Messages.
+                           SYS_readv, SYS_recvmsg,
+                           // Own pages, and clocks of guests.
+                           SYS_pread64, SYS_clock_getres}) {
     calls.push_back({.number = number});
   }
   for (const std::uint64_t command : {std::uint64_t{FIONBIO}, kPagemapScan})

@@ -24,11 +24,16 @@ constexpr std::size_t kKeptBytesMax = 256 * limits::kKiB;
 void Frames::add(std::string_view bytes) {
   bytes_.erase(0, begin_);
   begin_ = 0;
-  if (bytes_.empty() && bytes_.capacity() > kKeptBytesMax) bytes_.shrink_to_fit();
   bytes_.append(bytes);
 }
 
 Result<std::optional<Frames::Frame>> Frames::next() {
+  // Now, because nothing may follow for a long time.
+  if (begin_ == bytes_.size() && bytes_.capacity() > kKeptBytesMax) {
+    bytes_.clear();
+    bytes_.shrink_to_fit();
+    begin_ = 0;
+  }
   const std::string_view rest = std::string_view(bytes_).substr(begin_);
   if (rest.size() < kFrameHeaderBytes) return std::optional<Frame>();
   std::uint32_t size = 0;

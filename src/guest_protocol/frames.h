@@ -17,7 +17,7 @@ class Frames {
  public:
   struct Frame {
     std::uint8_t type = 0;
-    std::string_view payload;  // Valid until the next call of add().
+    std::string_view payload;  // Valid until the next call.
   };
 
   explicit Frames(std::size_t payload_bytes_max) : payload_bytes_max_(payload_bytes_max) {}

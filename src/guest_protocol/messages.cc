@@ -162,6 +162,7 @@ static void visit_fields(Fields& fields, Message& message) {
   fields.number(message.id);
   fields.flag(message.finished);
   fields.flag(message.is_null);
+  fields.flag(message.is_event);
   fields.text(message.bytes, kWakeupBytesMax);
 }
 
@@ -275,6 +276,7 @@ static void visit_fields(Fields& fields, Message& message) {
   });
   fields.number(message.output_dropped_bytes);
   fields.number(message.resume_nanoseconds);
+  fields.number(message.resume_cpu_nanoseconds);
   fields.number(message.cpu_nanoseconds);
   fields.number(message.resident_bytes);
 }
@@ -298,6 +300,7 @@ static void visit_fields(Fields& fields, Message& message) {
   fields.text(message.reason, kReasonBytesMax);
   fields.number(message.memory_bytes);
   fields.flag(message.is_on_layer);
+  fields.number(message.cpu_nanoseconds);
 }
 
 template <class Fields, Is<MakeLayer> Message>

@@ -196,6 +196,7 @@ struct HandWakeup {
   std::uint64_t id = 0;
   bool finished = false;
   bool is_null = false;
+  bool is_event = false;
   std::string bytes;
   friend bool operator==(const HandWakeup&, const HandWakeup&) = default;
 };
@@ -354,7 +355,8 @@ struct EndTurn {
   std::vector<Line> output;
   std::uint64_t output_dropped_bytes = 0;
   std::uint64_t resume_nanoseconds = 0;
-  std::uint64_t cpu_nanoseconds = 0;
+  std::uint64_t resume_cpu_nanoseconds = 0;
+  std::uint64_t cpu_nanoseconds = 0;  // Including resuming.
   std::uint64_t resident_bytes = 0;
   friend bool operator==(const EndTurn&, const EndTurn&) = default;
 };
@@ -392,6 +394,7 @@ struct EndSleep {
   std::string reason;
   std::uint64_t memory_bytes = 0;  // The memory of the guest once it is resumed.
   bool is_on_layer = false;        // It needs its layer besides the snapshot.
+  std::uint64_t cpu_nanoseconds = 0;
   friend bool operator==(const EndSleep&, const EndSleep&) = default;
 };
 struct Pong {

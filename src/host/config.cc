@@ -14,6 +14,7 @@
 #include "host/tracing.h"
 #include "host/webhook_settings.h"
 #include "http/address_policy.h"
+#include "io/program.h"
 #include "json/value.h"
 #include "json/yaml.h"
 
@@ -221,8 +222,8 @@ std::vector<Setting> general_settings() {
        .part = Part::Modules,
        .set = text_into(&Config::module_cache_dir)},
       {.name = "module-cache-size",
-       .help = "room of module-cache-dir, of which each kind of file gets a share, such as 4Gi "
-               "(default: a limit for each kind of file)",
+       .help = "maximum size of module-cache-dir, divided between the kinds of files, such as 4Gi "
+               "(default: a separate limit for each kind of file)",
        .type = "BYTES",
        .part = Part::Modules,
        .set = bytes_into(&Config::module_cache_bytes)},
@@ -339,6 +340,18 @@ std::vector<Setting> general_settings() {
        .type = "FILE",
        .part = Part::Modules,
        .set = text_into(&Config::compiler)},
+      {.name = "native-code-dir",
+       .help = "directory of native code that hangar build code has made; used in place of the "
+               "compiler, which may then be missing; needs builder-keys (default: none)",
+       .type = "DIRECTORY",
+       .part = Part::Modules,
+       .set = text_into(&Config::native_code_dir)},
+      {.name = "builder-keys",
+       .help = "public key, or directory of public keys (.pem), with one of which native code in "
+               "native-code-dir must be signed (default: none)",
+       .type = "FILE|DIRECTORY",
+       .part = Part::Modules,
+       .set = text_into(&Config::builder_keys)},
       {.name = "guest-isolation",
        .help =
            "process in which flights, operators and machines of workflows run: none (this one), "
@@ -363,8 +376,8 @@ std::vector<Setting> general_settings() {
        .part = Part::Walls,
        .set = text_into(&Config::guest_program)},
       {.name = "kube-api-qps",
-       .help = "maximum number of requests per second to the API server, and as many again of "
-               "watches and for admission (default 0: no limit on the host's side)",
+       .help = "maximum number of requests per second to the API server; the same limit applies "
+               "separately to watches and to admission (default 0: no limit on the host's side)",
        .type = "NUMBER",
        .part = Part::Requests,
        .set = number_into(&Config::kube_api_qps)},
@@ -514,10 +527,9 @@ namespace {
 // `otherwise`: the user's alternative, for the message.
 Result<std::filesystem::path> beside_this_program(std::string_view name, std::string_view flag,
                                                   std::string_view otherwise = {}) {
+  std::filesystem::path program = HANGAR_TRY(io::own_program()).parent_path() / name;
   std::error_code error;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  std::filesystem::path program = self.parent_path() / name;
-  if (error || !std::filesystem::exists(program, error)) {
+  if (!std::filesystem::exists(program, error)) {
     return fail(ErrorKind::NotFound,
                 fmt::format("{} is missing: install it beside this program, or say where it is "
                             "with --{}{}",
@@ -555,6 +567,27 @@ Result<> check_lease(const Config& config) {
   return {};
 }
 
+// With code of builders, a host can do without a compiler.
+Result<> resolve_compiler(Config& config) {
+  if (config.native_code_dir.empty() != config.builder_keys.empty()) {
+    return fail(ErrorKind::InvalidInput,
+                "native-code-dir and builder-keys belong together: set both, or neither");
+  }
+  if (!config.compiler.empty()) return {};
+  Result<std::filesystem::path> found = beside_this_program("hangar-compile", "compiler");
+  if (found) {
+    config.compiler = *std::move(found);
+    return {};
+  }
+  if (config.native_code_dir.empty()) return std::unexpected(std::move(found).error());
+  const bool verifies_modules = !config.module_policy.empty() ||
+                                !config.module_verification_keys.empty() ||
+                                !config.module_verification_keys_secret.empty();
+  if (!verifies_modules) return {};
+  return std::unexpected(
+      std::move(found).error().in("signatures of modules are verified by hangar-compile"));
+}
+
 }  // namespace
 
 std::string lease_namespace(const Config& config, std::string_view own) {
@@ -566,9 +599,7 @@ Result<Config> resolve(Config config) {
   if (config.module_cache_dir.empty()) {
     config.module_cache_dir = user_cache_directory() / "hangar" / "modules";
   }
-  if (config.compiler.empty()) {
-    config.compiler = HANGAR_TRY(beside_this_program("hangar-compile", "compiler"));
-  }
+  HANGAR_TRY(resolve_compiler(config));
   config.guest_isolation = config.guest_isolation.value_or(domains::Isolation::None);
   if (config.guest_program.empty() && config.guest_isolation != domains::Isolation::None) {
     config.guest_program =

@@ -109,7 +109,10 @@ struct Config {
   http::AddressPolicy outbound_addresses = http::AddressPolicy::public_only();
   std::string docker_config = {};         // A docker config.json; empty: DOCKER_CONFIG, ~/.docker.
   std::string docker_config_secret = {};  // Replaces docker_config; in the host's namespace.
-  std::filesystem::path compiler = {};    // Empty: hangar-compile beside this program.
+  // Empty: hangar-compile beside this program; after resolve(): there is none.
+  std::filesystem::path compiler = {};
+  std::filesystem::path native_code_dir = {};  // Code that builders have signed; empty: none.
+  std::filesystem::path builder_keys = {};     // A file or a directory; with native_code_dir.
   // Unset: Namespace where guests run (resolve_for_guests).
   std::optional<domains::Isolation> guest_isolation = {};
   // Namespaces are slowed to an equal part of the processors while these are short.

@@ -126,6 +126,16 @@ TEST(Config, GivesGuestsAProcessUnlessASettingSaysOtherwise) {
   }
 }
 
+TEST(Config, TakesCodeOfBuildersOnlyWithTheirKeys) {
+  for (const Config& config : {Config{.module_cache_dir = "/tmp", .native_code_dir = "/code"},
+                               Config{.module_cache_dir = "/tmp", .builder_keys = "/keys"}}) {
+    const Result<Config> resolved = resolve(config);
+    ASSERT_FALSE(resolved);
+    EXPECT_EQ(resolved.error().message(),
+              "native-code-dir and builder-keys belong together: set both, or neither");
+  }
+}
+
 TEST(Config, RefusesALeaseThatTwoCouldHold) {
   const auto resolved = [](std::string_view lease, std::string_view renew, std::string_view retry) {
     Config config;

@@ -5,7 +5,6 @@
 #include "base/time.h"
 #include "budget/accounts.h"
 #include "budget/rates.h"
-#include "host/namespace_series.h"
 #include "io/loop.h"
 #include "io/process_use.h"
 #include "operators/fleet.h"
@@ -16,6 +15,7 @@
 #include "wasm/digest.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -27,6 +27,9 @@
 namespace hangar::host {
 
 namespace {
+
+// How often memory and disk are measured.
+constexpr std::chrono::seconds kCostLookEvery{10};
 
 using PerNamespace = seeing::CostBook::PerNamespace;
 
@@ -45,21 +48,6 @@ void take(PerNamespace& from, const std::string& name, std::uint64_t bytes) {
 }
 
 }  // namespace
-
-std::vector<seeing::CostRow> CostSeries::look(const std::vector<seeing::CostRow>& rows,
-                                              Instant now) {
-  NamespaceSeries<seeing::Cost>::PerNamespace sums;
-  seeing::Cost host;
-  for (const seeing::CostRow& row : rows)
-    (row.namespace_ == seeing::kHostRow ? host : sums[row.namespace_]) += row.cost;
-  host_ += host.growth_since(host_);
-  tenants_.look(std::move(sums), now);
-  std::vector<seeing::CostRow> series = {
-      {.namespace_ = std::string(seeing::kHostRow), .module = {}, .cost = host_}};
-  for (auto& [name, cost] : tenants_.values())
-    series.push_back({.namespace_ = name, .module = {}, .cost = cost});
-  return series;
-}
 
 Costs::Costs(Sources sources, recorder::Recorder& recorder, Metrics& metrics)
     : sources_(sources),

@@ -7,7 +7,6 @@
 #include "budget/accounts.h"
 #include "budget/rates.h"
 #include "gateway/gateway.h"
-#include "host/namespace_series.h"
 #include "io/loop.h"
 #include "kube/cache/cache.h"
 #include "operators/operator_controller.h"
@@ -16,8 +15,8 @@
 #include "recorder/recorder.h"
 #include "seeing/cost.h"
 #include "seeing/cost_book.h"
+#include "seeing/cost_series.h"
 
-#include <chrono>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -25,24 +24,6 @@
 #include <vector>
 
 namespace hangar::host {
-
-// How often memory and disk are measured.
-inline constexpr std::chrono::seconds kCostLookEvery{10};
-
-// The cost of namespaces as counters of metrics. The host has its own series.
-class CostSeries {
- public:
-  // `rows`: all rows, as they are now. Returns one row for each series. Their sum is that of `rows`
-  // until a series ends (namespace_series.h), and at most briefly more: the remainder for the host
-  // may shrink, since the kernel counts other processes in ticks, later than their guests are
-  // charged.
-  [[nodiscard]] std::vector<seeing::CostRow> look(const std::vector<seeing::CostRow>& rows,
-                                                  Instant now);
-
- private:
-  seeing::Cost host_;
-  NamespaceSeries<seeing::Cost> tenants_;
-};
 
 // Main loop. The metrics may be scraped by another thread.
 class Costs final : public recorder::Observer {
@@ -84,7 +65,7 @@ class Costs final : public recorder::Observer {
   seeing::CostBook book_;
   Instant looked_;
   Duration processes_cpu_{};
-  CostSeries series_;
+  seeing::CostSeries series_;
   io::Loop::Timer timer_;
   mutable std::mutex mutex_;
   std::vector<seeing::CostRow> shown_;  // By namespace, for metrics.

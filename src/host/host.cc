@@ -12,43 +12,45 @@
 #include "base/seconds.h"
 #include "base/time.h"
 #include "budget/consumer.h"
+#include "budget/container_memory.h"
+#include "budget/disk_metrics.h"
+#include "budget/pressure_relief.h"
+#include "budget/pressure_watch.h"
+#include "budget/processor_sharing.h"
+#include "budget/rate_metrics.h"
 #include "domains/guest_processes.h"
 #include "domains/zygote.h"
-#include "host/cache_memory.h"
 #include "host/cluster_session.h"
 #include "host/config.h"
 #include "host/config_maps.h"
 #include "host/costs.h"
-#include "host/disk_metrics.h"
 #include "host/guest_parts.h"
 #include "host/module_supply.h"
-#include "host/module_verifier.h"
 #include "host/node_settings.h"
 #include "host/operator_parts.h"
-#include "host/output_logs.h"
-#include "host/pressure_relief.h"
-#include "host/processor_sharing.h"
-#include "host/rate_metrics.h"
 #include "host/recording.h"
 #include "host/registry_credentials.h"
 #include "host/seeing.h"
-#include "host/startup_pages.h"
+#include "host/succession.h"
 #include "host/supervisor.h"
 #include "host/tenant_bounds.h"
 #include "host/tenant_usage.h"
 #include "host/tracing.h"
-#include "host/verification_keys.h"
 #include "host/version.h"
 #include "host/workflow_parts.h"
 #include "http/client.h"
+#include "io/descriptor.h"
 #include "io/file.h"
 #include "io/idle_heap.h"
 #include "io/loop.h"
+#include "io/program.h"
 #include "io/signals.h"
+#include "io/startup_pages.h"
 #include "io/task.h"
 #include "io/workers.h"
 #include "kube/auth/credentials.h"
 #include "kube/cache/cache.h"
+#include "kube/cache/definition_memory.h"
 #include "kube/client.h"
 #include "kube/discovery.h"
 #include "kube/fence.h"
@@ -56,6 +58,7 @@
 #include "modules/docker_config.h"
 #include "modules/limits.h"
 #include "nodes/node_controller.h"
+#include "operators/carried_operator.h"
 #include "operators/operator_controller.h"
 #include "ops/metrics_text.h"
 #include "output/log_files.h"
@@ -68,6 +71,8 @@
 #include "reconcile/platform.h"
 #include "reconcile/turnstile.h"
 #include "recorder/recorder.h"
+#include "signatures/module_verifier.h"
+#include "signatures/verification_keys.h"
 #include "tenants/policies.h"
 #include "tenants/usage_writer.h"
 #include "wasm/engine.h"
@@ -83,6 +88,7 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -104,6 +110,10 @@ constexpr std::string_view kComponent = "hangar";
 // A turn of the main loop that takes this many lease durations counts as hung. By default that is a
 // minute; even on a busy machine a turn takes seconds at most.
 constexpr int kLeasesUntilDead = 4;
+
+// How long a host that is being replaced waits for turns and answers to end. A guest that takes
+// longer starts anew. Within limits::kShutdownMax with everything else that stops.
+constexpr std::chrono::seconds kCarryWait{5};
 
 // Time from the last reconcile until free memory is returned to the system: a burst of reconciles
 // costs one pass.
@@ -161,8 +171,8 @@ std::string identity() {
 }
 
 // Null: modules need no signature.
-std::unique_ptr<ModuleVerifier> make_verifier(const Config& config, io::Loop& loop,
-                                              io::Workers& workers, const Log& log) {
+std::unique_ptr<signatures::ModuleVerifier> make_verifier(const Config& config, io::Loop& loop,
+                                                          io::Workers& workers, const Log& log) {
   if (config.module_verification_keys.empty() && config.module_verification_keys_secret.empty()) {
     return nullptr;
   }
@@ -172,16 +182,27 @@ std::unique_ptr<ModuleVerifier> make_verifier(const Config& config, io::Loop& lo
         "module-allow-list is set: modules are not verified with the module-verification-keys");
     return nullptr;
   }
-  return std::make_unique<ModuleVerifier>(
-      ModuleVerifier::Parts{.loop = loop,
-                            .workers = workers,
-                            .program = config.compiler,
-                            .directory = config.module_cache_dir / "verified"});
+  return std::make_unique<signatures::ModuleVerifier>(
+      signatures::ModuleVerifier::Parts{.loop = loop,
+                                        .workers = workers,
+                                        .program = config.compiler,
+                                        .directory = config.module_cache_dir / "verified"});
 }
 
 modules::Sources verified(modules::Sources sources, modules::Verifier* verifier) {
   sources.verifier = verifier;
   return sources;
+}
+
+// Snapshots of the program before this one that cannot be used are no reason not to start.
+Result<OperatorFiles> open_operator_files(const Config& config, Inheritance& inheritance) {
+  if (inheritance.fleet && inheritance.fleet->snapshots.is_open()) {
+    Result<OperatorFiles> files = OperatorFiles::open_again(config, *inheritance.fleet);
+    if (files || files.error().kind() != ErrorKind::Corrupt) return files;
+    inheritance.problem = files.error().message();
+  }
+  inheritance.fleet.reset();
+  return OperatorFiles::open(config);
 }
 
 // No scrape reads `workers` after the supervisor has stopped, because it serves the scrapes.
@@ -204,11 +225,15 @@ struct Host::Parts {
     kube::Login login;
     ModuleFiles modules;
     OperatorFiles operators;
+    operators::CarriedFleet carried;  // Of the program that this one has replaced.
   };
   Parts(Opened opened, const Log& log_in);
 
+  void on_signal(int signal);
   void end();
   [[nodiscard]] io::Task<void> end_all();
+  // Everything that the next program needs of this one.
+  [[nodiscard]] io::Task<void> carry_operators();
   void on_leading();
   [[nodiscard]] bool has_tenants() const;
   void add_endpoints();
@@ -242,10 +267,10 @@ struct Host::Parts {
 
   ConfigMaps config_maps;
   ModuleSupply supply;
-  ProcessorSharing processor_sharing;
+  budget::ProcessorSharing processor_sharing;
   const std::unique_ptr<domains::GuestProcesses> guest_processes;  // Null: not configured.
   abi::flight::Runtime flights;
-  const std::unique_ptr<ModuleVerifier> verifier;  // Null: modules need no signature.
+  const std::unique_ptr<signatures::ModuleVerifier> verifier;  // Null: modules need no signature.
   airways::FlightModules flight_modules;
   OperatorParts operator_parts;
   MachineParts machine_parts;
@@ -259,11 +284,12 @@ struct Host::Parts {
   io::IdleHeap heap;
   reconcile::Turnstile turnstile;
   const reconcile::Platform platform;
-  const reconcile::Platform replica_platform;                 // With replica_client.
-  const std::unique_ptr<VerificationKeys> verification_keys;  // Null with the verifier.
+  const reconcile::Platform replica_platform;                             // With replica_client.
+  const std::unique_ptr<signatures::VerificationKeys> verification_keys;  // Null with the verifier.
   // Null: the credentials that were read at the start are used.
   const std::unique_ptr<RegistryCredentials> registry_credentials;
   admission::Webhooks webhooks;
+  budget::PressureWatch pressure;
   airways::AirTrafficController airways;
   operators::OperatorController operators;
   workflows::WorkflowController workflows;
@@ -274,22 +300,20 @@ struct Host::Parts {
   const std::unique_ptr<Costs> costs;      // Null with the recorder.
   const std::unique_ptr<Tracing> tracing;  // Null: no traces.
   const std::unique_ptr<Seeing> seeing;    // Null: records are not shown.
-  PressureRelief relief;
+  budget::PressureRelief relief;
   Supervisor supervisor;
-  StartupPages startup_pages{loop};
+  io::StartupPages startup_pages{loop};
 
   bool is_ending = false;
+  bool is_replacing = false;         // It ends for a program that continues.
+  operators::CarriedFleet carrying;  // For that.
   bool has_started = false;
 };
 
 Host::Parts::Parts(Opened opened, const Log& log_in)
     : config(std::move(opened.config)),
       log(log_in),
-      signals(loop, {SIGTERM, SIGINT},
-              [this](int signal) {
-                log.info("stopping", {{"signal", signal}});
-                end();
-              }),
+      signals(loop, {SIGTERM, SIGINT, SIGUSR2}, [this](int signal) { on_signal(signal); }),
       workers(loop, config.guest_threads, io::Workers::Priority::BelowLoop),
       readers(loop, 1),
       http(loop),
@@ -304,8 +328,9 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
       replica_client(loop, http, credentials, metrics, log.named("kube"),
                      apart(kube_options(config, readers))),
       discovery(client),
-      cache_memory(std::make_shared<budget::Accounts>(cache_memory_limits())),
-      cache(loop, watch_client, metrics, log.named("kube"), {.ration = make_ration(cache_memory)}),
+      cache_memory(std::make_shared<budget::Accounts>(budget::cache_memory_limits())),
+      cache(loop, watch_client, metrics, log.named("kube"),
+            {.ration = kube::make_ration(cache_memory)}),
       policies({.loop = loop, .cache = cache, .metrics = metrics, .log = log.named("tenants")}),
       config_maps(client),
       supply(std::move(opened.modules), config, loop, workers, http, &config_maps,
@@ -360,12 +385,12 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
       verification_keys(
           verifier == nullptr
               ? nullptr
-              : std::make_unique<VerificationKeys>(
-                    VerificationKeys::Parts{.loop = loop,
-                                            .workers = workers,
-                                            .cache = cache,
-                                            .log = log.named("modules")},
-                    VerificationKeys::Options{
+              : std::make_unique<signatures::VerificationKeys>(
+                    signatures::VerificationKeys::Parts{.loop = loop,
+                                                        .workers = workers,
+                                                        .cache = cache,
+                                                        .log = log.named("modules")},
+                    signatures::VerificationKeys::Options{
                         .path = config.module_verification_keys,
                         .namespace_ = lease_namespace(config, credentials->namespace_()),
                         .secret = config.module_verification_keys_secret},
@@ -387,6 +412,7 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                 .metrics = metrics,
                 .log = log.named("webhooks")},
                webhook_options(config, lease_namespace(config, credentials->namespace_()))),
+      pressure(loop, {}),
       airways({.platform = platform,
                .reviewing = replica_platform,
                .webhooks = webhooks,
@@ -411,6 +437,7 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                  .outbound = operator_parts.outbound,
                  .modules = operator_parts.modules,
                  .engine = supply.engine,
+                 .pressure = pressure,
                  .guests = operator_parts.guests(),
                  .snapshots = operator_parts.snapshots.get(),
                  .policies = policies,
@@ -419,11 +446,13 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                  .recorder = recorder.get(),
                  .pod = config.pod,
                  .memory_budget_bytes = config.operator_memory_bytes,
-                 .answers = answer_memory_limits()}),
+                 .answers = budget::answer_memory_limits(),
+                 .carried = std::move(opened.carried)}),
       workflows({.platform = platform,
                  .modules = machine_parts.modules,
                  .store = *supply.store,
                  .policies = policies,
+                 .output = output.allowances(),
                  .recorder = recorder.get()}),
       nodes(platform, node_options(config, lease_namespace(config, credentials->namespace_()))),
       usage({.loop = loop,
@@ -446,8 +475,8 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                                        : nullptr});
                  },
              .log = log.named("tenants")}),
-      rate_metrics(collect_rates(metrics, supply.rates)),
-      disk_metrics(collect_disk(metrics, supply.disk)),
+      rate_metrics(budget::collect_rates(metrics, supply.rates)),
+      disk_metrics(budget::collect_disk(metrics, supply.disk)),
       costs(recorder == nullptr ? nullptr
                                 : std::make_unique<Costs>(
                                       Costs::Sources{.loop = loop,
@@ -478,12 +507,11 @@ Host::Parts::Parts(Opened opened, const Log& log_in)
                [this](std::string_view user) { return open_watches(operator_parts.gateway, user); },
            .fence = fence})),
       relief(
-          loop, metrics,
+          pressure, metrics,
           {{.name = "instances", .give_back = [this] { return machine_parts.runtime.free_kept(); }},
            {.name = "guest_processes",
             .give_back =
-                [this] { return guest_processes == nullptr ? 0 : guest_processes->give_back(); }}},
-          {}),
+                [this] { return guest_processes == nullptr ? 0 : guest_processes->give_back(); }}}),
       supervisor({.main = loop,
                   .login = std::move(opened.login),
                   .metrics = metrics,
@@ -571,6 +599,26 @@ void Host::Parts::add_endpoints() {
   add("nodes", has_node_provisioning(config), nodes, "nodes and their Jobs");
 }
 
+void Host::Parts::on_signal(int signal) {
+  const bool replaces = signal == SIGUSR2;
+  if (replaces && is_ending) return;
+  log.info(replaces ? "replacing this program" : "stopping", {{"signal", signal}});
+  // A process that is told to end while it is being replaced ends.
+  is_replacing = replaces;
+  end();
+}
+
+io::Task<void> Host::Parts::carry_operators() {
+  carrying = co_await operators.carry(kCarryWait);
+  Result<io::Descriptor> file = operator_parts.snapshots->leave_file();
+  if (file) {
+    carrying.snapshots = *std::move(file);
+    co_return;
+  }
+  log.error("all operators will be restarted", {{"error", file.error().message()}});
+  carrying = {};
+}
+
 // Starts to stop all parts, once; run() returns when they have stopped.
 void Host::Parts::end() {
   if (std::exchange(is_ending, true)) return;
@@ -579,7 +627,8 @@ void Host::Parts::end() {
 
 io::Task<void> Host::Parts::end_all() {
   // First: reviews are still answered while the API server changes to other replicas.
-  co_await webhooks.stop();
+  co_await webhooks.stop(is_replacing ? admission::Webhooks::Leaving::Replaced
+                                      : admission::Webhooks::Leaving::Ends);
   if (seeing) co_await seeing->stop();
   if (verification_keys) co_await verification_keys->stop();
   if (registry_credentials) registry_credentials->stop();
@@ -587,6 +636,9 @@ io::Task<void> Host::Parts::end_all() {
     co_await usage.stop();
     co_await nodes.stop();
     co_await workflows.stop();
+  }
+  if (is_replacing && config.has(Feature::Operators)) co_await carry_operators();
+  if (has_started) {
     co_await operators.stop();
     co_await airways.stop();
   }
@@ -603,7 +655,7 @@ io::Task<void> Host::Parts::end_all() {
   co_await events.stop();
   cache.stop();
   // Releases the Lease last: the next leader starts when this host's work has stopped.
-  co_await supervisor.stop();
+  co_await supervisor.stop(is_replacing ? Supervisor::Leaving::Keep : Supervisor::Leaving::Release);
   loop.stop();
 }
 
@@ -613,15 +665,26 @@ Host::Host(Config config, LogSink& log_sink)
 Host::~Host() = default;
 
 Result<> Host::run() {
+  // Until the loop can take it: whoever sends it again wants what is just happening.
+  std::signal(SIGUSR2, SIG_IGN);
+  // Before any other program runs: the file of this one may be replaced from now on.
+  const std::filesystem::path program = HANGAR_TRY(io::own_program());
+  Inheritance inheritance = take_inheritance();
   Parts::Opened opened;
   opened.config = HANGAR_TRY(runs_guests(config_) ? resolve_for_guests(config_) : resolve(config_));
   // Before a credential is read, so that no process that the zygote forks has one.
   opened.zygote = HANGAR_TRY(start_host_zygote(opened.config));
   opened.login = HANGAR_TRY(find_login(opened.config));
   opened.modules = HANGAR_TRY(ModuleFiles::open(opened.config, log_.named("modules")));
-  opened.operators = HANGAR_TRY(OperatorFiles::open(opened.config));
+  opened.operators = HANGAR_TRY(open_operator_files(opened.config, inheritance));
+  if (!inheritance.problem.empty()) {
+    log_.warning("operators of the previous program are restarted",
+                 {{"error", inheritance.problem}});
+  }
+  if (inheritance.fleet) opened.carried = *std::move(inheritance.fleet);
   HANGAR_TRY(prepare_machine_directory(opened.config));
   parts_ = std::make_unique<Parts>(std::move(opened), log_);
+  std::signal(SIGUSR2, SIG_DFL);  // It is blocked now; an ignored one would not reach the loop.
   HANGAR_TRY(hide_from_guests(parts_->config));
   HANGAR_TRY(parts_->supply.code_cache.open());
   parts_->flight_modules.open();
@@ -642,7 +705,21 @@ Result<> Host::run() {
   parts_->supervisor.start([parts = parts_.get()] { parts->on_leading(); });
   parts_->loop.run();
   log_.info("stopped");
+  if (!parts_->is_replacing) return {};
+  // Still blocked here: one that is pending is dropped.
+  std::signal(SIGUSR2, SIG_IGN);
+  successor_ = HANGAR_TRY(Successor::make(program, std::move(parts_->carrying)));
   return {};
+}
+
+Result<> run_host(const Config& config, LogSink& log_sink) {
+  auto host = std::make_unique<Host>(config, log_sink);
+  HANGAR_TRY(host->run());
+  const std::optional<Successor> successor = host->take_successor();
+  if (!successor) return {};
+  // Its threads, connections and guest processes end before the program does.
+  host.reset();
+  return std::unexpected(successor->exec());
 }
 
 }  // namespace hangar::host

@@ -5,11 +5,15 @@
 #include "budget/cache_charges.h"
 #include "budget/container_memory.h"
 #include "host/disk_shares.h"
-#include "host/module_policy.h"
 #include "io/file.h"
 #include "modules/limits.h"
 #include "modules/signature_gate.h"
+#include "schematics/key_files.h"
+#include "schematics/keys.h"
+#include "signatures/module_policy.h"
+#include "signatures/prebuilt_directory.h"
 #include "wasm/limits.h"
+#include "wasm/prebuilt_code.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -69,11 +73,30 @@ Result<std::shared_ptr<const wasm::CodeCache::Seal>> read_code_seal(const Config
 
 }  // namespace
 
+namespace {
+
+Result<std::unique_ptr<const wasm::PrebuiltCode>> open_prebuilt(const Config& config,
+                                                                const Log& log) {
+  if (config.native_code_dir.empty()) return nullptr;
+  Result<schematics::PublicKeys> keys = schematics::load_public_keys(config.builder_keys);
+  if (!keys) return std::unexpected(std::move(keys).error().in("builder-keys"));
+  if (keys->size() == 0) {
+    return fail(ErrorKind::InvalidInput,
+                fmt::format("builder-keys: {} has no file that ends in .pem",
+                            config.builder_keys.string()));
+  }
+  return std::make_unique<const signatures::PrebuiltDirectory>(config.native_code_dir,
+                                                               *std::move(keys), log);
+}
+
+}  // namespace
+
 Result<ModuleFiles> ModuleFiles::open(const Config& config, const Log& log) {
   ModuleFiles files{.credentials = HANGAR_TRY(read_docker_config(config)),
-                    .code_seal = HANGAR_TRY(read_code_seal(config))};
+                    .code_seal = HANGAR_TRY(read_code_seal(config)),
+                    .prebuilt = HANGAR_TRY(open_prebuilt(config, log))};
   if (!config.module_policy.empty()) {
-    files.policy = HANGAR_TRY(read_module_policy(config.module_policy));
+    files.policy = HANGAR_TRY(signatures::read_module_policy(config.module_policy));
   }
   HANGAR_TRY(io::make_private_directory(config.module_cache_dir));
   files.store = HANGAR_TRY(modules::ModuleStore::open(config.module_cache_dir / "modules",
@@ -95,11 +118,13 @@ std::uint64_t namespace_disk_bytes(const DiskShares& shares) {
 
 wasm::CodeCache::Options code_cache_options(const Config& config,
                                             std::shared_ptr<const wasm::CodeCache::Seal> seal,
+                                            const wasm::PrebuiltCode* prebuilt,
                                             budget::CacheCharges& charges) {
   const DiskShares shares = disk_shares(config);
   return {
       .directory = config.module_cache_dir / "code",
       .compile_program = config.compiler,
+      .prebuilt = prebuilt,
       .bytes_max = shares.code,
       .compiled_bytes_max = shares.compiling,
       .all_waiting_bytes_max = shares.waiting,
@@ -151,8 +176,8 @@ ModuleSupply::ModuleSupply(ModuleFiles files, const Config& config, io::Loop& lo
                          .memory = engine.memory(),
                          .directory = config.module_cache_dir / "signatures",
                          .log = log},
-                     make_module_policy(*files.policy,
-                                        {.loop = loop,
+                     signatures::make_module_policy(
+                         *files.policy, {.loop = loop,
                                          .workers = workers,
                                          .program = config.compiler,
                                          .directory = config.module_cache_dir / "verified"}))
@@ -168,7 +193,9 @@ ModuleSupply::ModuleSupply(ModuleFiles files, const Config& config, io::Loop& lo
                .gate = gate.get(),
                .log = log,
                .recheck = config.module_recheck_interval}),
-      code_cache(engine, code_cache_options(config, std::move(files.code_seal), disk)) {
+      prebuilt(std::move(files.prebuilt)),
+      code_cache(engine,
+                 code_cache_options(config, std::move(files.code_seal), prebuilt.get(), disk)) {
   store->charge_to(disk);
   fetcher.use_credentials(std::move(files.credentials));
 }

@@ -7,7 +7,6 @@
 #include "budget/cache_charges.h"
 #include "budget/rates.h"
 #include "host/config.h"
-#include "host/module_policy.h"
 #include "http/client.h"
 #include "io/loop.h"
 #include "io/workers.h"
@@ -18,8 +17,10 @@
 #include "modules/module_store.h"
 #include "modules/signature_gate.h"
 #include "modules/supply.h"
+#include "signatures/module_policy.h"
 #include "wasm/code_cache.h"
 #include "wasm/engine.h"
+#include "wasm/prebuilt_code.h"
 
 #include <cstdint>
 #include <memory>
@@ -34,13 +35,14 @@ namespace hangar::host {
 struct ModuleFiles {
   // Creates the directories of a resolved configuration. Denied when other users may write there.
   // InvalidInput when the key for compiled code is too short or lies in the module directory, or
-  // for a module policy that is wrong.
+  // for a module policy or a builder's key that is wrong.
   [[nodiscard]] static Result<ModuleFiles> open(const Config& config, const Log& log);
 
   modules::DockerConfig credentials;
   std::shared_ptr<const wasm::CodeCache::Seal> code_seal;  // Null: code is not signed.
+  std::unique_ptr<const wasm::PrebuiltCode> prebuilt;      // Null: there are no builders.
   std::unique_ptr<modules::ModuleStore> store;
-  std::optional<PolicyFile> policy;
+  std::optional<signatures::PolicyFile> policy;
 };
 
 enum class FileModules : std::uint8_t { Refused, Allowed };
@@ -63,6 +65,7 @@ struct ModuleSupply {
   const std::unique_ptr<modules::SignatureGate> gate;  // Null: there is no module policy.
   modules::LoadSlots loads;
   const modules::Sources sources;  // For the features' module loaders.
+  const std::unique_ptr<const wasm::PrebuiltCode> prebuilt;
   wasm::CodeCache code_cache;
 };
 

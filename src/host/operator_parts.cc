@@ -1,20 +1,18 @@
 #include "host/operator_parts.h"
 
-#include "base/limits.h"
 #include "budget/accounts.h"
-#include "budget/container_memory.h"
 #include "domains/guest_processes.h"
 #include "domains/remote_guests.h"
 #include "host/disk_shares.h"
-#include "host/output_logs.h"
 #include "io/file.h"
 #include "kube/fence.h"
 #include "tenants/rules.h"
 
-#include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace hangar::host {
 
@@ -25,30 +23,43 @@ std::filesystem::path snapshot_directory(const Config& config) {
   return config.module_cache_dir / "snapshots";
 }
 
-// Assured to each namespace: enough for the answers of modest guests, however much other
-// namespaces hold.
-constexpr std::uint64_t kTenantAssured = limits::kMiB;
+Result<> make_directories(const Config& config) {
+  HANGAR_TRY(io::make_private_directory(log_directory(config)));
+  return io::make_private_directory(snapshot_directory(config));
+}
+
+wasm::SnapshotStore::Limits limits_of(const Config& config, Users users) {
+  const DiskShares shares = disk_shares(config);
+  return {.file_bytes_max = shares.snapshots,
+          .tenant_bytes_max = users == Users::One ? shares.snapshots : shares.snapshots_of_one};
+}
 
 }  // namespace
 
-budget::Accounts::Limits answer_memory_limits() {
-  // Answers and cached objects get three eighths of the host's share each; the rest is for its own
-  // work. Two namespaces fill it, one does not.
-  const std::uint64_t own = budget::host_memory_max();
-  return {.host_bytes_max = 3 * own / 8,
-          .tenant_bytes_max = own / 4,
-          .tenant_bytes_assured = kTenantAssured};
+std::filesystem::path log_directory(const Config& config) {
+  return config.module_cache_dir / "logs";
 }
 
 Result<OperatorFiles> OperatorFiles::open(const Config& config, Users users) {
-  HANGAR_TRY(io::make_private_directory(log_directory(config)));
-  HANGAR_TRY(io::make_private_directory(snapshot_directory(config)));
+  HANGAR_TRY(make_directories(config));
   OperatorFiles files;
-  const DiskShares shares = disk_shares(config);
-  const std::uint64_t of_one = users == Users::One ? shares.snapshots : shares.snapshots_of_one;
-  files.snapshots = HANGAR_TRY(
-      wasm::SnapshotStore::open(snapshot_directory(config),
-                                {.file_bytes_max = shares.snapshots, .tenant_bytes_max = of_one}));
+  files.snapshots =
+      HANGAR_TRY(wasm::SnapshotStore::open(snapshot_directory(config), limits_of(config, users)));
+  return files;
+}
+
+Result<OperatorFiles> OperatorFiles::open_again(const Config& config,
+                                                operators::CarriedFleet& fleet) {
+  HANGAR_TRY(make_directories(config));
+  std::vector<wasm::SnapshotStore::Extent> kept;
+  for (const operators::CarriedOperator& carried : fleet.operators) {
+    kept.push_back(
+        {.offset = carried.guest.snapshot_offset, .size_bytes = carried.guest.snapshot_bytes});
+  }
+  OperatorFiles files;
+  files.snapshots = HANGAR_TRY(wasm::SnapshotStore::open_again(
+      snapshot_directory(config), limits_of(config, Users::Namespaces), std::move(fleet.snapshots),
+      std::move(kept)));
   return files;
 }
 

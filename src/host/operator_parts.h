@@ -18,6 +18,7 @@
 #include "kube/client.h"
 #include "kube/discovery.h"
 #include "kube/fence.h"
+#include "operators/carried_operator.h"
 #include "operators/operator_modules.h"
 #include "operators/outbound.h"
 #include "tenants/rules.h"
@@ -31,8 +32,8 @@
 
 namespace hangar::host {
 
-// Limits for the answers that wait to be read by guests, from the host's share of memory. Blocks.
-[[nodiscard]] budget::Accounts::Limits answer_memory_limits();
+// The directory of the output of guests. `config` is resolved.
+[[nodiscard]] std::filesystem::path log_directory(const Config& config);
 
 // Whose operators a process runs. One user may use all of the space for sleeping guests; of many
 // namespaces each has a part (DiskShares).
@@ -43,6 +44,10 @@ struct OperatorFiles {
   // Creates the directories of a resolved configuration. Denied when other users may write there.
   [[nodiscard]] static Result<OperatorFiles> open(const Config& config,
                                                   Users users = Users::Namespaces);
+  // The same with the snapshots of a host that this process has replaced in place. Also Corrupt, if
+  // they cannot be those of `fleet`; then its file is closed.
+  [[nodiscard]] static Result<OperatorFiles> open_again(const Config& config,
+                                                        operators::CarriedFleet& fleet);
 
   std::unique_ptr<wasm::SnapshotStore> snapshots;
 };

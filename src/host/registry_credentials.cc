@@ -6,6 +6,7 @@
 #include "base/result.h"
 #include "json/value.h"
 #include "kube/cache/cache.h"
+#include "kube/cache/secret_watch.h"
 #include "kube/object.h"
 #include "modules/docker_config.h"
 
@@ -44,7 +45,7 @@ RegistryCredentials::~RegistryCredentials() = default;
 
 void RegistryCredentials::start() {
   watch_.emplace(cache_, key_,
-                 SecretWatch::Handlers{
+                 kube::SecretWatch::Handlers{
                      .on_secret = [this](const kube::ObjectPtr& secret) { take(secret); },
                      .on_failed =
                          [this](const Error& error) {

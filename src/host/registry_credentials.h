@@ -5,9 +5,9 @@
 
 #include "base/log.h"
 #include "base/result.h"
-#include "host/secret_watch.h"
 #include "json/value.h"
 #include "kube/cache/cache.h"
+#include "kube/cache/secret_watch.h"
 #include "kube/object.h"
 #include "modules/docker_config.h"
 
@@ -39,7 +39,7 @@ class RegistryCredentials {
   const Log log_;
   const kube::ObjectKey key_;
   const Listener listener_;
-  std::optional<SecretWatch> watch_;
+  std::optional<kube::SecretWatch> watch_;
 };
 
 }  // namespace hangar::host

@@ -75,17 +75,17 @@ void Supervisor::start(std::function<void()> on_leading) {
   thread_ = std::jthread([this] { loop_.run(); });
 }
 
-io::Task<void> Supervisor::stop() {
+io::Task<void> Supervisor::stop(Leaving leaving) {
   const io::OneShot<bool> ended(parts_.main);
-  loop_.post([this, given = io::OneShot<bool>(ended)]() mutable {
+  loop_.post([this, leaving, given = io::OneShot<bool>(ended)]() mutable {
     is_ending_ = true;
-    loop_.spawn(end(std::move(given)));
+    loop_.spawn(end(leaving, std::move(given)));
   });
   co_await ended.wait();
 }
 
-io::Task<void> Supervisor::end(io::OneShot<bool> ended) {
-  if (elector_) co_await elector_->stop();
+io::Task<void> Supervisor::end(Leaving leaving, io::OneShot<bool> ended) {
+  if (elector_ && leaving == Leaving::Release) co_await elector_->stop();
   co_await endpoints_.stop();
   // The last reference moves to the main loop, since only one thread may use a OneShot.
   parts_.main.post([done = std::move(ended)] { done.set(true); });

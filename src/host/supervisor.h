@@ -16,7 +16,6 @@
 #include "base/metrics.h"
 #include "base/result.h"
 #include "base/time.h"
-#include "host/loop_watch.h"
 #include "http/client.h"
 #include "io/event.h"
 #include "io/loop.h"
@@ -26,8 +25,10 @@
 #include "kube/client.h"
 #include "kube/fence.h"
 #include "ops/endpoints.h"
+#include "ops/loop_watch.h"
 #include "reconcile/leader_elector.h"
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -70,13 +71,15 @@ class Supervisor {
   void start(std::function<void()> on_leading);
   // For the main loop: releases the Lease, then stops the endpoints. Requires that all work of the
   // leader has stopped.
-  [[nodiscard]] io::Task<void> stop();
+  // Keep: for a successor of the same identity, which leads as soon as it asks for the Lease.
+  enum class Leaving : std::uint8_t { Release, Keep };
+  [[nodiscard]] io::Task<void> stop(Leaving leaving);
 
  private:
   void on_stopped();
   void on_dead(const std::string& why);
   [[nodiscard]] io::Task<void> give_up();
-  [[nodiscard]] io::Task<void> end(io::OneShot<bool> ended);
+  [[nodiscard]] io::Task<void> end(Leaving leaving, io::OneShot<bool> ended);
   [[noreturn]] void end_process(std::string_view why);
 
   const Parts parts_;
@@ -92,7 +95,7 @@ class Supervisor {
   kube::Client client_;
   std::unique_ptr<reconcile::LeaderElector> elector_;  // Null without a Lease.
   ops::Endpoints endpoints_;
-  LoopWatch watch_;
+  ops::LoopWatch watch_;
   bool is_ending_ = false;
   std::jthread thread_;
 };

@@ -4,9 +4,9 @@
 #include "budget/accounts.h"
 #include "budget/cache_charges.h"
 #include "budget/consumer.h"
+#include "budget/container_memory.h"
 #include "gateway/gateway.h"
 #include "gateway/tenant_bounds.h"
-#include "host/cache_memory.h"
 #include "io/loop.h"
 #include "modules/fetcher.h"
 #include "operators/operator_controller.h"
@@ -62,7 +62,8 @@ void add_bounds(const UsageSources& sources, const std::string& namespace_name,
   usage.operators = use_of(usage.operators.used, {}, rules->operators());
   const gateway::Gateway::Use gateway = sources.gateway.use_of(namespace_name);
   usage.feeds = use_of(gateway.feeds, gateway::kFeedsPerTenantMax, rules->feeds());
-  usage.feed_memory = use_of(gateway.feed_bytes, cache_memory_limits().tenant_bytes_max, {});
+  usage.feed_memory =
+      use_of(gateway.feed_bytes, budget::cache_memory_limits().tenant_bytes_max, {});
   usage.own_watches =
       use_of(gateway.own_watches, gateway::kOwnWatchesPerTenantMax, rules->own_watches());
   usage.upstream_requests =

@@ -8,6 +8,7 @@
 #include "http/internal/resolver.h"
 #include "http/internal/transfer.h"
 #include "http/limits.h"
+#include "http/simulated_network.h"
 #include "io/loop.h"
 #include "io/task.h"
 
@@ -329,12 +330,18 @@ Client::~Client() = default;
 
 io::Task<Result<Response>> Client::send(Request request, std::stop_token stop) {
   if (!request.transport) request.transport = impl_->default_transport();
+  if (SimulatedNetwork* const network = SimulatedNetwork::current()) {
+    return network->carry(impl_->loop(), std::move(request), std::nullopt, std::move(stop));
+  }
   return run(impl_->loop(), impl_, std::move(request), std::nullopt, std::move(stop));
 }
 
 io::Task<Result<Response>> Client::stream(Request request, StreamHandler handler,
                                           std::stop_token stop) {
   if (!request.transport) request.transport = impl_->default_transport();
+  if (SimulatedNetwork* const network = SimulatedNetwork::current()) {
+    return network->carry(impl_->loop(), std::move(request), std::move(handler), std::move(stop));
+  }
   return run(impl_->loop(), impl_, std::move(request), std::move(handler), std::move(stop));
 }
 

@@ -11,6 +11,7 @@
 #include "http/internal/proxy.h"
 #include "http/internal/resolver.h"
 #include "http/limits.h"
+#include "http/simulated_network.h"
 #include "io/loop.h"
 #include "io/task.h"
 
@@ -714,6 +715,10 @@ namespace hangar::http {
 
 bool was_never_sent(const Error& error) {
   return error.kind() == ErrorKind::Unavailable && error.message().ends_with(internal::kNeverSent);
+}
+
+std::string never_sent(std::string message) {
+  return std::move(message) + std::string(internal::kNeverSent);
 }
 
 }  // namespace hangar::http

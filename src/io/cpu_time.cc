@@ -1,16 +1,12 @@
 #include "io/cpu_time.h"
 
 #include "base/time.h"
-
-#include <chrono>
-#include <ctime>
+#include "io/clock.h"
 
 namespace hangar::io {
 
 Duration thread_cpu_time() {
-  timespec time{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+  return read_thread_clock();
 }
 
 }  // namespace hangar::io

@@ -5,8 +5,10 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "io/asio.h"
+#include "io/clock.h"
 #include "io/cpu_time.h"
 #include "io/task.h"
+#include "io/virtual_time.h"
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
@@ -19,11 +21,9 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <chrono>
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
-#include <ctime>
 #include <exception>
 #include <functional>
 #include <map>
@@ -60,10 +60,18 @@ struct Loop::Turns {
   // When, by the thread's processor time, the activity began to work; set while its payer is to be
   // reported.
   std::optional<Duration> works_since;
+  // Of the activities of the current turn, the one that has worked for longest at a time: a report
+  // of a turn that has ended names it. Null: none has worked yet.
+  DoingPtr longest;
+  Duration longest_worked{};
+  Instant activity_began;
   // The last activity of the current turn: still set when its task has finished or thrown. Only the
   // loop thread changes it, so that thread reads it without the lock.
   DoingPtr latest;
   std::mutex latest_mutex;
+  // In virtual time: in place of Asio's queue and timers.
+  std::optional<VirtualTime::Queue> simulated;
+  bool is_simulation_stopped = false;
 
   void set_latest(DoingPtr doing) {
     const std::scoped_lock lock(latest_mutex);
@@ -71,6 +79,16 @@ struct Loop::Turns {
   }
   [[nodiscard]] std::string_view latest_text() const {
     return latest ? std::string_view(latest->name) : std::string_view();
+  }
+  void end_activity(Instant at) {
+    const Duration worked = at - std::exchange(activity_began, at);
+    if (!activity || worked <= longest_worked) return;
+    longest = activity;
+    longest_worked = worked;
+  }
+  // The activity that a report of the whole turn names.
+  [[nodiscard]] std::string_view longest_text() const {
+    return longest ? std::string_view(longest->name) : latest_text();
   }
 
   void begin_work() {
@@ -106,18 +124,23 @@ class Loop::Turn {
  private:
   explicit Turn(Turns& turns) : turns_(turns), began_(now()) {
     turns_.began.store(began_.time_since_epoch().count(), std::memory_order_relaxed);
+    turns_.activity_began = began_;
   }
   ~Turn() {
     turns_.began.store(0, std::memory_order_relaxed);
     turns_.end_work();
+    const Instant ended = now();
+    turns_.end_activity(ended);
     if (turns_.observer.on_turn) {
       try {
-        turns_.observer.on_turn(now() - began_, turns_.latest_text());
+        turns_.observer.on_turn(ended - began_, turns_.longest_text());
       } catch (...) {
         // No memory to report it; the turn itself is over.
       }
     }
     turns_.activity.reset();
+    turns_.longest.reset();
+    turns_.longest_worked = Duration::zero();
     if (turns_.latest) turns_.set_latest(nullptr);
   }
 
@@ -257,11 +280,17 @@ void Loop::Timer::cancel() {
 Loop::Loop()
     : asio_(std::make_unique<Asio>()),
       turns_(std::make_unique<Turns>()),
-      inbox_(std::make_unique<Inbox>(*this)) {}
+      inbox_(std::make_unique<Inbox>(*this)) {
+  VirtualTime* const time = VirtualTime::current();
+  if (time == nullptr) return;
+  turns_->simulated.emplace(*time);
+  asio_->thread = std::this_thread::get_id();
+}
 Loop::~Loop() = default;
 
 void Loop::run() {
   asio_->thread = std::this_thread::get_id();
+  if (turns_->simulated) return run_until([] { return false; });
   const auto guard = boost::asio::make_work_guard(asio_->context);
   asio_->context.restart();
   run_contained([this] { asio_->context.run(); });
@@ -271,6 +300,15 @@ void Loop::run() {
 
 void Loop::run_until(const std::function<bool()>& done) {
   asio_->thread = std::this_thread::get_id();
+  if (turns_->simulated) {
+    turns_->is_simulation_stopped = false;
+    while (!done() && !turns_->is_simulation_stopped) {
+      run_contained([] {
+        HANGAR_ASSERT(VirtualTime::current()->step(), "the simulation waits for nothing");
+      });
+    }
+    return;
+  }
   const auto guard = boost::asio::make_work_guard(asio_->context);
   asio_->context.restart();
   while (!done() && !asio_->context.stopped())
@@ -301,17 +339,15 @@ void Loop::report_exception() const {
 }
 
 void Loop::stop() {
+  if (turns_->simulated) turns_->is_simulation_stopped = true;
   asio_->context.stop();
 }
 
 Instant Loop::now() {
-  timespec time{};
-  // CLOCK_MONOTONIC, which std::chrono::steady_clock reads, stops while the machine is suspended.
-  ::clock_gettime(CLOCK_BOOTTIME, &time);
-  return Instant(std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec));
+  return read_boot_clock();
 }
 WallTime Loop::wall_now() {
-  return std::chrono::system_clock::now();
+  return read_wall_clock();
 }
 
 bool Loop::is_current() const {
@@ -319,6 +355,10 @@ bool Loop::is_current() const {
 }
 
 void Loop::post(std::move_only_function<void()> work) {
+  if (turns_->simulated) {
+    turns_->simulated->post([this, work = std::move(work)]() mutable { Turn::run(*this, work); });
+    return;
+  }
   // Before the first run() no thread waits for events, so none needs waking.
   const std::thread::id thread = asio_->thread;
   if (thread != std::thread::id() && thread != std::this_thread::get_id()) {
@@ -370,6 +410,7 @@ void Loop::set_activity(DoingPtr activity) {
   if (activity == turns_->activity) return;
   if (activity && activity != turns_->latest) turns_->set_latest(activity);
   turns_->end_work();
+  turns_->end_activity(now());
   turns_->activity = std::move(activity);
   turns_->begin_work();
 }
@@ -399,6 +440,14 @@ Loop::Timer Loop::after(Duration delay, std::move_only_function<void()> work) {
   const auto call = [this, state] {
     if (auto due = std::exchange(state->work, nullptr)) Turn::run(*this, due);
   };
+  if (turns_->simulated) {
+    if (delay <= Duration::zero()) {
+      turns_->simulated->post(call);
+    } else {
+      turns_->simulated->after(delay, call, [state] { return state->work == nullptr; });
+    }
+    return timer;
+  }
   if (delay <= Duration::zero()) {
     // Each Asio timer that becomes the next one due sets the system's timer, which costs more than
     // most work.
@@ -443,6 +492,7 @@ Task<Result<>> Loop::sleep(Duration delay, std::stop_token stop) {
 
 std::unique_ptr<Loop::Watch> Loop::watch(int descriptor, Direction direction,
                                          std::function<void()> on_ready) {
+  HANGAR_ASSERT(!turns_->simulated, "a simulation has no descriptors");
   auto watched = watched_[descriptor].lock();
   if (!watched) {
     watched = std::make_shared<Watched>(*this, descriptor);

@@ -18,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <ranges>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -377,7 +378,8 @@ TEST(Loop, AnActivityFollowsItsTaskAndNoOther) {
 
   EXPECT_EQ(first, std::vector<std::string>(3, "a"));
   EXPECT_EQ(second, std::vector<std::string>(3, "b"));
-  EXPECT_EQ(std::ranges::count(of_turns, "a"), 3);
+  // The first turn has worked for both, and names the one that worked for longer.
+  EXPECT_EQ(std::ranges::count(of_turns | std::views::drop(1), "a"), 3);
 }
 
 // What the activities of a loop have cost their payers.

@@ -231,6 +231,13 @@ bool is_program(const fs::path& path) {
   return fs::is_regular_file(path, ignored) && ::access(path.c_str(), X_OK) == 0;
 }
 
+Result<fs::path> own_program() {
+  std::error_code error;
+  fs::path program = fs::read_symlink("/proc/self/exe", error);
+  if (error) return fail(ErrorKind::Unavailable, "find the own program: " + error.message());
+  return program;
+}
+
 Result<fs::path> find_program(std::string_view name) {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread changes it.
   const char* const path = std::getenv("PATH");

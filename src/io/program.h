@@ -18,6 +18,9 @@
 
 namespace hangar::io {
 
+// The file of the running program. Call it before that file may have been replaced. Unavailable.
+[[nodiscard]] Result<std::filesystem::path> own_program();
+
 // The first executable file of that name on PATH. NotFound.
 [[nodiscard]] Result<std::filesystem::path> find_program(std::string_view name);
 

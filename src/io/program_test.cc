@@ -33,6 +33,14 @@ Program shell(std::string script) {
   return {.path = "/bin/sh", .arguments = {"-c", std::move(script)}};
 }
 
+TEST(Program, FindsTheFileOfTheRunningOne) {
+  const Result<std::filesystem::path> program = own_program();
+
+  ASSERT_TRUE(program) << program.error().message();
+  EXPECT_TRUE(program->is_absolute());
+  EXPECT_TRUE(std::filesystem::equivalent(*program, "/proc/self/exe"));
+}
+
 TEST(Program, ReturnsWhatItPrintsAndItsExitCode) {
   const Result<ProgramOutput> output = read_program(shell("printf 'a\\nb'; exit 3"), kPlenty);
 

@@ -8,6 +8,7 @@
 #include "io/loop.h"
 #include "io/priority.h"
 #include "io/task.h"
+#include "io/virtual_time.h"
 
 #include <algorithm>
 #include <atomic>
@@ -24,6 +25,12 @@ namespace hangar::io {
 
 Workers::Workers(Loop& loop, std::size_t thread_count, Priority priority)
     : loop_(loop), workers_(thread_count) {
+  if (VirtualTime* const time = VirtualTime::current()) {
+    (void)time->queue_of(this);
+    // None runs: submit() gives each job a turn of its own.
+    threads_.resize(thread_count);
+    return;
+  }
   threads_.reserve(thread_count);
   for (Worker& worker : workers_) {
     threads_.emplace_back([this, &worker, priority] {
@@ -35,6 +42,7 @@ Workers::Workers(Loop& loop, std::size_t thread_count, Priority priority)
 }
 
 Workers::~Workers() {
+  if (VirtualTime* const time = VirtualTime::current()) time->drop_queue_of(this);
   {
     const std::scoped_lock lock(mutex_);
     is_stopping_ = true;
@@ -51,6 +59,15 @@ void Workers::submit(const Consumer& whose, Work work, Order order) {
     HANGAR_ASSERT(pushed.has_value(), "the queue has no bound of its own");
   }
   changed_.notify_one();
+  VirtualTime* const time = VirtualTime::current();
+  if (time == nullptr) return;
+  time->queue_of(this).after(time->job_time(), [this] {
+    if (std::optional<Job> job = begin_next(workers_.front())) {
+      const Duration before = thread_cpu_time();
+      call(std::move(job->work));
+      end_job(workers_.front(), *job, thread_cpu_time() - before);
+    }
+  });
 }
 
 void Workers::submit_for_any(const std::vector<Consumer>& whose, Work work) {

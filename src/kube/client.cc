@@ -2,8 +2,10 @@
 
 #include "base/backoff.h"
 #include "base/consumer.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "base/random.h"
 #include "base/result.h"
 #include "base/seconds.h"
 #include "base/text.h"
@@ -21,7 +23,9 @@
 #include "kube/internal/percent.h"
 #include "kube/limits.h"
 #include "kube/line_splitter.h"
+#include "kube/media_types.h"
 #include "kube/object.h"
+#include "kube/object_text.h"
 #include "kube/urls.h"
 
 #include <fmt/format.h>
@@ -48,17 +52,19 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr std::string_view kJsonType = "application/json";
-constexpr std::string_view kMetadataType =
-    "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
-constexpr std::string_view kMetadataListType =
-    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
-
 // A list that expires this often is too slow for its size: it is then read in one page.
 constexpr int kListRestartsMax = 3;
 
 // A page that is too large is requested again with its number of items divided by this.
 constexpr std::uint32_t kSmallerPage = 8;
+
+// Zero: not paged, so that the page has no bound of its own. A page of one item has room for any
+// object, since nothing smaller could be requested.
+std::uint64_t page_bytes_max(std::uint32_t page_size) {
+  if (page_size == 0) return 0;
+  return page_size > 1 ? limits::kListPageBytesMax
+                       : limits::kObjectTextBytesMax + 64 * limits::kKiB;
+}
 
 // The back-off where the server does not say when to retry: 100 ms, doubled, five times. The caller
 // handles longer outages.
@@ -125,6 +131,13 @@ bool is_success(int status) {
   return status >= 200 && status < 300;
 }
 
+// What cannot be read is incomplete or not from an API server, and a retry may succeed. Nobody
+// gave invalid input.
+Error bad_answer(Error error) {
+  if (error.kind() != ErrorKind::InvalidInput) return error;
+  return {ErrorKind::Unavailable, "the server's answer: " + error.message()};
+}
+
 }  // namespace
 
 Identity service_account(std::string_view namespace_, std::string_view name) {
@@ -155,6 +168,9 @@ struct Call {
   std::function<void(std::uint64_t bytes)> on_progress = {};
   std::uint64_t response_bytes_max = 0;  // Of http::Request.
   RequestObserver* observer = nullptr;
+  // Whoever gets the response reads its warnings. Guests, and the pods that they reach through the
+  // API server, decide what these say: they could fill the host's log.
+  bool is_passed_on = false;
 };
 
 }  // namespace
@@ -168,7 +184,7 @@ struct Client::Shared {
   ClientOptions options;
   std::string host;
   std::unique_ptr<internal::PageReading> pages;
-  std::minstd_rand random{std::random_device()()};
+  std::minstd_rand random{static_cast<std::uint32_t>(random_number())};
   std::set<std::string> warnings_seen = {};
   std::shared_ptr<const http::Transport> shared_transport = {};
   std::shared_ptr<const http::Transport> own_transport = {};  // A copy of it.
@@ -306,7 +322,7 @@ struct Client::Shared {
       auto response = co_await self->http.send(HANGAR_CO_TRY(self->request(call, grant)), stop);
       if (!response && response.error().kind() == ErrorKind::Cancelled) co_return response;
       self->observe(call, response ? response->status : 0, io::Loop::now() - begin);
-      if (response) self->log_warnings(response->headers);
+      if (response && !call.is_passed_on) self->log_warnings(response->headers);
 
       if (response && response->status == 401 && !std::exchange(renewed, true)) {
         if (HANGAR_CO_TRY(co_await self->credentials->renew(grant.generation, stop))) continue;
@@ -354,10 +370,10 @@ struct Client::Shared {
             ? co_await readers->run(std::move(whose),
                                     [text = std::move(text)] { return json::parse(text); })
             : json::parse(text);
-    if (!parsed) {
-      // The response is incomplete or not from an API server: a retry may succeed.
-      co_return fail(ErrorKind::Unavailable, "the server's answer: " + parsed.error().message());
+    if (parsed && !parsed->is_object()) {
+      parsed = fail(ErrorKind::InvalidInput, "it is not a JSON object");
     }
+    if (!parsed) co_return std::unexpected(bad_answer(std::move(parsed).error()));
     co_return parsed;
   }
 
@@ -385,7 +401,7 @@ struct Client::Shared {
                .accept =
                    std::string(options.detail == Detail::Metadata ? kMetadataListType : kJsonType),
                .identity = identity,
-               .response_bytes_max = options.page_size > 0 ? limits::kListPageBytesMax : 0},
+               .response_bytes_max = page_bytes_max(options.page_size)},
           stop);
       if (!text && text.error().kind() == ErrorKind::LimitExceeded && options.page_size > 1) {
         options.page_size = std::max(options.page_size / kSmallerPage, 1U);
@@ -417,7 +433,7 @@ struct Client::Shared {
       if (refusal) co_return std::unexpected(*std::move(refusal));
       if (!page) {
         co_return std::unexpected(
-            std::move(page).error().in(fmt::format("list {}", resource.plural)));
+            bad_answer(std::move(page).error()).in(fmt::format("list {}", resource.plural)));
       }
       options.page_size = internal::next_page_size(options.page_size, page->item_count, page_bytes);
       out.resource_version = std::move(page->resource_version);
@@ -454,7 +470,6 @@ struct Client::Shared {
       http::Client::StreamHandler guarded{
           .on_headers = [&](int status, const http::Headers& headers) -> Result<> {
             self->observe(*call, status, io::Loop::now() - begin);
-            self->log_warnings(headers);
             is_refused = status == 401 && !is_last;
             return is_refused ? Result<>() : handler.on_headers(status, headers);
           },
@@ -480,7 +495,7 @@ struct Client::Shared {
       request.idle_timeout = limits::kWatchIdleMax;
 
       const Instant begin = io::Loop::now();
-      LineSplitter lines(limits::kWatchLineBytesMax);
+      LineSplitter lines(limits::kObjectTextBytesMax);
       int status = 0;
       std::string refusal;
       http::Client::StreamHandler handler{
@@ -699,6 +714,7 @@ Result<Call> raw_call(RawRequest request, const Identity& identity) {
   call.content_type = std::move(request.content_type);
   call.traceparent = std::move(request.traceparent);
   call.on_progress = std::move(request.on_progress);
+  call.is_passed_on = true;
   return call;
 }
 

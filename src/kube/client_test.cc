@@ -1,34 +1,35 @@
 #include "kube/client.h"
 
 #include "base/consumer.h"
+#include "base/limits.h"
 #include "base/log.h"
-#include "base/metrics.h"
 #include "base/result.h"
 #include "http/client.h"
 #include "http/server.h"
-#include "io/exception.h"
 #include "io/loop.h"
 #include "io/run.h"
 #include "io/task.h"
 #include "io/workers.h"
 #include "json/value.h"
-#include "kube/auth/credentials.h"
-#include "kube/auth/kubeconfig.h"
+#include "kube/core_resources.h"
 #include "kube/limits.h"
+#include "kube/test_api_server.h"
+#include "kube/watch/watch_event.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <future>
-#include <memory>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
+#include <vector>
 
 namespace hangar::kube {
 namespace {
@@ -50,43 +51,37 @@ class Ledger final : public RequestObserver {
   std::string text_;
 };
 
-// The API server is one of our own HTTP servers: it answers /BYTES with a document of that size,
-// and refuses a path that begins with 0.
-class ClientTest : public testing::Test {
- protected:
-  ClientTest() {
-    server_.emplace(loop_, http::ServerOptions(),
-                    [this](http::ServerRequest request) { return answer(std::move(request)); });
-    EXPECT_TRUE(server_->start().has_value());
-    Login login;
-    login.cluster.server = fmt::format("http://127.0.0.1:{}", server_->port());
-    credentials_ = std::make_shared<Credentials>(loop_, std::move(login), Log());
-  }
-  ~ClientTest() override {
-    server_.reset();
-    loop_.run_until([this] { return loop_.spawned_count() == 0; });
+class WarningsSeen final : public LogSink {
+ public:
+  void write(LogLevel /*level*/, std::string_view /*component*/, std::string_view /*message*/,
+             std::span<const LogField> fields) override {
+    for (const LogField& field : fields)
+      if (field.key == "warning") texts.push_back(std::get<std::string>(field.value));
   }
 
-  Client client(ClientOptions options) {
-    return {loop_, http_, credentials_, metrics_, Log(), std::move(options)};
-  }
+  std::vector<std::string> texts;
+};
+
+// The server answers /BYTES with a document of that size, and refuses a path that begins with 0.
+// It answers for objects with `answer_`.
+class ClientTest : public ApiServerTest {
+ protected:
   Result<json::Value> get(const Client& client, std::size_t bytes) {
     return io::run_to_end(loop_, client.get_path(fmt::format("/{}", bytes), {}));
   }
 
-  io::Loop loop_;
   io::Workers workers_{loop_, 1};
-  Metrics metrics_;
-  http::Client http_{loop_};
-  std::optional<http::Server> server_;
-  std::shared_ptr<Credentials> credentials_;
   std::string traceparent_;  // Of the last request.
+  std::string answer_;
+  http::Headers headers_;  // Of each answer to a path of a number.
 
  private:
-  io::Task<http::Response> answer(http::ServerRequest request) {
+  io::Task<http::Response> answer(http::ServerRequest request) override {
     traceparent_ = http::find_header(request.headers, "traceparent").value_or("");
+    if (request.path.starts_with("/api/")) co_return http::Response{.status = 200, .body = answer_};
     const std::size_t bytes = std::stoul(request.path.substr(1));
     co_return http::Response{.status = request.path.starts_with("/0") ? 403 : 200,
+                             .headers = headers_,
                              .body = fmt::format(R"({{"text":"{}"}})", std::string(bytes, 'x'))};
   }
 };
@@ -152,6 +147,73 @@ TEST_F(ClientTest, LeavesLongAnswersToAWorker) {
   loop_.run_until([&] { return answer.has_value(); });
   ASSERT_TRUE(*answer) << answer->error().message();
   EXPECT_EQ(json::string_at(**answer, {"text"}).size(), limits::kListSliceBytes);
+}
+
+// InvalidInput would mean that the caller's object is wrong, and nobody would ask again.
+TEST_F(ClientTest, TakesAnAnswerThatCannotBeReadForAnUnavailableServer) {
+  const Client client_with_readers = client({.readers = &workers_});
+  const std::string page(limits::kListSliceBytes, ' ');
+  for (const std::string& answer :
+       {std::string("<html>"), std::string("null"), std::string("{}"),
+        std::string(R"({"items":[{"metadata":{)"), std::string(R"({"items":[{}]})"),
+        "<html>" + page, R"({"items":[)" + page}) {
+    answer_ = answer;
+    const auto listed =
+        io::run_to_end(loop_, client_with_readers.list(config_map_resource(), {}, {}));
+    ASSERT_FALSE(listed) << answer.substr(0, 40);
+    EXPECT_EQ(listed.error().kind(), ErrorKind::Unavailable) << listed.error().message();
+  }
+  for (const std::string_view answer : {"<html>", "null", "[]", R"({"metadata":{)"}) {
+    answer_ = answer;
+    const auto read = io::run_to_end(
+        loop_, client({}).get(config_map_resource(), {.namespace_ = "a", .name = "b"}, {}));
+    ASSERT_FALSE(read) << answer;
+    EXPECT_EQ(read.error().kind(), ErrorKind::Unavailable) << read.error().message();
+  }
+}
+
+// etcd stores 1.5 MiB of an object, and '<' has six bytes in the API server's JSON. Anybody who may
+// create a Pod could otherwise end all watches of Pods.
+TEST_F(ClientTest, ReadsTheLongestTextOfAnObject) {
+  std::string text;
+  for (std::uint64_t stored = 0; stored < limits::kObjectBytesMax; ++stored)
+    text += "\\u003c";
+  const std::string object = fmt::format(
+      R"({{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"a","namespace":"b","resourceVersion":"1"}},"spec":{{"text":"{}"}}}})",
+      text);
+
+  answer_ = fmt::format(R"({{"metadata":{{"resourceVersion":"2"}},"items":[{}]}})", object);
+  const auto listed =
+      io::run_to_end(loop_, client({}).list(config_map_resource(), {.page_size = 2}, {}));
+  ASSERT_TRUE(listed) << listed.error().message();
+  EXPECT_EQ(listed->items.size(), 1U);
+
+  answer_ = fmt::format(R"({{"type":"ADDED","object":{}}})", object) + "\n";
+  std::size_t seen = 0;
+  const auto on_line = [&seen](std::string_view line) -> Result<> {
+    if (parse_watch_event(line)) ++seen;
+    return {};
+  };
+  const auto watched =
+      io::run_to_end(loop_, client({}).watch(config_map_resource(), "b", {}, on_line, {}));
+  EXPECT_TRUE(watched) << watched.error().message();
+  EXPECT_EQ(seen, 1U);
+}
+
+TEST_F(ClientTest, LogsNoWarningsOfAnswersThatItPassesOn) {
+  WarningsSeen seen;
+  const Client logging(loop_, http_, credentials_, metrics_, Log(seen, "kube"));
+  headers_ = {{"Warning", R"(299 - "mine")"}};
+
+  ASSERT_TRUE(io::run_to_end(loop_, logging.send({.target = "/1"}, {})));
+  http::Client::StreamHandler handler{
+      .on_headers = [](int, const http::Headers&) { return Result<>(); },
+      .on_bytes = [](std::string_view) { return Result<>(); }};
+  ASSERT_TRUE(io::run_to_end(loop_, logging.stream({.target = "/1"}, std::move(handler), {})));
+  EXPECT_TRUE(seen.texts.empty());
+
+  ASSERT_TRUE(get(logging, 1));
+  EXPECT_EQ(seen.texts, std::vector<std::string>{"mine"});
 }
 
 }  // namespace

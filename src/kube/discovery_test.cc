@@ -1,26 +1,20 @@
 #include "kube/discovery.h"
 
 #include "base/consumer.h"
-#include "base/log.h"
-#include "base/metrics.h"
 #include "base/result.h"
 #include "http/client.h"
 #include "http/server.h"
 #include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
-#include "kube/auth/credentials.h"
-#include "kube/auth/kubeconfig.h"
-#include "kube/client.h"
 #include "kube/object.h"
+#include "kube/test_api_server.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -35,28 +29,17 @@ Consumer consumer(const std::string& namespace_, std::string name = "one") {
   return {.tenant = Tenant::of_namespace(namespace_), .name = std::move(name)};
 }
 
-// The API server is one of our own HTTP servers. It serves the kind Thing of real.io; it answers
-// nothing about groups whose names begin with "held" until let_go().
-class DiscoveryTest : public testing::Test {
+// The server serves the kind Thing of real.io; it answers nothing about groups whose names begin
+// with "held" until let_go().
+class DiscoveryTest : public ApiServerTest {
  protected:
   using Found = std::optional<Result<Resource>>;
 
-  DiscoveryTest() {
-    server_.emplace(loop_, http::ServerOptions(),
-                    [this](http::ServerRequest request) { return answer(std::move(request)); });
-    EXPECT_TRUE(server_->start().has_value());
-    Login login;
-    login.cluster.server = fmt::format("http://127.0.0.1:{}", server_->port());
-    credentials_ = std::make_shared<Credentials>(loop_, std::move(login), Log());
-    client_.emplace(loop_, http_, credentials_, metrics_, Log());
-    discovery_.emplace(*client_);
-  }
-  ~DiscoveryTest() override {
+  void TearDown() override {
     let_go();
-    loop_.run_until([this] { return found_.empty() || ended() == found_.size(); });
+    run_until([this] { return ended() == found_.size(); });
     discovery_.reset();
-    server_.reset();
-    loop_.run_until([this] { return loop_.spawned_count() == 0; });
+    ApiServerTest::TearDown();
   }
 
   // Starts to look for the kind Thing.
@@ -72,13 +55,6 @@ class DiscoveryTest : public testing::Test {
     loop_.spawn(find_resource_into(found, std::move(named)));
     return found;
   }
-  void run_until(const std::function<bool()>& done) {
-    bool is_late = false;
-    const io::Loop::Timer timer =
-        loop_.after(std::chrono::seconds(20), [&is_late] { is_late = true; });
-    loop_.run_until([&] { return is_late || done(); });
-    EXPECT_FALSE(is_late);
-  }
   void let_go() {
     is_holding_ = false;
     let_go_.notify_all();
@@ -91,13 +67,7 @@ class DiscoveryTest : public testing::Test {
         std::ranges::count_if(found_, [](const auto& one) { return one->has_value(); }));
   }
 
-  io::Loop loop_;
-  Metrics metrics_;
-  http::Client http_{loop_};
-  std::optional<http::Server> server_;
-  std::shared_ptr<Credentials> credentials_;
-  std::optional<Client> client_;
-  std::optional<Discovery> discovery_;
+  std::optional<Discovery> discovery_{client()};
   std::vector<std::string> asked_;  // Paths, in order.
 
  private:
@@ -108,7 +78,7 @@ class DiscoveryTest : public testing::Test {
   io::Task<void> find_resource_into(std::shared_ptr<Found> found, GroupVersionResource named) {
     *found = co_await discovery_->find(std::move(named), consumer("team"), {});
   }
-  io::Task<http::Response> answer(http::ServerRequest request) {
+  io::Task<http::Response> answer(http::ServerRequest request) override {
     asked_.push_back(request.path);
     if (request.path == "/apis") co_return json(R"({"kind":"APIGroupList","groups":[]})");
     if (is_holding_ && request.path.starts_with("/apis/held")) (void)co_await let_go_.wait({});
@@ -120,8 +90,6 @@ class DiscoveryTest : public testing::Test {
     }
     co_return http::Response{.status = 404, .body = "404 page not found"};
   }
-  static http::Response json(std::string body) { return {.status = 200, .body = std::move(body)}; }
-
   bool is_holding_ = true;
   io::Event let_go_{loop_};
   std::vector<std::shared_ptr<Found>> found_;

@@ -1,6 +1,6 @@
 #include "kube/labels.h"
 
-#include "kube/internal/skim.h"
+#include "json/skim.h"
 #include "kube/object.h"
 
 #include <algorithm>
@@ -17,10 +17,10 @@ void Labels::read(const Object& object) {
   if (object.labels().empty()) return;
   const auto plain = [this](std::string_view raw) -> std::string_view {
     if (!raw.contains('\\')) return raw;
-    return unescaped_.emplace_front(internal::unescape(raw));
+    return unescaped_.emplace_front(json::unescape(raw));
   };
   // The text was checked when the object was made.
-  internal::Skim skim(object.labels());
+  json::Skim skim(object.labels());
   for (auto members = skim.object(); const auto key = skim.next_key(members);) {
     const std::string_view name = plain(*key);
     if (skim.peek() == '"') {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace hangar::kube {
 
@@ -31,9 +32,9 @@ Result<> LineSplitter::feed(std::string_view piece,
       continue;
     }
     partial_ += part;
-    const Result<> done = on_line(partial_);
-    partial_.clear();
-    HANGAR_TRY(done);
+    // A stream that is open for hours does not keep the memory of its longest line.
+    const std::string line = std::exchange(partial_, {});
+    HANGAR_TRY(on_line(line));
   }
   return {};
 }

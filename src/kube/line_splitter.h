@@ -21,6 +21,11 @@ class LineSplitter {
   [[nodiscard]] Result<> feed(std::string_view piece,
                               const std::function<Result<>(std::string_view line)>& on_line);
 
+  // The memory of a line that has not ended; zero between two lines.
+  [[nodiscard]] std::size_t held_bytes() const {
+    return partial_.empty() ? 0 : partial_.capacity();
+  }
+
  private:
   std::size_t line_bytes_max_;
   std::string partial_;

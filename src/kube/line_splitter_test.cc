@@ -39,6 +39,18 @@ TEST(LineSplitter, GivesTheSameLinesHoweverTheStreamIsCut) {
   }
 }
 
+TEST(LineSplitter, HoldsMemoryOnlyWithinALine) {
+  LineSplitter splitter(10'000);
+  Lines lines;
+
+  ASSERT_TRUE(splitter.feed("whole\n" + std::string(5'000, 'x'), lines.collect()).has_value());
+  EXPECT_GE(splitter.held_bytes(), 5'000U);
+  ASSERT_TRUE(splitter.feed("x\n", lines.collect()).has_value());
+  EXPECT_EQ(splitter.held_bytes(), 0U);
+  ASSERT_TRUE(splitter.feed("x", lines.collect()).has_value());
+  EXPECT_LT(splitter.held_bytes(), 100U) << "the long line's memory is free";
+}
+
 TEST(LineSplitter, RefusesALineOneByteTooLong) {
   for (const bool at_once : {true, false}) {
     LineSplitter fits(4);

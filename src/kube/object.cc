@@ -4,8 +4,8 @@
 #include "base/number.h"
 #include "base/result.h"
 #include "base/slots.h"
+#include "json/skim.h"
 #include "json/value.h"
-#include "kube/internal/skim.h"
 #include "kube/packing.h"
 
 #include <fmt/format.h>
@@ -25,7 +25,7 @@ namespace hangar::kube {
 
 namespace {
 
-using internal::Skim;
+using json::Skim;
 
 // The fields extracted from an object in one pass over its bytes. Views are into those bytes.
 struct Skimmed {
@@ -65,7 +65,10 @@ void skim_owners(Skim& skim, std::vector<std::string_view>& uids) {
   for (auto owners = skim.array(); skim.next_element(owners);) {
     for (auto members = skim.object(); const auto key = skim.next_key(members);) {
       if (*key == "uid") {
-        uids.push_back(plain_word(skim));
+        // Whoever writes the object chooses it, and may put anything there: that is nobody's uid,
+        // and no reason to refuse the object, with which the watch of all of its kind would end.
+        const std::string_view uid = skim.raw_string();
+        if (!uid.contains('\\')) uids.push_back(uid);
       } else {
         skim.value();
       }
@@ -222,23 +225,40 @@ struct Object::Packed final : Object {
   std::shared_ptr<const PackDictionary> dictionary;
 };
 
+namespace {
+
+// An aggregated API server says itself what its kinds are called.
+bool ends_no_string(std::string_view text) {
+  return std::ranges::none_of(text, [](char character) {
+    return character == '"' || character == '\\' || static_cast<unsigned char>(character) < 0x20;
+  });
+}
+
+}  // namespace
+
 struct ObjectBuilder {
   // Copies the bytes once, and removes and adds what make() promises.
   static Result<ObjectPtr> build(std::string_view text, const GroupVersionKind* gvk) {
     Skimmed skimmed = HANGAR_TRY(skim_object(text));
     if (skimmed.has_blanks) {
-      const std::string compacted = internal::compact(text);
+      const std::string compacted = json::compact(text);
       return build(compacted, gvk);
     }
     if (!skimmed.has_metadata) return fail(ErrorKind::InvalidInput, "the object has no metadata");
     std::string type;
     if (skimmed.kind.empty()) {
-      if (gvk == nullptr) return fail(ErrorKind::InvalidInput, "the object has no kind");
+      // Otherwise the text would not be an object, and all that follows takes it for one.
+      if (gvk == nullptr || !ends_no_string(gvk->kind)) {
+        return fail(ErrorKind::InvalidInput, "the object has no kind");
+      }
       type = fmt::format(R"("kind":"{}",)", gvk->kind);
     }
     if (skimmed.api_version.empty()) {
-      if (gvk == nullptr) return fail(ErrorKind::InvalidInput, "the object has no apiVersion");
-      type += fmt::format(R"("apiVersion":"{}",)", gvk->api_version());
+      const std::string api_version = gvk != nullptr ? gvk->api_version() : std::string();
+      if (gvk == nullptr || !ends_no_string(api_version)) {
+        return fail(ErrorKind::InvalidInput, "the object has no apiVersion");
+      }
+      type += fmt::format(R"("apiVersion":"{}",)", api_version);
     }
     return copy(text, std::move(skimmed), type);
   }
@@ -353,8 +373,16 @@ ObjectText Object::text() const {
 
 json::Value Object::to_value() const {
   const ObjectText text = this->text();
-  // make() checked the text: parsing it cannot fail.
-  return json::parse(text.view()).value_or(json::Value());
+  // make() checked the text: parsing it fails only where it is nested too deep.
+  if (Result<json::Value> whole = json::parse(text.view())) return *std::move(whole);
+  json::Object members_that_parse;
+  Skim skim(text.view());
+  for (auto members = skim.object(); const auto key = skim.next_key(members);) {
+    if (Result<json::Value> value = json::parse(skim.value())) {
+      members_that_parse[*key] = *std::move(value);
+    }
+  }
+  return members_that_parse;
 }
 
 std::size_t Object::size_bytes() const {

@@ -75,6 +75,14 @@ TEST(Object, PutsInTheTypeThatItemsOfAListLack) {
             R"({"kind":"Other","apiVersion":"v9","metadata":{"name":"n"}})");
 }
 
+TEST(Object, TakesNoTypeThatWouldEndItsText) {
+  for (const GroupVersionKind& gvk :
+       {GroupVersionKind{"g.io", "v1", R"(A","metadata":{},"b":")"},
+        GroupVersionKind{"g.io", "v1\\", "A"}, GroupVersionKind{"g.io", "v1", "A\n"}}) {
+    EXPECT_FALSE(Object::make_item(R"({"metadata":{"name":"n"}})", gvk)) << gvk.kind;
+  }
+}
+
 TEST(Object, IsCompactWhateverItWasMadeFrom) {
   const ObjectPtr object = make(
       "\n{ \"apiVersion\" : \"v1\",\"kind\":\"X\",\t\"metadata\": {\"name\": \"a b\\\" c\", "
@@ -93,9 +101,18 @@ TEST(Object, ReadsNamesWithEscapes) {
   EXPECT_EQ(object->key().name, "<a>\n\\\xC3\xA9\xF0\x9F\x98\x80");
 }
 
+// The API server takes any text for the uid of an owner.
+TEST(Object, MayNameOwnersThatCannotExist) {
+  const ObjectPtr object = make(
+      R"({"apiVersion":"v1","kind":"X","metadata":{"name":"n","ownerReferences":[{"uid":"a\"b"},)"
+      R"({"uid":"\u003c"},{"uid":"u"}]}})");
+
+  EXPECT_THAT(object->owner_uids(), ElementsAre("u"));
+}
+
 TEST(Object, RefusesWhatIsNoObject) {
   const std::string deep = R"({"apiVersion":"v1","kind":"X","metadata":{},"a":)" +
-                           std::string(200, '[') + std::string(200, ']') + "}";
+                           std::string(20'000, '[') + std::string(20'000, ']') + "}";
   const std::string_view cases[] = {
       "",
       "null",
@@ -123,6 +140,23 @@ TEST(Object, RefusesWhatIsNoObject) {
     ASSERT_FALSE(object.has_value()) << text;
     EXPECT_EQ(object.error().kind(), ErrorKind::InvalidInput);
   }
+}
+
+// Whoever may create one object of a kind could otherwise end the host's watches of that kind.
+TEST(Object, MayBeNestedDeeperThanADocument) {
+  const std::string deep = std::string(5'000, '[') + std::string(5'000, ']');
+  const std::string text =
+      R"({"apiVersion":"v1","kind":"X","metadata":{"name":"n","labels":{"a":"b"}},"spec":{"a":)" +
+      deep + R"(},"status":{"phase":"Ready"}})";
+
+  const auto object = Object::make(text);
+
+  ASSERT_TRUE(object.has_value()) << object.error().message();
+  EXPECT_EQ((*object)->text().str(), text);
+  // What a document can have of it.
+  EXPECT_EQ(json::dump((*object)->to_value()),
+            R"({"apiVersion":"v1","kind":"X","metadata":{"name":"n","labels":{"a":"b"}},)"
+            R"("status":{"phase":"Ready"}})");
 }
 
 TEST(Object, AcceptsExactlyWhatTheParserAccepts) {

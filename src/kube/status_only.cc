@@ -1,6 +1,6 @@
 #include "kube/status_only.h"
 
-#include "kube/internal/skim.h"
+#include "json/skim.h"
 #include "kube/object.h"
 
 #include <optional>
@@ -14,7 +14,7 @@ namespace {
 // The keys and values of the object and of its metadata, without those that are ignored.
 std::vector<std::string_view> parts_of(std::string_view object_text) {
   std::vector<std::string_view> parts;
-  internal::Skim skim(object_text);
+  json::Skim skim(object_text);
   auto members = skim.object();
   while (const std::optional<std::string_view> key = skim.next_key(members)) {
     if (*key == "metadata") {

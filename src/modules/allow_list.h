@@ -19,7 +19,8 @@ class AllowList {
 
   // InvalidInput when no glob matches the reference. The globs are compared with the parsed form of
   // the reference (Reference::meaning()), so that no spelling makes a glob for one host match
-  // another host.
+  // another host. The path and the query of a URL are matched apart, unless the glob has a `?`; a
+  // path that servers may read as another one has to be one of the globs as it is.
   [[nodiscard]] Result<> check(const Reference& reference) const;
 
  private:

@@ -12,6 +12,8 @@
 namespace hangar::modules {
 namespace {
 
+using testing::HasSubstr;
+
 Result<> check(const AllowList& list, std::string_view text) {
   return list.check(HANGAR_TRY(Reference::parse(text)));
 }
@@ -47,6 +49,41 @@ TEST(AllowList, ComparesWhatAReferenceMeansAndNotHowItIsSpelt) {
         "https://evil.example.net:1?x=.example.com/a.wasm"}) {
     EXPECT_FALSE(check(hosts, other)) << other;
   }
+}
+
+TEST(AllowList, NoSpellingOfAPathLeavesTheFolderOfAGlob) {
+  const AllowList list(
+      {"https://h.example/modules/*", "https://h.example/modules/*/*/*", "file:///modules/*"});
+  EXPECT_TRUE(check(list, "file:///modules/a.wasm"));
+  EXPECT_TRUE(check(list, "https://h.example/modules/a%20b.wasm"));
+  EXPECT_TRUE(check(list, "https://h.example/modules/a/b/c.wasm"));
+  for (const std::string_view other :
+       {"https://h.example/modules/../uploads/evil.wasm", "file:///modules/..%2Fevil.wasm",
+        "https://h.example/modules/..%2fuploads%2Fevil.wasm",
+        "https://h.example/modules/%2e%2e/uploads/evil.wasm",
+        "https://h.example/modules/..%5cevil.wasm", "https://h.example/modules/..%252fevil.wasm",
+        "https://h.example/modules/..\\evil.wasm", "https://h.example/modules/a//evil.wasm"}) {
+    const Result<> checked = check(list, other);
+    ASSERT_FALSE(checked) << other;
+    EXPECT_THAT(checked.error().message(), HasSubstr("not allowed: its path can be read in two"));
+  }
+  const std::string_view escaped = "https://h.example/projects/team%2Fweb/a.wasm";
+  EXPECT_TRUE(check(AllowList({std::string(escaped)}), escaped)) << "named as it is";
+  EXPECT_FALSE(check(AllowList({"https://h.example/projects/team%2Fweb/*"}), escaped));
+}
+
+TEST(AllowList, MatchesAPathByItsPathAndNotByItsQuery) {
+  const AllowList list({"https://h.example/*/stable.wasm", "https://h.example/team/*-v1"});
+  EXPECT_TRUE(check(list, "https://h.example/team/stable.wasm"));
+  for (const std::string_view other :
+       {"https://h.example/evil?/stable.wasm", "https://h.example/team/evil?x=-v1"})
+    EXPECT_FALSE(check(list, other)) << other;
+
+  // A signed URL, for example.
+  EXPECT_TRUE(
+      check(AllowList({"https://h.example/team/*"}), "https://h.example/team/a.wasm?expires=1"));
+  EXPECT_TRUE(
+      check(AllowList({"https://h.example/get?name=*"}), "https://h.example/get?name=a.wasm"));
 }
 
 TEST(AllowList, ShowsNoSecretOfWhatIsNotAllowed) {

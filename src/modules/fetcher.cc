@@ -15,6 +15,8 @@
 #include "io/loop.h"
 #include "io/task.h"
 #include "io/turns.h"
+#include "io/workers.h"
+#include "json/value.h"
 #include "modules/config_map.h"
 #include "modules/cosign.h"
 #include "modules/docker_config.h"
@@ -63,6 +65,9 @@ constexpr std::size_t kFetchesWaitingPerTenantMax = 512;
 // How often a fetch may need more memory than it waited for before its source is
 // considered dishonest.
 constexpr int kSurprisesMax = 4;
+
+// Manifests that the loop reads itself, within a fraction of a millisecond.
+constexpr std::size_t kManifestReadAtOnceBytesMax = 16 * limits::kKiB;
 
 // Browsers follow 20; a module behind more than a few is misconfigured.
 constexpr int kRedirectsMax = 5;
@@ -118,6 +123,17 @@ OnBytes progress_of(const FetchOptions& options) {
     say(total == 0 ? fmt::format("fetching, {:.1f} MiB", mib(received))
                    : fmt::format("fetching, {:.1f} of {:.1f} MiB", mib(received), mib(total)));
   };
+}
+
+// Reads a manifest: a long one on a worker, as `[1,1,1` it takes milliseconds and much memory.
+io::Task<Result<std::variant<ModuleLayer, ModuleManifest>>> read_counted(io::Workers& workers,
+                                                                         budget::Consumer whose,
+                                                                         FetchMemory& memory,
+                                                                         std::string bytes) {
+  HANGAR_CO_TRY(memory.grow_to(bytes.size() + json::parsed_bytes_max(bytes)));
+  if (bytes.size() <= kManifestReadAtOnceBytesMax) co_return read_manifest(bytes);
+  co_return co_await workers.run(std::move(whose),
+                                 [bytes = std::move(bytes)] { return read_manifest(bytes); });
 }
 
 Fetched unchanged(const Resolution& resolution) {
@@ -277,14 +293,15 @@ io::Task<void> Fetcher::grant(Requester requester, Reference reference, bool ins
 }
 
 io::Task<Result<>> Fetcher::accept_copy(Requester requester, Reference reference, bool insecure,
-                                        std::string sha256, std::string copy) {
+                                        std::string sha256, std::string copy,
+                                        std::uint64_t bytes_max) {
   // The copy is stored under the digest that its bytes really have.
   co_return co_await workers_.run(
       requester.consumer("module"),
       [&store = store_, &proofs = proofs_, access = access_of(requester, reference, insecure),
        sha256 = std::move(sha256), copy = std::move(copy), user = requester.budget_tenant(),
-       now = io::Loop::wall_now()]() mutable -> Result<> {
-        HANGAR_TRY(store.accept(sha256, std::move(copy), user));
+       bytes_max, now = io::Loop::wall_now()]() mutable -> Result<> {
+        HANGAR_TRY(store.accept(sha256, std::move(copy), user, bytes_max));
         return proofs.grant_copy(access, sha256, now);
       });
 }
@@ -661,10 +678,11 @@ io::Task<Result<Fetcher::Download>> Fetcher::download_oci(Requester requester, O
   download.is_unchanged = known && known->revision == manifest.digest;
   if (download.is_unchanged) co_return download;
 
-  auto content = HANGAR_CO_TRY(read_manifest(manifest.bytes));
+  const budget::Consumer whose = requester.consumer("module");
+  auto content = HANGAR_CO_TRY(co_await read_counted(workers_, whose, memory, manifest.bytes));
   if (const auto* const inner = std::get_if<ModuleManifest>(&content)) {
     manifest = HANGAR_CO_TRY(co_await registry.manifest(inner->manifest.digest, stop));
-    content = HANGAR_CO_TRY(read_manifest(manifest.bytes));
+    content = HANGAR_CO_TRY(co_await read_counted(workers_, whose, memory, manifest.bytes));
   }
   const auto* const layer = std::get_if<ModuleLayer>(&content);
   if (layer == nullptr) {

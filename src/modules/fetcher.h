@@ -163,9 +163,10 @@ class Fetcher {
   [[nodiscard]] io::Task<void> grant(Requester requester, Reference reference, bool insecure,
                                      std::string sha256);
   // Stores a copy that the requester itself has, gzipped or not. Corrupt when its bytes are not
-  // those of the digest.
+  // those of the digest, or more than `bytes_max`.
   [[nodiscard]] io::Task<Result<>> accept_copy(Requester requester, Reference reference,
-                                               bool insecure, std::string sha256, std::string copy);
+                                               bool insecure, std::string sha256, std::string copy,
+                                               std::uint64_t bytes_max);
   // Drops the requester's proofs for that source, because the source refused access.
   [[nodiscard]] io::Task<void> drop(Requester requester, Reference reference, bool insecure);
 

@@ -19,9 +19,15 @@ inline constexpr std::uint64_t kFetchedBytesMax = 256 * kMiB;
 inline constexpr std::chrono::seconds kModuleDownloadMax{240};
 inline constexpr std::chrono::seconds kModuleDownloadIdleMax{30};
 
-// Manifests, token responses and docker configs. The distribution specification asks registries to
-// accept manifests of up to 4 MiB.
+// Docker configs, and answers of registries that are not read.
 inline constexpr std::uint64_t kRegistryAnswerBytesMax = 4 * kMiB;
+
+// Manifests: that of a module has some KiB, one with 32 keyless signatures some hundred. As JSON,
+// each byte can take tens of bytes of memory.
+inline constexpr std::uint64_t kManifestBytesMax = kMiB;
+
+// Responses of token servers. A token becomes a header of each request.
+inline constexpr std::uint64_t kTokenAnswerBytesMax = 64 * kKiB;
 
 // Fetched modules on disk, gzipped: some 250 Go flights of 4 MB.
 inline constexpr std::uint64_t kModuleStoreBytesMax = 1024 * kMiB;

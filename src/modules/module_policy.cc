@@ -42,24 +42,6 @@ Result<std::string> plain_host(std::string_view scheme, std::string_view host) {
   return text == "index.docker.io" ? "docker.io" : text;
 }
 
-// The path of a URL, decoded; nothing when servers may disagree about it: some resolve dots and
-// slashes that are escaped or doubled, and backslashes, and some do not.
-std::optional<std::string> plain_path(std::string_view path) {
-  constexpr std::string_view kNeverEscaped("/%\0", 3);
-  std::optional<std::string> decoded = internal::percent_decode(path, kNeverEscaped);
-  if (!decoded || decoded->contains('\\')) return std::nullopt;
-  std::string_view rest = *decoded;
-  while (!rest.empty()) {
-    rest.remove_prefix(1);  // Its slash.
-    const std::string_view segment = rest.substr(0, rest.find('/'));
-    if (segment == "." || segment == ".." || (segment.empty() && !rest.empty())) {
-      return std::nullopt;
-    }
-    rest.remove_prefix(segment.size());
-  }
-  return decoded;
-}
-
 // The form of a reference that is compared with prefixes.
 struct Subject {
   std::string scheme;
@@ -79,7 +61,7 @@ Subject subject_of(const Reference& reference) {
   }
   if (const auto* const file = std::get_if<FileSource>(&reference.source())) {
     const std::string path = file->path.starts_with('/') ? file->path : "/./" + file->path;
-    std::optional<std::string> plain = plain_path(path);
+    std::optional<std::string> plain = internal::plain_path(path);
     if (plain) plain->insert(0, "file://");
     return {.scheme = "file", .text = std::move(plain)};
   }
@@ -91,7 +73,7 @@ Subject subject_of(const Reference& reference) {
   const Result<std::string> host = plain_host(scheme, rest.substr(0, slash));
   const std::string_view path_and_query = rest.substr(slash);
   const std::optional<std::string> path =
-      plain_path(path_and_query.substr(0, path_and_query.find('?')));
+      internal::plain_path(path_and_query.substr(0, path_and_query.find('?')));
   if (!host || !path) return {.scheme = scheme, .text = std::nullopt};
   return {.scheme = scheme, .text = fmt::format("{}://{}{}", scheme, *host, *path)};
 }
@@ -125,14 +107,15 @@ Result<std::string> policy_prefix(std::string_view text) {
   }
   if (scheme == "file") {
     if (!rest.starts_with('/')) return wrong_prefix("must be file:///absolute/path");
-    const std::optional<std::string> path = plain_path(without_slashes_at_end(rest));
+    const std::optional<std::string> path = internal::plain_path(without_slashes_at_end(rest));
     if (!path) return wrong_prefix("must have a plain path, without . or .. or doubled slashes");
     return "file://" + *path;
   }
   const std::size_t slash = std::min(rest.find('/'), rest.size());
   const std::string_view first = rest.substr(0, slash);
   if (first.empty()) return wrong_prefix("has no host");
-  const std::optional<std::string> path = plain_path(without_slashes_at_end(rest.substr(slash)));
+  const std::optional<std::string> path =
+      internal::plain_path(without_slashes_at_end(rest.substr(slash)));
   if (!path) return wrong_prefix("must have a plain path, without . or .. or doubled slashes");
   if (scheme == "configmap") return fmt::format("configmap://{}{}", first, *path);
   if (scheme == "oci") {

@@ -213,9 +213,8 @@ Result<> ModuleStore::add(const std::string& sha256, std::string_view module,
 }
 
 Result<> ModuleStore::accept(const std::string& sha256, std::string bytes,
-                             const budget::Tenant& user) {
-  const Result<Unpacked> unpacked =
-      unpack(std::move(bytes), limits::kFetchedBytesMax, Content::ModuleOrScript);
+                             const budget::Tenant& user, std::uint64_t bytes_max) {
+  const Result<Unpacked> unpacked = unpack(std::move(bytes), bytes_max, Content::ModuleOrScript);
   if (!unpacked || unpacked->sha256 != sha256) {
     return fail(ErrorKind::Corrupt, fmt::format("the bytes are not those of sha256:{}", sha256));
   }

@@ -83,10 +83,11 @@ class ModuleStore {
   [[nodiscard]] Result<> add(const std::string& sha256, std::string_view module,
                              const budget::Tenant& user = budget::Tenant::host());
 
-  // The same for bytes that claim to be that module, gzipped or not. Corrupt when they are not; the
-  // store then stays unchanged.
+  // The same for bytes that claim to be that module, gzipped or not. Corrupt when they are not, or
+  // when they are more than `bytes_max` without gzip; the store then stays unchanged.
   [[nodiscard]] Result<> accept(const std::string& sha256, std::string bytes,
-                                const budget::Tenant& user = budget::Tenant::host());
+                                const budget::Tenant& user = budget::Tenant::host(),
+                                std::uint64_t bytes_max = limits::kFetchedBytesMax);
 
   // `user` uses that module now, if the store has it. LimitExceeded as for write().
   [[nodiscard]] Result<> charge(const std::string& sha256, const budget::Tenant& user);

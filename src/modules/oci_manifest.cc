@@ -109,7 +109,7 @@ Result<ModuleManifest> choose_manifest(const json::Array& entries) {
   if (manifest.media_type == kOciIndex || manifest.media_type == kDockerList) {
     return invalid("the index leads to another index");
   }
-  if (manifest.size_bytes > limits::kRegistryAnswerBytesMax) {
+  if (manifest.size_bytes > limits::kManifestBytesMax) {
     return invalid("the index's entry is too large for a manifest");
   }
   return ModuleManifest{std::move(manifest)};

@@ -7,12 +7,15 @@
 #include "budget/beneficiaries.h"
 #include "budget/cache_charges.h"
 #include "budget/consumer.h"
+#include "budget/fair_slots.h"
 #include "budget/reservation_queue.h"
 #include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "modules/config_map.h"
 #include "modules/fetcher.h"
+#include "modules/internal/fetch_memory.h"
+#include "modules/internal/gzip.h"
 #include "modules/limits.h"
 #include "modules/load_slots.h"
 #include "modules/module_store.h"
@@ -56,6 +59,12 @@ constexpr std::chrono::seconds kAnswerKept{30};
 // How many copies of a module's bytes exist at a time, the original included: a rewritten one whose
 // instances can sleep, on its way to the compiler; or one that is joined to its plugin.
 constexpr std::uint64_t kCopiesMade = 2;
+
+// Copies of modules that are read at the same time. A copy has up to 8 MiB (archive/limits.h), and
+// tenants decide how many there are.
+constexpr std::size_t kRecallsMax = 8;
+// The second attempt has the memory that the first one turned out to need.
+constexpr int kRecallAttemptsMax = 2;
 
 // The reason of an error: the store no longer has a module that it had.
 constexpr std::string_view kLostInStore = "LostInStore";
@@ -140,7 +149,11 @@ struct Supply::Entry {
 };
 
 Supply::Supply(Sources sources, Maker& maker)
-    : sources_(std::move(sources)), maker_(maker), making_(sources_.loop), ended_(sources_.loop) {}
+    : sources_(std::move(sources)),
+      maker_(maker),
+      making_(sources_.loop),
+      recalls_(sources_.loop, {.slots = kRecallsMax}),
+      ended_(sources_.loop) {}
 
 Supply::~Supply() = default;
 
@@ -540,24 +553,50 @@ io::Task<Result<Product>> Supply::make_pinned(std::shared_ptr<Entry> entry) {
 }
 
 io::Task<Result<Product>> Supply::recall(std::shared_ptr<Entry> entry) {
-  const Wish& wish = entry->wish;
-  const Reference reference = HANGAR_CO_TRY(Reference::parse(wish.module.reference));
-  Result<std::string> copy =
-      co_await maker_.recall(wish.requester, wish.pinned_sha256, entry->stop.get_token());
-  if (!copy) {
-    const ErrorKind kind = copy.error().kind();
-    const bool may_pass = kind == ErrorKind::Unavailable || kind == ErrorKind::Cancelled;
-    co_return fail(may_pass ? kind : ErrorKind::NotFound, copy.error().message());
-  }
-  const Result<> kept = co_await sources_.fetcher.accept_copy(
-      wish.requester, reference, wish.module.insecure, wish.pinned_sha256, *std::move(copy));
+  const std::string sha256 = entry->wish.pinned_sha256;
+  const Result<> kept = co_await take_copy(entry);
   // The source's bytes need as much disk space, so a fetch would fail too.
   if (!kept && budget::is_too_little_disk(kept.error())) co_return std::unexpected(kept.error());
-  if (!kept) co_return fail(ErrorKind::NotFound, kept.error().message());
+  if (!kept) {
+    const ErrorKind kind = kept.error().kind();
+    const bool may_pass = kind == ErrorKind::Unavailable || kind == ErrorKind::Cancelled;
+    co_return fail(may_pass ? kind : ErrorKind::NotFound, kept.error().message());
+  }
   // A fetch may settle it: the source may have a signature that this host does not know.
-  const Result<> admitted = co_await recall_admission(entry, wish.pinned_sha256);
+  const Result<> admitted = co_await recall_admission(entry, sha256);
   if (!admitted) co_return fail(ErrorKind::NotFound, admitted.error().message());
-  co_return co_await make(std::move(entry), wish.pinned_sha256, nullptr);
+  co_return co_await make(std::move(entry), sha256, nullptr);
+}
+
+// The size of a copy is known only when it has arrived. As a fetch does, a recall that is refused
+// the memory for it gives everything back, waits for that much, and reads the copy again.
+io::Task<Result<>> Supply::take_copy(std::shared_ptr<Entry> entry) {
+  const Wish& wish = entry->wish;
+  const Reference reference = HANGAR_CO_TRY(Reference::parse(wish.module.reference));
+  const budget::Consumer consumer = wish.requester.consumer("copy");
+  const std::stop_token stop = entry->stop.get_token();
+  FetchMemory memory(sources_.memory, consumer);
+  Result<> kept = fail(ErrorKind::LimitExceeded, "");
+  for (int attempt = 0; attempt < kRecallAttemptsMax; ++attempt) {
+    HANGAR_CO_TRY(co_await memory.wait(stop, {}));
+    const budget::FairSlots::Slot slot =
+        HANGAR_CO_TRY(co_await recalls_.acquire(consumer, {}, stop));
+    std::string copy =
+        HANGAR_CO_TRY(co_await maker_.recall(wish.requester, wish.pinned_sha256, stop));
+    const std::uint64_t packed_bytes = copy.size();
+    std::uint64_t bytes_max =
+        is_gzip(copy) ? claimed_size(copy, packed_bytes, limits::kFetchedBytesMax) : packed_bytes;
+    kept = memory.grow_to(packed_bytes + bytes_max);
+    if (!kept) continue;
+    // Without accounting the claimed size need not be trusted.
+    if (sources_.memory == nullptr) bytes_max = limits::kFetchedBytesMax;
+    kept = co_await sources_.fetcher.accept_copy(wish.requester, reference, wish.module.insecure,
+                                                 wish.pinned_sha256, std::move(copy), bytes_max);
+    const bool is_none = !kept && !budget::is_too_little_disk(kept.error());
+    if (is_none) kept = fail(ErrorKind::NotFound, kept.error().message());
+    break;
+  }
+  co_return kept;
 }
 
 io::Task<Result<Product>> Supply::make_unconfirmed(std::shared_ptr<Entry> entry,

@@ -19,6 +19,7 @@
 #include "base/time.h"
 #include "budget/beneficiaries.h"
 #include "budget/consumer.h"
+#include "budget/fair_slots.h"
 #include "budget/reservation_queue.h"
 #include "budget/shared_turns.h"
 #include "io/event.h"
@@ -264,6 +265,8 @@ class Supply {
   // From the store, or from the requester's own copy. NotFound.
   [[nodiscard]] io::Task<Result<Product>> make_pinned(std::shared_ptr<Entry> entry);
   [[nodiscard]] io::Task<Result<Product>> recall(std::shared_ptr<Entry> entry);
+  // Puts the requester's own copy into the store.
+  [[nodiscard]] io::Task<Result<>> take_copy(std::shared_ptr<Entry> entry);
   // The pinned module although its source has not confirmed it, because of `error`; NotFound if the
   // requester may not have it.
   [[nodiscard]] io::Task<Result<Product>> make_unconfirmed(std::shared_ptr<Entry> entry,
@@ -309,6 +312,7 @@ class Supply {
   Entries entries_;
   std::map<std::string, std::shared_ptr<Entry>, std::less<>> waiting_;  // By listener.
   budget::SharedTurns<std::string> making_;                             // By digest.
+  budget::FairSlots recalls_;                                           // Copies being read.
   // Products with their charges, by requester: all consumers of one requester share them.
   struct Charged {
     Product product;

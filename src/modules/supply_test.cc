@@ -114,10 +114,12 @@ class Texts final : public Maker {
     co_return held;
   }
   [[nodiscard]] bool is_asked_by_digest() const override { return true; }
-  [[nodiscard]] io::Task<Result<std::string>> recall(Requester /*requester*/,
-                                                     std::string /*sha256*/,
-                                                     std::stop_token /*stop*/) override {
+  [[nodiscard]] io::Task<Result<std::string>> recall(Requester requester, std::string /*sha256*/,
+                                                     std::stop_token stop) override {
     if (!copy) co_return fail(ErrorKind::NotFound, "no copy");
+    ++recalls[requester.tenant()];
+    while (recall_gate != nullptr)
+      HANGAR_CO_TRY(co_await recall_gate->wait(stop));
     co_return *copy;
   }
 
@@ -126,6 +128,8 @@ class Texts final : public Maker {
   bool may_make = true;
   io::Event* gate = nullptr;  // Notified when may_make becomes true.
   std::optional<std::string> copy;
+  std::map<std::string, int> recalls;  // By namespace.
+  io::Event* recall_gate = nullptr;    // Null: a copy is read at once.
   std::map<std::string, std::weak_ptr<const std::string>> made;
   std::set<std::string> refused;  // Namespaces that may have nothing.
   std::map<std::string, int> charges;
@@ -746,6 +750,45 @@ TEST_F(UnprovenTest, ACopyThatItCannotUnpackIsNone) {
     EXPECT_EQ(text_of(wait(pinned_)), "f()") << "its source has it";
   }
   EXPECT_EQ(config_maps_.reads["team"], 2);
+}
+
+TEST_F(SupplyTest, CopiesOfANamespaceAreReadAFewAtATime) {
+  constexpr int kMany = 50;
+  io::Event gate(loop_);
+  texts_.copy = gzip("f()");
+  texts_.recall_gate = &gate;
+  const auto wish_for = [](const std::string& namespace_name, int number) {
+    Wish wish = wish_of(namespace_name, fmt::format("m{}", number));
+    wish.pinned_sha256 = sha256_hex("f()");
+    return wish;
+  };
+  for (int number = 0; number < kMany; ++number)
+    (void)ask(wish_for("team", number), Instant::min(), fmt::format("team {}", number));
+  (void)ask(wish_for("another", 0), Instant::min(), "another");
+  loop_.run_until([&] { return texts_.recalls["another"] == 1; });
+
+  EXPECT_LE(texts_.recalls["team"], 8);
+
+  texts_.recall_gate = nullptr;
+  gate.notify_all();
+  for (int number = 0; number < kMany; ++number) {
+    EXPECT_EQ(
+        text_of(wait(wish_for("team", number), Instant::min(), fmt::format("team {}", number))),
+        "f()");
+  }
+}
+
+TEST_F(SupplyTest, ACopyThatInflatesToMoreThanItSaysIsNone) {
+  const std::string module = "f()" + std::string(100'000, ' ') + "g()";
+  Wish wish = wish_of("team", "m");
+  wish.pinned_sha256 = sha256_hex(module);
+  // Its last member says how large it is.
+  texts_.copy = gzip(module.substr(0, module.size() - 3)) + gzip("g()");
+
+  EXPECT_FALSE(wait(wish).supplied);
+  EXPECT_FALSE(store_->has(wish.pinned_sha256));
+  texts_.copy = gzip(module);
+  EXPECT_EQ(text_of(wait(wish, io::Loop::now())), module);
 }
 
 TEST_F(SupplyTest, GivesNobodyWhatIsPinnedForKnowingItsDigest) {

@@ -60,6 +60,15 @@ Result<RuntimeSource> parse_runtime_source(std::string_view text) {
   source.sha256 = before.substr(hash + kSha256.size());
   if (!source.url.starts_with("https://") && !source.url.starts_with("http://"))
     return invalid(text, "the URL is not http or https", kGrammar);
+  const std::string_view behind_scheme =
+      std::string_view(source.url).substr(source.url.find("//") + 2);
+  if (behind_scheme.substr(0, behind_scheme.find_first_of("/?#")).contains('@')) {
+    // Without the text, which would repeat the password.
+    return fail(ErrorKind::InvalidInput,
+                fmt::format("{}: the URL must not contain a user or password: everyone who can "
+                            "read Jobs or Nodes would see it",
+                            source.file));
+  }
   if (!is_sha256_hex(source.sha256))
     return invalid(text, "the checksum is not 64 hex digits", kGrammar);
   source.program_sha256 = program == std::string_view::npos

@@ -76,6 +76,17 @@ TEST(ParseRuntimeSource, RefusesWhatHasNoChecksumOrNoUsableName) {
     EXPECT_FALSE(parse_runtime_source(text)) << text;
 }
 
+// A Job has the URL, and a failure of it is written on the Node.
+TEST(ParseRuntimeSource, RefusesAPasswordAndDoesNotRepeatIt) {
+  for (const std::string_view url : {"https://me:hunter2@example.com/crun", "http://hunter2@e"}) {
+    const auto source = parse_runtime_source("crun=" + std::string(url) + "#sha256:" + kSum);
+
+    ASSERT_FALSE(source) << url;
+    EXPECT_FALSE(source.error().message().contains("hunter2")) << source.error().message();
+  }
+  EXPECT_TRUE(parse_runtime_source("crun=https://example.com/a@b?c=d@e#sha256:" + kSum));
+}
+
 TEST(ChooseSources, PrefersTheOneForTheArchitecture) {
   const std::vector<RuntimeSource> all = {
       {.file = "crun", .url = "any"},

@@ -1,5 +1,6 @@
 #include "nodes/fleet.h"
 
+#include "base/text.h"
 #include "nodes/rollout.h"
 
 #include <fmt/format.h>
@@ -63,13 +64,13 @@ std::string rollout_lines(const std::vector<FleetRow>& rows, const Record& recor
            "creates the record once it has an installer image.\n";
   }
   const FleetProgress progress = counted(rows, record);
-  std::string text =
-      fmt::format("The rollout is {}: {} of {} nodes are done with {}.",
-                  name_of(record.progress.standing), progress.done, progress.asked, record.version);
+  std::string text = fmt::format("The rollout is {}: {} of {} nodes are done with {}.",
+                                 name_of(record.progress.standing), progress.done, progress.asked,
+                                 printable(record.version));
   if (record.progress.standing == Standing::Rolling && !record.slots.empty())
     text += fmt::format(" At work: {}.", some_of(record.slots));
   text += '\n';
-  if (!record.progress.message.empty()) text += record.progress.message + '\n';
+  if (!record.progress.message.empty()) text += printable(record.progress.message) + '\n';
   return text;
 }
 
@@ -131,9 +132,9 @@ std::string fleet_table(const std::vector<FleetRow>& rows, const Record& record,
       {"NODE", "VERSION", "PHASE", "SINCE", "LAST ERROR"}};
   for (const FleetRow& row : rows) {
     const bool has_failed_to_go = row.is_undone && row.phase == name_of(Phase::Failed);
-    lines.push_back(
-        {row.node, std::string(or_dash(row.version)), row.phase, age(row.since, now),
-         (has_failed_to_go ? "uninstall: " : "") + std::string(or_dash(row.last_error))});
+    // A node may write its own annotations, and a container chooses its last message.
+    lines.push_back({row.node, printable(or_dash(row.version)), row.phase, age(row.since, now),
+                     (has_failed_to_go ? "uninstall: " : "") + printable(or_dash(row.last_error))});
   }
   std::array<std::size_t, 5> widths{};
   for (const auto& line : lines) {

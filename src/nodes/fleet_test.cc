@@ -43,6 +43,20 @@ const std::vector<json::Value> kNodes = {
     node("g", R"({kwasm.sh/kwasm-node: "true", nodes.hangar.dev/phase: Provisioned,
                   nodes.hangar.dev/version: v2, nodes.hangar.dev/since: "2026-01-02T00:00:00Z"})")};
 
+// A node may write its own annotations, and a container chooses its last message.
+TEST(FleetTable, LeavesATerminalAlone) {
+  const std::vector<json::Value> nodes = {node("a", R"({nodes.hangar.dev/phase: Failed,
+    nodes.hangar.dev/version: "v1\x1b[2J", nodes.hangar.dev/last-error: "\x1b]0;t\x07\x9b1m"})")};
+  Record record = kRecord;
+  record.progress.message = record.version = "\x1b[2J";
+
+  const std::string text = fleet_table(fleet_rows(nodes, record), record, WallTime());
+
+  for (const char letter : text)
+    EXPECT_TRUE(letter == '\n' || (letter >= ' ' && letter <= '~')) << text;
+  EXPECT_THAT(text, testing::HasSubstr("\\x1b]0;t\\x07"));
+}
+
 TEST(FleetTable, ShowsEachNodeAndWhyItDoesNotGetOn) {
   const WallTime now = parse_rfc3339("2026-01-02T00:00:05Z").value();
 

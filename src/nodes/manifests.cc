@@ -21,7 +21,10 @@ constexpr std::string_view kRoot = "/mnt/node-root";
 constexpr std::string_view kRuntimes = "/runtimes";
 constexpr std::string_view kCaDirectory = "/etc/hangar-ca";
 constexpr std::string_view kCaKey = "ca.crt";
-constexpr std::int64_t kNobody = 65532;
+// Of the container that downloads. Its pod sees the node's processes, and a process may kill others
+// of its own user and read their files: 65532 is the user of many images, the host's too. This one
+// lies above the ranges of systemd, user namespaces and OpenShift.
+constexpr std::int64_t kFetchUser = 2'000'065'532;
 
 json::Value text_or_null(const std::string& text) {
   return text.empty() ? json::Value(nullptr) : json::Value(text);
@@ -62,8 +65,8 @@ json::Object fetch_container(const JobOptions& options) {
       {"command", std::move(command)},
       {"securityContext",
        json::Object{{"runAsNonRoot", true},
-                    {"runAsUser", kNobody},
-                    {"runAsGroup", kNobody},
+                    {"runAsUser", kFetchUser},
+                    {"runAsGroup", kFetchUser},
                     {"allowPrivilegeEscalation", false},
                     {"readOnlyRootFilesystem", true},
                     {"capabilities", json::Object{{"drop", json::Array{"ALL"}}}},

@@ -109,7 +109,7 @@ TEST(JobManifest, FetchesRuntimesWithoutPowerOverTheNode) {
     command: [hangar-node-fetch, --to, /runtimes,
               "crun=https://example.com/crun#sha256:aa", "crun-x=http://x#sha256:bb"],
     securityContext: {
-      runAsNonRoot: true, runAsUser: 65532, runAsGroup: 65532, allowPrivilegeEscalation: false,
+      runAsNonRoot: true, runAsUser: 2000065532, runAsGroup: 2000065532, allowPrivilegeEscalation: false,
       readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}, seccompProfile: {type: RuntimeDefault}},
     volumeMounts: [{name: runtimes, mountPath: /runtimes}],
     resources: {requests: {cpu: 10m, memory: 32Mi}, limits: {memory: 512Mi}},

@@ -19,13 +19,17 @@ namespace {
 // Bound of a container's last message in an annotation and a condition: a line or two.
 constexpr std::size_t kProblemBytesMax = 512;
 
+// A node may write its own annotations, and the host increments these numbers.
+constexpr std::int64_t kNumberMax = 1'000'000'000;
+
 std::int64_t number_of(std::string_view text) {
-  return std::max<std::int64_t>(parse_number<std::int64_t>(text).value_or(0), 0);
+  return std::clamp<std::int64_t>(parse_number<std::int64_t>(text).value_or(0), 0, kNumberMax);
 }
 
 WallTime time_of(std::string_view text) {
   const Result<WallTime> time = parse_rfc3339(text);
-  return time ? *time : WallTime();
+  // The difference of the present and a time centuries ago does not fit into 64 bits.
+  return time && *time >= WallTime() ? *time : WallTime();
 }
 
 NodeState state_of(const json::Value& node) {

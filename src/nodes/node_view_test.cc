@@ -49,6 +49,17 @@ TEST(NodeView, IsReadyOnlyWhenTheKubeletSaysTrue) {
   EXPECT_FALSE(node_view(yaml("{metadata: {name: n1}}")).is_ready);
 }
 
+// A node may write its own annotations; the host increments the numbers and subtracts the time.
+TEST(NodeView, BoundsWhatItCountsWith) {
+  const NodeView node = node_view(yaml(R"({metadata: {name: n1, annotations: {
+    nodes.hangar.dev/attempt: "9223372036854775807", nodes.hangar.dev/failures: "-1",
+    nodes.hangar.dev/since: "1700-01-01T00:00:00Z"}}})"));
+
+  EXPECT_EQ(node.state.attempt, 1'000'000'000);
+  EXPECT_EQ(node.state.failures, 0);
+  EXPECT_EQ(node.state.since, WallTime());
+}
+
 TEST(NodeView, IsOfLinuxUnlessItsLabelNamesAnotherSystem) {
   EXPECT_TRUE(node_view(yaml("{metadata: {name: n1}}")).is_linux);
   EXPECT_FALSE(

@@ -1,6 +1,8 @@
 #include "operators/fleet.h"
 
 #include "base/assert.h"
+#include "budget/memory_pressure.h"
+#include "budget/pressure_watch.h"
 #include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
@@ -14,6 +16,7 @@
 #include <chrono>
 #include <functional>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 namespace hangar::operators {
@@ -23,6 +26,9 @@ namespace {
 // Counted from when a guest left memory, so that guests that leave together cost one pass, and
 // their code has been unloaded by then.
 constexpr auto kGiveBackDelay = 2 * limits::kSleepingCodeKept + std::chrono::seconds(1);
+
+// How often a host that is to be replaced looks whether its guests sleep.
+constexpr std::chrono::milliseconds kSettlePeriod{10};
 
 // Namespaces that have a series of their own.
 constexpr std::size_t kNamespaceSeriesMax = 100;
@@ -99,21 +105,39 @@ std::vector<std::size_t> guests_to_evict(const budget::Contest& contest,
   return evicted;
 }
 
+std::vector<std::size_t> to_leave_early(std::span<const Resident> residents, Instant now) {
+  std::uint64_t held = 0;
+  std::vector<Resident> idle;
+  std::vector<std::size_t> indices;
+  for (std::size_t index = 0; index < residents.size(); ++index) {
+    held += residents[index].bytes;
+    if (now - residents[index].idle_since < limits::kStartedIdle) continue;
+    idle.push_back(residents[index]);
+    indices.push_back(index);
+  }
+  if (held <= limits::kStartedBytes) return {};
+  std::vector<std::size_t> leaving = least_valuable(idle, held - limits::kStartedBytes, now);
+  std::ranges::transform(leaving, leaving.begin(),
+                         [&indices](std::size_t index) { return indices[index]; });
+  return leaving;
+}
+
 Fleet::Fleet(const Parts& parts, Listener listener)
     : fleet_parts_(parts),
       listener_(std::move(listener)),
       metrics_(parts.metrics),
       // One namespace alone gets half of them.
       starts_(parts.loop, {.slots = 2 * limits::kOperatorStartsMax}),
+      large_starts_(parts.loop, {.slots = 2 * limits::kLargeStartsMax}),
       turns_(parts.loop, {.slots = limits::kOperatorTurnsMax}),
       answers_(parts.answers),
       planners_(parts.metrics),
       pressure_suspends_(parts.metrics.counter("hangar_operator_pressure_suspends_total",
-                                               "guests that were asked to sleep because the "
+                                               "guests that were suspended because the "
                                                "container or the machine is short of memory")),
       evictions_(parts.metrics.counter(
           "hangar_operator_evictions_total",
-          "guests that had to leave memory because their namespace held more than an equal part")),
+          "evicted guests whose namespace held more than an equal share of the memory")),
       page_cache_drops_(parts.metrics.counter(
           "hangar_page_cache_drops_total",
           "files of images, code and snapshots dropped from the page cache under pressure")),
@@ -125,6 +149,7 @@ Fleet::Fleet(const Parts& parts, Listener listener)
           .read_inputs = fleet_parts_.read_inputs,
           .log = parts.log,
           .starts = starts_,
+          .large_starts = large_starts_,
           .turns = turns_,
           .requests = {.loop = parts.loop,
                        .gateway = parts.gateway,
@@ -146,6 +171,9 @@ Fleet::Fleet(const Parts& parts, Listener listener)
           .on_bound = [this](RunningOperator& refused,
                              const std::string& message) { listener_.on_bound(refused, message); }},
       dropped_(parts.loop),
+      listening_(parts.pressure.listen(
+          {.guest_bytes = [this] { return resident_bytes_; },
+           .on_advice = [this](const auto& advice) { on_pressure(advice); }})),
       collection_(
           parts.metrics.collect_from([this](Metrics::Families& families) { collect(families); })) {
   parts.metrics.gauge_read("hangar_operators", "operators that this host runs",
@@ -188,12 +216,49 @@ Fleet::~Fleet() {
 }
 
 io::Task<void> Fleet::run(Operator spec, OperatorModule module) {
+  RunningOperator* const running = co_await add(std::move(spec), std::move(module));
+  running->start();
+}
+
+io::Task<Result<>> Fleet::take_over(Operator spec, OperatorModule module, CarriedOperator carried) {
+  RunningOperator* const running = co_await add(std::move(spec), std::move(module));
+  Result<> taken = running->take_over(std::move(carried));
+  if (!taken) running->start();
+  co_return taken;
+}
+
+io::Task<CarriedFleet> Fleet::carry(Duration within) {
+  for (const std::shared_ptr<RunningOperator>& running : operators_)
+    running->hold();
+  const Instant until = io::Loop::now() + within;
+  const auto is_settled = [](const auto& running) { return running->is_settled(); };
+  while (!std::ranges::all_of(operators_, is_settled) && io::Loop::now() < until)
+    std::ignore = co_await fleet_parts_.loop.sleep(kSettlePeriod, {});
+
+  // In one turn of the loop: nothing arrives in between.
+  CarriedFleet carried;
+  for (const std::shared_ptr<RunningOperator>& running : operators_) {
+    Result<CarriedOperator> one = running->carry();
+    if (one) {
+      carried.operators.push_back(*std::move(one));
+    } else {
+      carried.left.push_back({.key = running->key(), .reason = one.error().message()});
+    }
+  }
+  co_await stop();
+  co_return carried;
+}
+
+void Fleet::discard(CarriedOperator carried) {
+  fleet_parts_.guests.discard(std::move(carried.guest));
+}
+
+io::Task<RunningOperator*> Fleet::add(Operator spec, OperatorModule module) {
   co_await remove(spec.key);
   const auto [running, is_new] = operators_.insert(std::allocate_shared<RunningOperator>(
       slots::Allocator<RunningOperator>(), parts_, spec, std::move(module)));
   HANGAR_ASSERT(is_new, "an operator is run by one task at a time");
-  if (!std::exchange(is_watching_pressure_, true)) watch_pressure();
-  (*running)->start();
+  co_return running->get();
 }
 
 io::Task<void> Fleet::remove(kube::ObjectKey key) {
@@ -253,6 +318,7 @@ void Fleet::on_change(RunningOperator& changed) {
     resident_bytes_ += bytes;
   }
   make_room();
+  make_room_for_starts();
   // Also for flights and machines: operators that have become idle since a wait began may leave.
   if (const budget::ReservationQueue* const memory = fleet_parts_.engine.memory()) {
     const std::string& namespace_name = changed.key().namespace_;
@@ -287,22 +353,14 @@ void Fleet::give_back_later() {
   });
 }
 
-void Fleet::watch_pressure() {
-  pressure_timer_ = fleet_parts_.loop.after(limits::kPressureInterval, [this] {
-    if (operators_.empty()) {
-      is_watching_pressure_ = is_pressed_ = false;
-      return;
-    }
-    const budget::PressureGuard::Advice advice =
-        guard_.on_reading(gauge_.read(), resident_bytes_, io::Loop::now());
-    is_pressed_ = advice.is_pressed;
-    if (advice.give_back_bytes > 0) press_least_valuable(advice.give_back_bytes);
-    if (advice.drop_page_cache && !std::exchange(is_dropping_, true)) {
-      fleet_parts_.loop.spawn(drop_page_cache());
-    }
-    evict();
-    watch_pressure();
-  });
+void Fleet::on_pressure(const budget::PressureGuard::Advice& advice) {
+  is_pressed_ = advice.is_pressed;
+  if (operators_.empty()) return;
+  if (advice.give_back_bytes > 0) press_least_valuable(advice.give_back_bytes);
+  if (advice.drop_page_cache && !std::exchange(is_dropping_, true)) {
+    fleet_parts_.loop.spawn(drop_page_cache());
+  }
+  evict();
 }
 
 void Fleet::press_least_valuable(std::uint64_t bytes) {
@@ -390,18 +448,19 @@ void Fleet::collect_memory(Metrics::Families& families) const {
   const budget::Accounts* const accounts = fleet_parts_.engine.accounts();
   if (accounts == nullptr) return;
   families
-      .family("hangar_guest_memory_limit_bytes", "what all guests may take of memory together",
+      .family("hangar_guest_memory_limit_bytes", "maximum memory of all guests together, in bytes",
               Metrics::Type::Gauge)
       .samples.push_back(
           {.value = static_cast<double>(accounts->limits().host_bytes_max), .histogram = {}});
-  Metrics::Family& family =
-      families.family("hangar_guest_memory_reserved_bytes",
-                      "what guests in memory may take, by namespace", Metrics::Type::Gauge);
+  Metrics::Family& family = families.family(
+      "hangar_guest_memory_reserved_bytes",
+      "memory that guests have reserved, by namespace, in bytes", Metrics::Type::Gauge);
   std::vector<budget::Accounts::Holding> holdings = accounts->holdings();
   std::ranges::sort(holdings, std::greater(), &budget::Accounts::Holding::bytes);
-  Metrics::Family& limits = families.family(
-      "hangar_guest_memory_namespace_limit_bytes",
-      "what guests of one namespace may reserve together, by namespace", Metrics::Type::Gauge);
+  Metrics::Family& limits =
+      families.family("hangar_guest_memory_namespace_limit_bytes",
+                      "maximum memory that guests of a namespace may reserve together, in bytes",
+                      Metrics::Type::Gauge);
   std::uint64_t others = 0;
   for (std::size_t index = 0; index < holdings.size(); ++index) {
     const auto& [tenant, bytes] = holdings[index];
@@ -468,6 +527,22 @@ void Fleet::make_room() {
   for (const std::size_t index : least_valuable(residents, excess - leaving, io::Loop::now())) {
     candidates[index]->press();
   }
+}
+
+// Those that are at work count too: their memory is as large. They are not asked to leave.
+void Fleet::make_room_for_starts() {
+  if (large_starts_.waiting_count() == 0 || resident_bytes_ <= limits::kStartedBytes) return;
+  std::vector<Resident> residents;
+  std::vector<RunningOperator*> candidates;
+  for (const auto& [resident, bytes] : resident_) {
+    if (resident->life().is_pressed()) continue;
+    residents.push_back(reading_of(*resident, bytes));
+    const bool may_leave = resident->life().may_be_pressed() && resident->has_all_answers();
+    if (!may_leave) residents.back().idle_since = Instant::max();
+    candidates.push_back(resident);
+  }
+  for (const std::size_t index : to_leave_early(residents, io::Loop::now()))
+    candidates[index]->press();
 }
 
 // Counts what each operator has reserved: that is what becomes free.

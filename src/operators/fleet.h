@@ -11,10 +11,12 @@
 #include "budget/equal_parts.h"
 #include "budget/fair_slots.h"
 #include "budget/memory_pressure.h"
+#include "budget/pressure_watch.h"
 #include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "kube/object.h"
+#include "operators/carried_operator.h"
 #include "operators/limits.h"
 #include "operators/operator_series.h"
 #include "operators/outbound.h"
@@ -52,6 +54,11 @@ struct Resident {
 [[nodiscard]] std::vector<std::size_t> least_valuable(std::span<const Resident> residents,
                                                       std::uint64_t excess_bytes, Instant now);
 
+// Which operators leave memory early while large guests wait to start, as indices: least valuable
+// first, of those that have been idle for a moment.
+[[nodiscard]] std::vector<std::size_t> to_leave_early(std::span<const Resident> residents,
+                                                      Instant now);
+
 // A guest that could leave memory although it has work, or never sleeps.
 struct Evictable {
   budget::Tenant tenant;
@@ -72,6 +79,7 @@ class Fleet {
   struct Parts {
     io::Loop& loop;
     wasm::Engine& engine;  // See RunningOperator::Parts.
+    budget::PressureWatch& pressure;
     abi::kube_runtime::Guests& guests;
     // Where they sleep; null: nothing is given back of it when memory is short.
     wasm::SnapshotStore* snapshots = nullptr;
@@ -101,6 +109,15 @@ class Fleet {
   // Starts an operator. One that already has its key is replaced: it has ended before the new one
   // begins, so that the two never act at once.
   [[nodiscard]] io::Task<void> run(Operator spec, OperatorModule module);
+  // The same for an operator that slept in the host before this one. On an error it has to start
+  // anew, and has been started.
+  [[nodiscard]] io::Task<Result<>> take_over(Operator spec, OperatorModule module,
+                                             CarriedOperator carried);
+  // Stops all operators. Those that sleep within the time are given to the process that replaces
+  // this one, except for their snapshots' file; the others have to start anew there.
+  [[nodiscard]] io::Task<CarriedFleet> carry(Duration within);
+  // Frees what an operator holds that nobody takes over.
+  void discard(CarriedOperator carried);
   // Ends the operator and frees what it held. Does nothing if there is none.
   [[nodiscard]] io::Task<void> remove(kube::ObjectKey key);
   [[nodiscard]] io::Task<void> stop();
@@ -122,14 +139,17 @@ class Fleet {
   void visit(const std::function<void(const RunningOperator&)>& visitor) const;
 
  private:
+  // In place of the one that has its key.
+  [[nodiscard]] io::Task<RunningOperator*> add(Operator spec, OperatorModule module);
   void on_change(RunningOperator& changed);
   void make_room();
+  // The same while large guests wait to start.
+  void make_room_for_starts();
   // Asks idle operators to sleep: those of the namespace, if only its memory is short.
   void make_room_for(const budget::Shortage& shortage, std::string_view namespace_name);
   void give_back_later();
-  // While there are operators, looks once a second how short memory is, and gives some back before
-  // the kernel takes it.
-  void watch_pressure();
+  // Gives memory back before the kernel takes it.
+  void on_pressure(const budget::PressureGuard::Advice& advice);
   void press_least_valuable(std::uint64_t bytes);
   // Evicts what guests_to_evict() returns.
   void evict();
@@ -142,6 +162,7 @@ class Fleet {
   const Listener listener_;
   OperatorMetrics metrics_;
   budget::FairSlots starts_;
+  budget::FairSlots large_starts_;
   budget::FairSlots turns_;
   budget::Accounts answers_;
   OperatorSeriesPool series_{limits::kOperatorSeriesMax};
@@ -168,16 +189,13 @@ class Fleet {
   // Operators in memory, with the bytes that each was counted with.
   std::map<RunningOperator*, std::uint64_t> resident_;
   std::uint64_t resident_bytes_ = 0;
-  const budget::MemoryGauge gauge_;
-  budget::PressureGuard guard_;
-  bool is_watching_pressure_ = false;
   bool is_pressed_ = false;  // Nothing is loaded ahead.
   bool is_dropping_ = false;
   io::Event dropped_;  // From the page cache.
-  io::Loop::Timer pressure_timer_;
   io::Loop::Timer give_back_timer_;
   bool will_give_back_ = false;
   bool has_left_ = false;  // A guest has left memory since the timer was set.
+  const std::unique_ptr<budget::PressureWatch::Listening> listening_;
   const std::unique_ptr<Metrics::Collection> collection_;
 };
 

@@ -2,6 +2,7 @@
 
 #include "budget/consumer.h"
 #include "budget/equal_parts.h"
+#include "operators/limits.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -64,6 +65,21 @@ TEST(LeastValuable, KeepsAnOperatorThatIsAboutToWake) {
 
 budget::Tenant tenant(const char* name) {
   return budget::Tenant::of_namespace(name);
+}
+
+TEST(ToLeaveEarly, AreThoseWhoHaveBeenIdleForAMomentUntilTheOthersFit) {
+  const auto holder = [](std::uint64_t quarters, Duration idle_for) {
+    return Resident{
+        .bytes = quarters * limits::kStartedBytes / 4, .idle_since = kNow - idle_for, .cost = 1ms};
+  };
+  const Duration little = limits::kStartedIdle / 2;
+  const Duration enough = limits::kStartedIdle;
+
+  EXPECT_THAT(to_leave_early(std::vector{holder(2, enough), holder(2, enough)}, kNow), IsEmpty());
+  EXPECT_THAT(
+      to_leave_early(std::vector{holder(3, little), holder(1, enough), holder(2, enough)}, kNow),
+      ElementsAre(2));
+  EXPECT_THAT(to_leave_early(std::vector{holder(5, little)}, kNow), IsEmpty());
 }
 
 TEST(GuestsToEvict, AreTheLargestOfThoseWhoHoldMoreThanAnEqualPart) {

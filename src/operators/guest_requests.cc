@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -16,6 +17,13 @@ using kube_runtime::Wakeup;
 
 namespace {
 
+constexpr int kOk = 200;
+
+// What a delay takes with its timer. Few count as nothing, so that guests that sleep with them need
+// no inbox.
+constexpr std::uint64_t kDelayBytes = 400;
+constexpr std::size_t kDelaysUncounted = 128;
+
 std::optional<TokenBucket> request_rate(const OperatorLimits& limits) {
   if (limits.requests_per_second <= 0) return std::nullopt;
   return TokenBucket(
@@ -24,10 +32,7 @@ std::optional<TokenBucket> request_rate(const OperatorLimits& limits) {
 
 // What a request takes in memory until its answer begins.
 std::uint32_t bytes_of(const kube_runtime::HttpRequest& request) {
-  std::size_t bytes = request.uri.size() + request.body.size();
-  for (const auto& [name, value] : request.headers)
-    bytes += name.size() + value.size();
-  return static_cast<std::uint32_t>(bytes);
+  return static_cast<std::uint32_t>(kube_runtime::memory_bytes_of(request));
 }
 
 }  // namespace
@@ -40,6 +45,9 @@ class GuestRequests::Call final : public gateway::Answer, public slots::InSlot {
         id_(id),
         is_stream_(is_stream),
         is_outbound_(false),
+        has_ended_(false),
+        continues_(false),
+        is_refused_(false),
         turn_(static_cast<std::uint32_t>(turn)) {}
 
   // The guest no longer needs the answer, and the owner drops all calls.
@@ -67,9 +75,36 @@ class GuestRequests::Call final : public gateway::Answer, public slots::InSlot {
                     : parts.gateway.begin(identity, std::move(asked), *this);
   }
 
+  // Goes on with the answer to a request of a host before this one.
+  void take_over(const kube::Identity& identity, CarriedRequests::Call carried) {
+    method_ = KnownMethod::Get;
+    status_ = kOk;
+    text_ = std::move(carried.bookmark);
+    continues_ = true;
+    if (!carried.continuation) {
+      has_ended_ = true;
+      return;
+    }
+    exchange_ = requests_->parts_.gateway.begin(
+        identity,
+        {.method = "GET",
+         .target = std::move(carried.continuation->target),
+         .headers = {{"accept", std::move(carried.continuation->accept)}},
+         .body = {}},
+        *this);
+  }
+
+  // Nothing: its answer is under way, and cannot go on elsewhere.
+  [[nodiscard]] std::optional<gateway::Continuation> continuation() const {
+    if (has_ended_ || is_refused_) return gateway::Continuation();
+    if (!is_stream_ || exchange_ == nullptr) return std::nullopt;
+    return exchange_->continuation();
+  }
+
   void on_understood(const gateway::RequestTarget& target,
                      const gateway::Request& request) override {
-    if (requests_ == nullptr) return;
+    // A request that continues another one is not the guest's.
+    if (requests_ == nullptr || continues_) return;
     requests_->ledger_.record_request(id_, turn_, target, request);
   }
   void on_bound(const std::string& message) override {
@@ -77,10 +112,17 @@ class GuestRequests::Call final : public gateway::Answer, public slots::InSlot {
   }
   void on_progress(std::uint64_t bytes) override {
     if (requests_ == nullptr) return;
-    set_under_way(bytes);
+    // Of a watch that is not a stream for the guest, there are earlier lines, too.
+    set_under_way(is_stream_ ? bytes : text_.size() + bytes);
   }
   void on_head(int status, http::Headers headers) override {
     if (requests_ == nullptr) return;
+    if (continues_) {
+      // The guest has had a head. If this one is an error, the guest learns of it when it watches
+      // again.
+      is_refused_ = status != kOk;
+      return;
+    }
     release_asked();
     // Another server's answer is not one of the API server's.
     if (!is_outbound_) requests_->ledger_.on_answer(method_, status);
@@ -89,7 +131,7 @@ class GuestRequests::Call final : public gateway::Answer, public slots::InSlot {
         {.id = id_, .what = Mailbox::Head{.status = status, .headers = std::move(headers)}});
   }
   void on_piece(gateway::Piece piece) override {
-    if (requests_ == nullptr) return;
+    if (requests_ == nullptr || is_refused_) return;
     if (is_stream_) {
       // A bookmark holds for all pieces before it; after a later piece it means nothing.
       static_cast<void>(take_bookmark());
@@ -113,6 +155,7 @@ class GuestRequests::Call final : public gateway::Answer, public slots::InSlot {
   }
   void on_end() override {
     if (requests_ == nullptr) return;
+    has_ended_ = true;
     release_asked();
     set_under_way(0);
     record_answer(status_);
@@ -123,6 +166,8 @@ class GuestRequests::Call final : public gateway::Answer, public slots::InSlot {
 
   [[nodiscard]] std::uint64_t id() const { return id_; }
   [[nodiscard]] bool is_stream() const { return is_stream_; }
+  [[nodiscard]] bool has_ended() const { return has_ended_; }
+  [[nodiscard]] const std::string& bookmark() const { return text_; }
   // The bookmark of a stream; empty when there is none.
   [[nodiscard]] std::string take_bookmark() { return std::exchange(text_, {}); }
   // Requires that it is not detached. Status zero: the guest no longer waits.
@@ -157,6 +202,9 @@ class GuestRequests::Call final : public gateway::Answer, public slots::InSlot {
   // In one byte: thousands of these sleep.
   const bool is_stream_ : 1;
   bool is_outbound_ : 1;
+  bool has_ended_ : 1;
+  bool continues_ : 1;   // The answer to a request of a host before this one.
+  bool is_refused_ : 1;  // That host's watch cannot be continued.
   KnownMethod method_ = KnownMethod::Other;
   // Fits the padding before the next member: thousands of these sleep.
   std::uint16_t status_ = 0;
@@ -176,18 +224,28 @@ GuestRequests::~GuestRequests() = default;
 
 void GuestRequests::take_up(kube_runtime::TurnOutcome& outcome, std::uint64_t turn) {
   cancel(outcome.cancelled);
-  for (const kube_runtime::Delay& delay : outcome.delays) {
-    delays_.push_back(
-        {.id = delay.id, .timer = parts_.loop.after(delay.duration, [this, id = delay.id] {
-           arrive({.id = id, .what = Mailbox::End{}});
-         })});
-  }
-  if (outcome.calls.empty()) return;
+  for (const kube_runtime::Delay& delay : outcome.delays)
+    add_delay(delay.id, io::Loop::now() + delay.duration);
   for (kube_runtime::HttpCall& call : outcome.calls) {
     inbox().asked_bytes += bytes_of(call.request);
     inbox().held_back.push_back({.call = std::move(call), .turn = turn});
   }
-  (void)account();
+  if (count_delays() || !outcome.calls.empty()) (void)account();
+}
+
+bool GuestRequests::count_delays() {
+  const std::uint64_t bytes = delays_.size() > kDelaysUncounted ? kDelayBytes * delays_.size() : 0;
+  if (bytes == (inbox_ ? inbox_->delays_bytes : 0)) return false;
+  const bool are_more = bytes > std::exchange(inbox().delays_bytes, bytes);
+  if (!are_more) recount();
+  return are_more;
+}
+
+void GuestRequests::add_delay(std::uint64_t id, Instant due) {
+  const Duration wait = std::max(Duration::zero(), Duration(due - io::Loop::now()));
+  delays_.push_back({.id = id, .due = due, .timer = parts_.loop.after(wait, [this, id] {
+                       arrive({.id = id, .what = Mailbox::End{}});
+                     })});
 }
 
 void GuestRequests::begin_due() {
@@ -219,6 +277,7 @@ GuestRequests::Arrivals GuestRequests::take_arrivals(Woken& woken) {
   wakeups.reserve(waiting_count());
   if (ledger_.is_recording()) woken.reserve(waiting_count());
   std::vector<std::uint64_t> ended_delays;
+  inbox().due.cancel();
   for (Mailbox::Arrival& arrival : inbox().mailbox.take()) {
     const auto call = find_call(arrival.id);
     const bool is_timer = call == calls_.end();
@@ -236,10 +295,14 @@ GuestRequests::Arrivals GuestRequests::take_arrivals(Woken& woken) {
       auto* const text = std::get_if<std::string>(piece);
       wakeups.push_back({.id = arrival.id,
                          .finished = is_plain,
+                         .is_event = !is_plain,
                          .bytes = text != nullptr ? std::move(*text) : gateway::text_of(*piece)});
     } else {
       // A plain answer ended with its body.
-      if (!is_plain) wakeups.push_back({.id = arrival.id, .finished = true, .is_null = true});
+      if (!is_plain) {
+        wakeups.push_back(
+            {.id = arrival.id, .finished = true, .is_null = true, .is_event = !is_timer});
+      }
       if (is_plain) --plain_calls_;
       if (is_timer) {
         ended_delays.push_back(arrival.id);
@@ -253,16 +316,89 @@ GuestRequests::Arrivals GuestRequests::take_arrivals(Woken& woken) {
   std::erase_if(delays_, [&](const Delay& delay) {
     return std::ranges::binary_search(ended_delays, delay.id);
   });
+  (void)count_delays();  // There are no more than before.
   for (const std::unique_ptr<Call>& call : calls_) {
     if (!call->is_stream()) continue;
     if (std::string line = call->take_bookmark(); !line.empty()) {
-      wakeups.push_back({.id = call->id(), .bytes = std::move(line)});
+      wakeups.push_back({.id = call->id(), .is_event = true, .bytes = std::move(line)});
     }
   }
   for (const Wakeup& wakeup : wakeups)
     inbox().delivered_bytes += wakeup.bytes.size();
   recount();
   return arrivals;
+}
+
+Result<CarriedRequests> GuestRequests::carry() const {
+  const bool is_waiting = inbox_ && (!inbox_->held_back.empty() || inbox_->mailbox.is_closed());
+  if (is_waiting) return fail(ErrorKind::Unavailable, "some of its requests had not been sent yet");
+  CarriedRequests carried;
+  std::vector<std::uint64_t> ends;
+  for (const std::unique_ptr<Call>& call : calls_) {
+    std::optional<gateway::Continuation> continuation = call->continuation();
+    if (!continuation) {
+      return fail(ErrorKind::Unavailable, call->is_stream()
+                                              ? "a stream that it reads cannot be continued"
+                                              : "one of its requests was in progress");
+    }
+    if (continuation->target.empty()) {
+      if (!call->has_ended()) ends.push_back(call->id());
+      continuation.reset();
+    }
+    carried.calls.push_back({.id = call->id(),
+                             .is_stream = call->is_stream(),
+                             .continuation = std::move(continuation),
+                             .bookmark = call->is_stream() ? call->bookmark() : std::string()});
+  }
+  std::set<std::uint64_t> arrived;
+  std::size_t bytes = 0;
+  if (inbox_) {
+    for (const Mailbox::Arrival& arrival : inbox_->mailbox.arrivals()) {
+      arrived.insert(arrival.id);
+      CarriedRequests::Arrival& copy = carried.arrivals.emplace_back();
+      copy.id = arrival.id;
+      if (const auto* const head = std::get_if<Mailbox::Head>(&arrival.what)) {
+        copy.what = CarriedRequests::Head{.status = head->status, .headers = head->headers};
+      } else if (const auto* const piece = std::get_if<gateway::Piece>(&arrival.what)) {
+        std::string text = gateway::text_of(*piece);
+        bytes += text.size();
+        copy.what = std::move(text);
+      } else {
+        copy.what = CarriedRequests::End();
+      }
+      if (bytes > kCarriedArrivalsBytesMax) {
+        return fail(ErrorKind::Unavailable, "too many answers waited for it");
+      }
+    }
+  }
+  for (const std::uint64_t id : ends)
+    carried.arrivals.push_back({.id = id, .what = CarriedRequests::End()});
+  for (const Delay& delay : delays_) {
+    if (!arrived.contains(delay.id)) carried.delays.push_back({.id = delay.id, .due = delay.due});
+  }
+  return carried;
+}
+
+void GuestRequests::take_over(CarriedRequests carried) {
+  const kube::Identity identity = owner_.identity();
+  for (CarriedRequests::Call& call : carried.calls) {
+    calls_.push_back(std::make_unique<Call>(*this, call.id, call.is_stream, ledger_.turn_number()));
+    if (!call.is_stream) ++plain_calls_;
+    calls_.back()->take_over(identity, std::move(call));
+  }
+  for (const CarriedRequests::Delay& delay : carried.delays)
+    add_delay(delay.id, delay.due);
+  for (CarriedRequests::Arrival& arrival : carried.arrivals) {
+    if (auto* const head = std::get_if<CarriedRequests::Head>(&arrival.what)) {
+      arrive({.id = arrival.id,
+              .what = Mailbox::Head{.status = head->status, .headers = std::move(head->headers)}});
+    } else if (auto* const text = std::get_if<std::string>(&arrival.what)) {
+      arrive({.id = arrival.id, .what = gateway::Piece(std::move(*text))});
+    } else {
+      arrive({.id = arrival.id, .what = Mailbox::End{}});
+    }
+  }
+  if (count_delays()) (void)account();
 }
 
 void GuestRequests::on_turn_ended() {
@@ -274,8 +410,10 @@ void GuestRequests::on_turn_ended() {
 void GuestRequests::clear() {
   if (inbox_) {
     inbox_->next.cancel();
+    inbox_->due.cancel();
     inbox_->held_back.clear();
     inbox_->asked_bytes = 0;
+    inbox_->delays_bytes = 0;
     inbox_->mailbox.clear();
     recount();
   }
@@ -296,7 +434,8 @@ void GuestRequests::reopen() {
 void GuestRequests::rest() {
   calls_.shrink_to_fit();
   delays_.shrink_to_fit();
-  if (inbox_ && inbox_->mailbox.is_idle() && inbox_->asked_bytes == 0) inbox_.reset();
+  const bool counts_something = inbox_ && inbox_->asked_bytes + inbox_->delays_bytes > 0;
+  if (inbox_ && inbox_->mailbox.is_idle() && !counts_something) inbox_.reset();
 }
 
 bool GuestRequests::is_empty() const {
@@ -305,6 +444,13 @@ bool GuestRequests::is_empty() const {
   // A closed mailbox has dropped what the guest may have waited for: the guest starts anew.
   return expects_nothing && inbox_->held_back.empty() && inbox_->mailbox.is_empty() &&
          !inbox_->mailbox.is_closed();
+}
+
+bool GuestRequests::is_answer_under_way() const {
+  const bool is_held_back = inbox_ && !inbox_->held_back.empty();
+  return is_held_back || std::ranges::any_of(calls_, [](const std::unique_ptr<Call>& call) {
+           return !call->is_stream() && !call->has_ended();
+         });
 }
 
 // The guest no longer waits for these.
@@ -341,7 +487,7 @@ GuestRequests::Calls::iterator GuestRequests::find_call(std::uint64_t id) {
 bool GuestRequests::account() {
   const auto shortage = inbox_->memory.set(inbox_->bytes());
   if (!shortage) return true;
-  const bool is_of_requests = inbox_->asked_bytes > inbox_->answers_bytes();
+  const bool is_of_requests = inbox_->asked_bytes + inbox_->delays_bytes > inbox_->answers_bytes();
   inbox_->mailbox.close();
   overflow({.shortage = shortage, .is_of_requests = is_of_requests});
   return false;
@@ -361,12 +507,28 @@ void GuestRequests::overflow(const Owner::Overflow& what) {
 void GuestRequests::arrive(Mailbox::Arrival arrival) {
   const std::uint64_t id = arrival.id;
   const bool is_head_only = std::holds_alternative<Mailbox::Head>(arrival.what);
-  const Mailbox::Room room = inbox().mailbox.put(std::move(arrival), io::Loop::now());
+  const auto call = find_call(id);
+  const bool is_timer = call == calls_.end();
+  const bool is_event = !is_timer && (*call)->is_stream();
+  const bool is_useless_alone = is_head_only && !is_timer && !is_event;
+  const Mailbox::Haste haste = is_useless_alone              ? Mailbox::Haste::None
+                               : is_event && awaits_answer() ? Mailbox::Haste::Little
+                                                             : Mailbox::Haste::Full;
+  const Mailbox::Room room = inbox().mailbox.put(std::move(arrival), io::Loop::now(), haste);
   if (room == Mailbox::Room::Overflow) overflow({});
   if (room != Mailbox::Room::Enough || !account()) return;
-  // The guest cannot use the head of a plain answer alone.
-  const auto call = find_call(id);
-  if (is_head_only && call != calls_.end() && !(*call)->is_stream()) return;
+  if (!is_useless_alone) announce();
+}
+
+void GuestRequests::announce() {
+  const std::optional<Instant> due = inbox_->mailbox.due();
+  if (!due) return;
+  const Duration wait = *due - io::Loop::now();
+  if (wait > Duration::zero()) {
+    inbox_->due = parts_.loop.after(wait, [this] { announce(); });
+    return;
+  }
+  inbox_->due.cancel();
   owner_.on_arrival();
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "abi/kube_runtime/guest.h"
+#include "base/result.h"
 #include "base/slots.h"
 #include "base/time.h"
 #include "base/token_bucket.h"
@@ -15,6 +16,7 @@
 #include "budget/stepped_reservation.h"
 #include "gateway/gateway.h"
 #include "io/loop.h"
+#include "operators/carried_operator.h"
 #include "operators/limits.h"
 #include "operators/mailbox.h"
 #include "operators/operator.h"
@@ -98,10 +100,19 @@ class GuestRequests {
   // The guest has left memory: frees what only a guest in memory needs.
   void rest();
 
+  // What another host continues in place of this one, for a guest that sleeps. Unavailable, with
+  // the reason, when it cannot. Nothing changes here: the caller clears it.
+  [[nodiscard]] Result<CarriedRequests> carry() const;
+  // Continues what carry() has returned in another process. Once, before all else. A watch that
+  // cannot be continued ends.
+  void take_over(CarriedRequests carried);
+
   // Nothing has arrived or will arrive: the guest would never wake.
   [[nodiscard]] bool is_empty() const;
   // Whether an answer that ends by itself (not a stream) is expected.
   [[nodiscard]] bool awaits_answer() const { return plain_calls_ > 0; }
+  // Whether such an answer, or one that the rate limit holds back, has not arrived in full.
+  [[nodiscard]] bool is_answer_under_way() const;
   // No such answer is expected or has arrived, and the rate limit holds no request back.
   [[nodiscard]] bool is_settled() const {
     return plain_calls_ == 0 && (!inbox_ || inbox_->held_back.empty());
@@ -116,6 +127,7 @@ class GuestRequests {
   class Call;
   struct Delay {
     std::uint64_t id = 0;
+    Instant due;
     io::Loop::Timer timer;
   };
   using Calls = std::vector<std::unique_ptr<Call>, slots::Allocator<std::unique_ptr<Call>>>;
@@ -127,8 +139,11 @@ class GuestRequests {
     Mailbox mailbox;
     std::uint64_t delivered_bytes = 0;  // Handed over for the turn in progress.
     std::uint64_t asked_bytes = 0;      // Of requests whose answers have not begun.
-    budget::SteppedReservation memory;  // Of all three.
-    [[nodiscard]] std::uint64_t bytes() const { return answers_bytes() + asked_bytes; }
+    std::uint64_t delays_bytes = 0;     // Of delays; zero while there are few.
+    budget::SteppedReservation memory;  // Of all four.
+    [[nodiscard]] std::uint64_t bytes() const {
+      return answers_bytes() + asked_bytes + delays_bytes;
+    }
     [[nodiscard]] std::uint64_t answers_bytes() const { return mailbox.bytes() + delivered_bytes; }
     // A request that the rate limit holds back.
     struct HeldBack {
@@ -137,6 +152,7 @@ class GuestRequests {
     };
     std::vector<HeldBack> held_back;
     io::Loop::Timer next;
+    io::Loop::Timer due;  // What has arrived by then may wait no longer.
   };
   [[nodiscard]] Inbox& inbox() {
     if (!inbox_) {
@@ -148,7 +164,12 @@ class GuestRequests {
 
   [[nodiscard]] Calls::iterator find_call(std::uint64_t id);
   void cancel(std::span<const std::uint64_t> ids);
+  void add_delay(std::uint64_t id, Instant due);
+  // Whether they take more than before; then account() is due.
+  [[nodiscard]] bool count_delays();
   void arrive(Mailbox::Arrival arrival);
+  // Tells the owner as soon as what is in the mailbox is due.
+  void announce();
   // False, after an overflow, when the namespace or the host has no memory for what has arrived.
   [[nodiscard]] bool account();
   // The same where nothing was added. Requires an inbox.

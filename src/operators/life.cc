@@ -35,6 +35,10 @@ Life::Step Life::begin(Act act) {
 }
 
 Life::Step Life::next(Instant now, const Nap* nap) {
+  if (is_held_) {
+    const bool leaves = state_ == State::Resident && may_sleep_now_held() && !expects_answer_;
+    return leaves ? begin(Act::Sleep) : Step();
+  }
   switch (state_) {
     case State::New:
       started_at_ = now;
@@ -106,6 +110,7 @@ void Life::on_turn_put_off(Instant now) {
 void Life::on_sleep_ended(SleepEnd end, Instant now) {
   HANGAR_ASSERT(state_ == State::Busy && act_ == Act::Sleep, "it was going to sleep");
   is_evicted_ = false;
+  has_slept_in_vain_ = is_held_ && end == SleepEnd::StaysResident;
   state_ = end == SleepEnd::Asleep ? State::Asleep : State::Resident;
   // Not again at once: the obstacle (a full disk) lasts a while, and each attempt compresses.
   if (end == SleepEnd::StaysResident) sleep_not_before_ = now + options_.sleep_retry;
@@ -119,6 +124,14 @@ void Life::on_load_ended(LoadEnd end, Instant now) {
   if (end == LoadEnd::StaysAsleep) is_evicted_ = false;
   is_pressed_ = false;
   if (std::exchange(must_fail_, false)) fail(now);
+}
+
+void Life::take_over(const Past& past) {
+  HANGAR_ASSERT(state_ == State::New, "an instance is taken over before any other has begun");
+  state_ = State::Asleep;
+  started_at_ = past.started_at;
+  idle_since_ = past.idle_since;
+  start_count_ = past.start_count;
 }
 
 void Life::fail(Instant now) {

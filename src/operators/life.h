@@ -86,6 +86,16 @@ class Life {
   // although something has arrived and although it would never sleep otherwise. A guest that cannot
   // sleep then starts anew. Valid until it has left memory.
   void evict() { is_evicted_ = true; }
+  // The host is about to be replaced: no turn begins any more, and a guest in memory sleeps as soon
+  // as no answer is expected, although something has arrived.
+  void hold() { is_held_ = true; }
+  // An instance of the host before this one, which sleeps. Before all else.
+  struct Past {
+    Instant started_at;
+    Instant idle_since;
+    std::uint64_t start_count = 0;
+  };
+  void take_over(const Past& past);
   // The guest has to start anew for a reason that is not its own; the back-off is that of a
   // failure. If an act is in progress, this takes effect when it has ended.
   void fail(Instant now);
@@ -93,6 +103,11 @@ class Life {
   [[nodiscard]] Phase phase() const;
   [[nodiscard]] bool is_busy() const { return state_ == State::Busy; }
   [[nodiscard]] bool is_resident() const { return state_ == State::Resident; }
+  [[nodiscard]] bool is_asleep() const { return state_ == State::Asleep; }
+  // Whether hold() has still to wait for something: the end of an act, or the next one.
+  [[nodiscard]] bool is_settling() const {
+    return state_ == State::Busy || (state_ == State::Resident && may_sleep_now_held());
+  }
   // It is in memory and does not leave it now: a turn for it costs no wake.
   [[nodiscard]] bool may_have_turn() const {
     return state_ == State::Resident ||
@@ -108,6 +123,7 @@ class Life {
   }
   // It was pressed and does not sleep yet.
   [[nodiscard]] bool is_pressed() const { return is_pressed_; }
+  [[nodiscard]] bool is_held() const { return is_held_; }
   // It was evicted and is still in memory.
   [[nodiscard]] bool is_evicted() const { return is_evicted_; }
   // The end of its last activity.
@@ -122,6 +138,10 @@ class Life {
   enum class State : std::uint8_t { New, Busy, Resident, Asleep, BackOff, Completed };
 
   [[nodiscard]] Step begin(Act act);
+  // It can sleep, and has not tried in vain since it is held.
+  [[nodiscard]] bool may_sleep_now_held() const {
+    return options_.sleep_after.has_value() && !has_slept_in_vain_;
+  }
 
   const Options options_;
   State state_ = State::New;
@@ -130,6 +150,8 @@ class Life {
   bool expects_answer_ = false;
   bool is_pressed_ = false;
   bool is_evicted_ = false;
+  bool is_held_ = false;
+  bool has_slept_in_vain_ = false;  // While held.
   bool must_fail_ = false;
   bool wants_last_turn_ = false;
   bool stays_idle_ = false;

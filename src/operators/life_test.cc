@@ -113,6 +113,62 @@ TEST(Life, IsNoLongerEvictedOnceItHasFailed) {
   EXPECT_EQ(life.next(life.retry_at()).act, Act::Nothing);
 }
 
+TEST(Life, SleepsWithWhatHasArrivedOnceItIsHeld) {
+  Life life = started();
+  life.on_arrival();
+
+  life.hold();
+
+  EXPECT_TRUE(life.is_settling());
+  EXPECT_EQ(life.next(kStart).act, Act::Sleep);
+  life.on_sleep_ended(Life::SleepEnd::Asleep, kStart);
+  EXPECT_FALSE(life.is_settling());
+  EXPECT_TRUE(life.is_asleep());
+  EXPECT_EQ(life.next(kStart + 1h).act, Act::Nothing) << "no turn begins";
+}
+
+TEST(Life, WaitsForTheAnswersOfAGuestThatIsHeld) {
+  Life life = started();
+  life.expect_answer(true);
+  life.hold();
+  EXPECT_EQ(life.next(kStart + 1h).act, Act::Nothing);
+  EXPECT_TRUE(life.is_settling());
+
+  life.expect_answer(false);
+
+  EXPECT_EQ(life.next(kStart + 1h).act, Act::Sleep);
+}
+
+TEST(Life, IsNotWaitedForIfItCannotSleep) {
+  Life never = started(Life({}));
+  never.hold();
+  EXPECT_FALSE(never.is_settling());
+  EXPECT_EQ(never.next(kStart + 1h).act, Act::Nothing);
+
+  Life in_vain = started();
+  in_vain.hold();
+  EXPECT_EQ(in_vain.next(kStart).act, Act::Sleep);
+  in_vain.on_sleep_ended(Life::SleepEnd::StaysResident, kStart);
+  EXPECT_FALSE(in_vain.is_settling());
+
+  Life fresh = sleeper();
+  fresh.hold();
+  EXPECT_EQ(fresh.next(kStart).act, Act::Nothing) << "nothing starts";
+}
+
+TEST(Life, GoesOnWithAnInstanceOfTheHostBeforeThisOne) {
+  Life life = sleeper();
+
+  life.take_over({.started_at = kStart - 1h, .idle_since = kStart - 30min, .start_count = 3});
+
+  EXPECT_EQ(life.phase(), Phase::Asleep);
+  EXPECT_EQ(life.start_count(), 3U);
+  EXPECT_EQ(life.started_at(), kStart - 1h);
+  EXPECT_EQ(life.next(kStart).act, Act::Nothing);
+  life.on_arrival();
+  EXPECT_EQ(life.next(kStart).act, Act::Wake);
+}
+
 TEST(Life, DoesOneThingAtATime) {
   Life life = sleeper();
   ASSERT_EQ(life.next(kStart).act, Act::Start);

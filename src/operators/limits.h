@@ -40,12 +40,14 @@ inline constexpr std::chrono::seconds kOperatorSleepRetry{10};
 // within milliseconds: suspending and resuming would cost more.
 inline constexpr std::chrono::milliseconds kOperatorAnswerWait{100};
 
+// How long an event waits for the answer to a request under way. The API server usually tells of a
+// write before it answers: apart, they are two turns, and the guest does not know yet that its
+// write has succeeded in the first one.
+inline constexpr std::chrono::milliseconds kOperatorEventHold{10};
+
 // How long the resume of a wake may take if the Operator does not say. Guests of 2 MiB resume
 // within a millisecond; one that takes longer than this is loaded before it is needed.
 inline constexpr std::chrono::milliseconds kOperatorWakeLatency{20};
-
-// How often the host reads how short memory is: a burst of wakes takes longer to fill a container.
-inline constexpr std::chrono::seconds kPressureInterval{1};
 
 // Modules whose files are dropped from the page cache at once; each is some system calls.
 inline constexpr std::size_t kPageCacheDropsMax = 1000;
@@ -64,6 +66,16 @@ inline constexpr std::uint64_t kLoadAheadHeadroom = 4 * kMiB;
 // its place all the same.
 inline constexpr std::size_t kOperatorStartsMax = 8;
 inline constexpr std::chrono::milliseconds kOperatorStartWait{100};
+
+// The same of large guests, such as programs in Go: their memory counts more than how fast they
+// start, so they keep their places until they have listed, or for this wait. While further ones
+// wait, those that have started and been idle for kStartedIdle leave memory if guests in memory
+// have more than kStartedBytes together, and do not stay there for sleep.after.
+inline constexpr std::uint64_t kLargeGuestBytes = 16 * kMiB;
+inline constexpr std::size_t kLargeStartsMax = 4;
+inline constexpr std::chrono::seconds kLargeStartWait{2};
+inline constexpr std::chrono::milliseconds kStartedIdle{100};
+inline constexpr std::uint64_t kStartedBytes = 32 * kMiB;
 
 // Turns at the same time, including those that wait for a processor. Each holds a guest's memory
 // and its answers as text; the answers of turns beyond that wait as pointers.

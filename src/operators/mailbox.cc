@@ -11,6 +11,13 @@ namespace hangar::operators {
 namespace {
 
 std::size_t size_of(const Mailbox::Arrival& arrival) {
+  // A server that a tenant names may send as many headers as the host takes.
+  if (const auto* const head = std::get_if<Mailbox::Head>(&arrival.what)) {
+    std::size_t bytes = head->headers.size() * sizeof(http::Headers::value_type);
+    for (const auto& [name, value] : head->headers)
+      bytes += name.size() + value.size();
+    return bytes;
+  }
   const auto* const piece = std::get_if<gateway::Piece>(&arrival.what);
   if (piece == nullptr) return 0;
   if (const auto* const text = std::get_if<std::string>(piece)) return text->size();
@@ -19,11 +26,15 @@ std::size_t size_of(const Mailbox::Arrival& arrival) {
 
 }  // namespace
 
-Mailbox::Room Mailbox::put(Arrival arrival, Instant now) {
+Mailbox::Room Mailbox::put(Arrival arrival, Instant now, Haste haste) {
   if (is_closed_) return Room::Closed;
   arrivals_bytes_ += size_of(arrival);
   if (const Room room = check(); room != Room::Enough) return room;
   if (!first_arrival_) first_arrival_ = now;
+  if (haste != Haste::None) {
+    const Instant due = haste == Haste::Full ? now : now + limits::kOperatorEventHold;
+    due_ = std::min(due_.value_or(due), due);
+  }
   arrivals_.push_back(std::move(arrival));
   return Room::Enough;
 }
@@ -39,6 +50,7 @@ Mailbox::Room Mailbox::set_under_way(std::uint64_t before_bytes, std::uint64_t n
 std::vector<Mailbox::Arrival> Mailbox::take() {
   arrivals_bytes_ = 0;
   first_arrival_.reset();
+  due_.reset();
   return std::exchange(arrivals_, {});
 }
 
@@ -48,7 +60,9 @@ void Mailbox::drop(std::span<const std::uint64_t> ids) {
     arrivals_bytes_ -= size_of(arrival);
     return true;
   });
-  if (arrivals_.empty()) first_arrival_.reset();
+  if (!arrivals_.empty()) return;
+  first_arrival_.reset();
+  due_.reset();
 }
 
 void Mailbox::clear() {

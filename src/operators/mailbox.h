@@ -40,8 +40,13 @@ class Mailbox {
     Overflow,  // It has just closed. Returned once.
     Closed,    // It accepts nothing.
   };
+  enum class Haste : std::uint8_t {
+    None,    // Nobody can use it alone.
+    Little,  // It may wait a moment (kOperatorEventHold) for what is more urgent.
+    Full,
+  };
   // The arrival was kept only if this returns Enough.
-  [[nodiscard]] Room put(Arrival arrival, Instant now);
+  [[nodiscard]] Room put(Arrival arrival, Instant now, Haste haste = Haste::Full);
   // An answer that has arrived in part now takes `now_bytes`, and took `before_bytes`.
   [[nodiscard]] Room set_under_way(std::uint64_t before_bytes, std::uint64_t now_bytes);
 
@@ -55,6 +60,7 @@ class Mailbox {
   void close();
   void reopen() { is_closed_ = false; }
 
+  [[nodiscard]] const std::vector<Arrival>& arrivals() const { return arrivals_; }
   [[nodiscard]] bool is_closed() const { return is_closed_; }
   [[nodiscard]] bool is_empty() const { return arrivals_.empty(); }
   // It is empty and no answer is under way.
@@ -64,6 +70,8 @@ class Mailbox {
   [[nodiscard]] std::uint64_t bytes() const { return arrivals_bytes_ + under_way_bytes_; }
   // When the oldest arrived.
   [[nodiscard]] std::optional<Instant> first_arrival() const { return first_arrival_; }
+  // When the guest should have a turn for what is here; nothing: it need not.
+  [[nodiscard]] std::optional<Instant> due() const { return due_; }
 
  private:
   [[nodiscard]] Room check();
@@ -73,6 +81,7 @@ class Mailbox {
   std::uint64_t arrivals_bytes_ = 0;
   std::uint64_t under_way_bytes_ = 0;
   std::optional<Instant> first_arrival_;
+  std::optional<Instant> due_;
   bool is_closed_ = false;
 };
 

@@ -1,6 +1,7 @@
 #include "operators/mailbox.h"
 
 #include "base/time.h"
+#include "operators/limits.h"
 
 #include <gtest/gtest.h>
 
@@ -55,6 +56,21 @@ TEST(Mailbox, SaysSinceWhenTheOldestWaits) {
   EXPECT_EQ(mailbox.first_arrival(), kNow + seconds(2));
 }
 
+TEST(Mailbox, WhatIsInNoHasteWaitsForWhatIs) {
+  Mailbox mailbox;
+  EXPECT_EQ(mailbox.put(text(1, 1), kNow, Mailbox::Haste::None), Room::Enough);
+  EXPECT_FALSE(mailbox.due().has_value());
+  EXPECT_EQ(mailbox.put(text(1, 1), kNow, Mailbox::Haste::Little), Room::Enough);
+  EXPECT_EQ(mailbox.put(text(1, 1), kNow + seconds(1), Mailbox::Haste::Little), Room::Enough);
+  EXPECT_EQ(mailbox.due(), kNow + limits::kOperatorEventHold);
+
+  EXPECT_EQ(mailbox.put(end(2), kNow, Mailbox::Haste::Full), Room::Enough);
+
+  EXPECT_EQ(mailbox.due(), kNow);
+  EXPECT_EQ(mailbox.take().size(), 4U);
+  EXPECT_FALSE(mailbox.due().has_value());
+}
+
 TEST(Mailbox, TakesAsMuchAsItHasRoomForAndNotAByteMore) {
   Mailbox mailbox(10);
   EXPECT_EQ(mailbox.put(text(1, 10), kNow), Room::Enough);
@@ -96,6 +112,22 @@ TEST(Mailbox, CountsWhatIsUnderWay) {
   EXPECT_EQ(mailbox.put(text(1, 1), kNow), Room::Enough);
 
   EXPECT_EQ(mailbox.set_under_way(5, 6), Room::Overflow);
+}
+
+TEST(Mailbox, CountsTheHeadersOfAnswers) {
+  Mailbox mailbox(10'000);
+  const http::Headers headers(100, {"a", "b"});
+  EXPECT_EQ(mailbox.put({.id = 1, .what = Mailbox::Head{.status = 200, .headers = headers}}, kNow),
+            Room::Enough);
+  EXPECT_EQ(mailbox.bytes(), 100 * (2 + 2 * sizeof(std::string)));
+  mailbox.drop(std::vector<std::uint64_t>{1});
+  EXPECT_EQ(mailbox.bytes(), 0U);
+
+  for (std::uint64_t id = 2; id < 4; ++id) {
+    static_cast<void>(
+        mailbox.put({.id = id, .what = Mailbox::Head{.status = 200, .headers = headers}}, kNow));
+  }
+  EXPECT_TRUE(mailbox.is_closed());
 }
 
 TEST(Mailbox, SaysOnceThatItOverflowsAndTakesNothingUntilItIsReopened) {

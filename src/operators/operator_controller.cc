@@ -18,6 +18,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -44,6 +45,22 @@ constexpr std::string_view kRecordsBodies = "RecordsBodies";
 // many operators it has.
 constexpr double kStatusWritesPerSecond = 20;
 constexpr std::chrono::seconds kStatusIntervalMin{5};
+
+// A status in which only figures would change is written this long after the last write. An
+// operator that wakes every few seconds would otherwise cost a write for each of its own.
+constexpr std::chrono::seconds kFiguresInterval{15};
+constexpr std::array<std::string_view, 8> kFigures = {"residentBytes", "resident", "onDiskBytes",
+                                                      "onDisk",        "wakes",    "requests",
+                                                      "lastWake",      "nextWake"};
+
+bool differ_in_figures_only(json::Value left, json::Value right) {
+  for (json::Value* const status : {&left, &right}) {
+    if (!status->is_object()) return false;
+    for (const std::string_view figure : kFigures)
+      status->get_object().erase(figure);
+  }
+  return json::equal(left, right);
+}
 
 kube::Resource core_resource(bool is_secret) {
   return is_secret ? kube::secret_resource() : kube::config_map_resource();
@@ -97,7 +114,7 @@ class InputBytes {
     bytes_ += bytes;
     if (bytes_ <= limits::kOperatorInputBytesMax) return {};
     return fail(ErrorKind::LimitExceeded,
-                fmt::format("spec.env and spec.files: what they name has more than {} MiB together",
+                fmt::format("spec.env and spec.files: their values have more than {} MiB together",
                             limits::kOperatorInputBytesMax / limits::kMiB));
   }
 
@@ -205,7 +222,8 @@ Condition sleep_of(const RunningOperator& running) {
   } else if (!problem.empty()) {
     condition.reason = "SnapshotFailed";
     condition.message = fmt::format(
-        "{}; the guest stays in memory and goes on working; hangar tries to suspend it again every "
+        "{}; the guest stays in memory and continues to work; hangar tries again to suspend it "
+        "every "
         "{}",
         problem, to_go_duration(limits::kOperatorSleepRetry));
   } else {
@@ -324,21 +342,34 @@ void put_figures(json::Value& status, const RunningOperator& running) {
   }
 }
 
+// Why a guest of the host before this one does not fit; nothing if it does.
+std::optional<std::string> misfit(const CarriedOperator& carried, const Operator& spec,
+                                  const wasm::SleepableModule& module) {
+  if (carried.uid != spec.uid) return "it is another object of the same name";
+  if (carried.generation != spec.generation) return "its spec has changed";
+  if (carried.module != module.digest()) return "its module has changed";
+  if (carried.image != module.image_number()) {
+    return "this version of hangar lays out the module's memory in another way";
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
-OperatorController::OperatorController(const Parts& parts)
-    : parts_(parts),
-      platform_(parts.platform),
+OperatorController::OperatorController(Parts parts)
+    : parts_(std::move(parts)),
+      platform_(parts_.platform),
       log_(platform_.log.named("operators")),
       fleet_({.loop = platform_.loop,
-              .engine = parts.engine,
-              .guests = parts.guests,
-              .snapshots = parts.snapshots,
-              .gateway = parts.gateway,
-              .outbound = parts.outbound,
+              .engine = parts_.engine,
+              .pressure = parts_.pressure,
+              .guests = parts_.guests,
+              .snapshots = parts_.snapshots,
+              .gateway = parts_.gateway,
+              .outbound = parts_.outbound,
               .metrics = platform_.metrics,
-              .output = parts.output,
-              .recorder = parts.recorder,
+              .output = parts_.output,
+              .recorder = parts_.recorder,
               .may_record_bodies =
                   [this](const std::string& namespace_name) {
                     return !record_problem(namespace_name, Recording::Bodies);
@@ -348,14 +379,22 @@ OperatorController::OperatorController(const Parts& parts)
                     return read_inputs(platform_.client, spec, std::move(stop));
                   },
               .log = log_,
-              .memory_budget_bytes = parts.memory_budget_bytes,
-              .answers = parts.answers},
+              .memory_budget_bytes = parts_.memory_budget_bytes,
+              .answers = parts_.answers},
              {.on_change = [this](const RunningOperator& changed) { on_change(changed); },
               .on_failure = [this](const RunningOperator& failed,
                                    const Error& error) { on_failure(failed, error); },
               .on_bound = [this](const RunningOperator& refused,
                                  const std::string& message) { on_bound(refused, message); }}),
-      webhooks_(platform_, parts.webhooks,
+      taken_over_(platform_.metrics.counter(
+          "hangar_operators_taken_over_total",
+          "operators of the host that this process has replaced in place, by result",
+          {{"result", "taken_over"}})),
+      started_anew_(platform_.metrics.counter(
+          "hangar_operators_taken_over_total",
+          "operators of the host that this process has replaced in place, by result",
+          {{"result", "started_anew"}})),
+      webhooks_(platform_, parts_.webhooks,
                 [this](const kube::ObjectKey& key) { operators_.enqueue(key); }),
       reviews_(
           platform_.metrics, fleet_, webhooks_,
@@ -384,7 +423,14 @@ OperatorController::OperatorController(const Parts& parts)
                       },
                   .forget = [this](kube::ObjectKey key) { return forget(std::move(key)); },
                   .on_change = [this](const kube::Delta& delta) { on_operator(delta); },
-                  .on_synced = [this] { forget_output(); }}) {
+                  .on_synced = [this] { on_synced(); }}) {
+  for (CarriedOperator& one : parts_.carried.operators) {
+    kube::ObjectKey key = one.key;
+    carried_.emplace(std::move(key), std::move(one));
+  }
+  for (LeftOperator& one : parts_.carried.left)
+    left_.emplace(std::move(one.key), std::move(one.reason));
+  parts_.carried = {};
   if (!parts_.webhooks.is_on()) return;
   parts_.webhooks.server().pass_at(std::string(kReviewsPath),
                                    [this](admission::Passed passed, std::stop_token stop) {
@@ -422,6 +468,10 @@ void OperatorController::on_operator(const kube::Delta& delta) {
 
 void OperatorController::look_again(const std::string& namespace_name) {
   ages_.forget(namespace_name);
+  // The list below is empty while the objects are first being told, some of which may have been
+  // reconciled in vain already.
+  for (kube::ObjectKey& key : std::exchange(waiting_for_policies_, {}))
+    operators_.enqueue(std::move(key));
   for (const kube::ObjectPtr& object : operators_.list(namespace_name))
     operators_.enqueue(object->key());
 }
@@ -441,21 +491,54 @@ std::map<std::string, OperatorController::Count> OperatorController::counts() co
   return counts;
 }
 
-// Deletes the output of Operators that were deleted while no host was running.
-void OperatorController::forget_output() {
+// Drops the output and the guests of Operators that were deleted while no host was running.
+void OperatorController::on_synced() {
   std::vector<kube::ObjectKey> keys;
   for (const kube::ObjectPtr& object : operators_.list())
     keys.push_back(object->key());
+  std::vector<kube::ObjectKey> gone;
+  for (const auto& [key, carried] : carried_)
+    if (!operators_.newest(key)) gone.push_back(key);
+  for (const kube::ObjectKey& key : gone)
+    drop_carried(key);
   parts_.output.remove_others(std::move(keys));
 }
 
+void OperatorController::drop_carried(const kube::ObjectKey& key) {
+  left_.erase(key);
+  if (auto node = carried_.extract(key)) fleet_.discard(std::move(node.mapped()));
+}
+
+io::Task<CarriedFleet> OperatorController::carry(Duration within) {
+  co_await stop_reconciling();
+  CarriedFleet fleet = co_await fleet_.carry(within);
+  for (auto& [key, carried] : carried_)
+    fleet.operators.push_back(std::move(carried));
+  for (const auto& [key, reason] : left_)
+    fleet.left.push_back({.key = key, .reason = reason});
+  carried_.clear();
+  left_.clear();
+  log_.info("operators for the next process",
+            {{"asleep", fleet.operators.size()}, {"start_anew", fleet.left.size()}});
+  for (const LeftOperator& left : fleet.left) {
+    log_.warning(
+        "an operator will start anew",
+        {{"namespace", left.key.namespace_}, {"name", left.key.name}, {"error", left.reason}});
+  }
+  co_return fleet;
+}
+
 io::Task<void> OperatorController::stop() {
+  co_await stop_reconciling();
+  co_await fleet_.stop();
+}
+
+io::Task<void> OperatorController::stop_reconciling() {
   parts_.webhooks.on_address_change("operators", {});
   reviews_.leave();
   config_maps_.clear();
   co_await operators_.stop();
   webhooks_.clear();
-  co_await fleet_.stop();
 }
 
 bool OperatorController::may_answer_later(const kube::ObjectKey& key) const {
@@ -475,6 +558,7 @@ io::Task<void> OperatorController::forget(kube::ObjectKey key) {
   config_maps_.release(key);
   webhooks_.release(key);
   parts_.modules.supply().leave(key.to_string());
+  drop_carried(key);
   co_await fleet_.remove(key);
   if (memory_.erase(key) > 0) parts_.output.remove(key);
 }
@@ -482,7 +566,10 @@ io::Task<void> OperatorController::forget(kube::ObjectKey key) {
 io::Task<Result<Outcome>> OperatorController::reconcile(kube::ObjectPtr object,
                                                         std::stop_token stop) {
   // Until the policies are known, none is started: all are enqueued again then.
-  if (!parts_.policies.is_settled()) co_return Outcome{};
+  if (!parts_.policies.is_settled()) {
+    waiting_for_policies_.push_back(object->key());
+    co_return Outcome{};
+  }
   const json::Value manifest = object->to_value();
   Memory& memory = memory_[object->key()];
   const Result<> established = co_await establish(manifest, memory, stop);
@@ -503,6 +590,7 @@ io::Task<Result<Outcome>> OperatorController::reconcile(kube::ObjectPtr object,
   if (!established) co_return std::unexpected(established.error());
   const Instant now = io::Loop::now();
   Duration again = memory.asking.again_in(now);
+  if (memory.figures_due) again = std::min<Duration>(again, *memory.figures_due - now);
   // A timer that has stopped causes no turn that would write the status.
   if (const RunningOperator* const running = fleet_.find(object->key());
       running != nullptr && running->restlessness().period(now)) {
@@ -546,8 +634,34 @@ io::Task<Result<>> OperatorController::establish(const json::Value& manifest, Me
   memory.generation = spec.generation;
   memory.module = module->code->digest();
   memory.has_sleep_problem = false;
-  co_await fleet_.run(std::move(spec), *std::move(module));
+  co_await begin(std::move(spec), *std::move(module));
   co_return Result<>();
+}
+
+io::Task<void> OperatorController::begin(Operator spec, OperatorModule module) {
+  const kube::ObjectKey key = spec.key;
+  auto carried = carried_.extract(key);
+  const auto left = left_.extract(key);
+  std::optional<std::string> why = left ? std::optional(left.mapped()) : std::nullopt;
+  if (carried) why = misfit(carried.mapped(), spec, *module.code);
+  if (carried && !why) {
+    const Result<> taken =
+        co_await fleet_.take_over(std::move(spec), std::move(module), std::move(carried.mapped()));
+    if (taken) co_return taken_over_.add();
+    co_return tell_started_anew(key, taken.error().message());
+  }
+  if (carried) fleet_.discard(std::move(carried.mapped()));
+  if (why) tell_started_anew(key, *why);
+  co_await fleet_.run(std::move(spec), std::move(module));
+}
+
+void OperatorController::tell_started_anew(const kube::ObjectKey& key, const std::string& why) {
+  started_anew_.add();
+  log_.warning("an operator of the previous process is restarted",
+               {{"namespace", key.namespace_}, {"name", key.name}, {"error", why}});
+  operators_.record(key, {.type = reconcile::EventType::Normal,
+                          .reason = "StartedAnew",
+                          .message = "hangar was replaced, and the guest starts anew: " + why});
 }
 
 void OperatorController::leave_module(const kube::ObjectKey& key, Memory& memory) {
@@ -560,6 +674,7 @@ io::Task<void> OperatorController::end(const Operator& spec, Memory& memory) {
   config_maps_.release(spec.key);
   webhooks_.release(spec.key);
   leave_module(spec.key, memory);
+  drop_carried(spec.key);
   co_await fleet_.remove(spec.key);
   memory.module = {};
   memory.generation = 0;
@@ -686,11 +801,18 @@ io::Task<Result<>> OperatorController::write_status(const json::Value& manifest,
                                       : awaited.empty() ? "Established"
                                                         : "Loading",
                             .message = error             ? problem
-                                       : awaited.empty() ? "what runs is what the spec says"
+                                       : awaited.empty() ? "the guest runs as the spec says"
                                                          : "the module: " + awaited,
                             .observed_generation = generation},
                            now);
+  memory.figures_due.reset();
   if (json::equal(status, before)) co_return Result<>();
+  const Instant due = memory.written_at + kFiguresInterval;
+  if (io::Loop::now() < due && differ_in_figures_only(status, before)) {
+    memory.figures_due = due;
+    co_return Result<>();
+  }
+  memory.written_at = io::Loop::now();
   HANGAR_CO_TRY(co_await operators_.write_status(manifest, std::move(status),
                                                  reconcile::StatusOf::Spec, std::move(stop)));
   co_return Result<>();

@@ -17,10 +17,14 @@
 #pragma once
 
 #include "admission/webhooks.h"
+#include "base/metrics.h"
 #include "base/result.h"
+#include "base/time.h"
+#include "budget/pressure_watch.h"
 #include "io/task.h"
 #include "json/value.h"
 #include "kube/object.h"
+#include "operators/carried_operator.h"
 #include "operators/fleet.h"
 #include "operators/operator.h"
 #include "operators/operator_ages.h"
@@ -40,6 +44,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 namespace hangar::operators {
 
@@ -52,6 +57,7 @@ class OperatorController {
     Outbound& outbound;
     OperatorModules& modules;
     wasm::Engine& engine;  // See RunningOperator::Parts.
+    budget::PressureWatch& pressure;
     abi::kube_runtime::Guests& guests;
     wasm::SnapshotStore* snapshots = nullptr;  // See Fleet::Parts.
     tenants::Policies& policies;
@@ -61,14 +67,19 @@ class OperatorController {
     std::string pod = {};  // The status names it as the place of the output. Empty: none.
     std::uint64_t memory_budget_bytes = 0;
     budget::Accounts::Limits answers = {};  // See Fleet::Parts.
+    // Sleeping operators of the host that this process has replaced. Each is taken over when its
+    // object is established, if it fits.
+    CarriedFleet carried = {};
   };
-  explicit OperatorController(const Parts& parts);
+  explicit OperatorController(Parts parts);
   OperatorController(const OperatorController&) = delete;
   OperatorController& operator=(const OperatorController&) = delete;
   ~OperatorController();
 
   void start();
   [[nodiscard]] io::Task<void> stop();
+  // Before stop(): as Fleet::carry(), with those that have not been taken over yet.
+  [[nodiscard]] io::Task<CarriedFleet> carry(Duration within);
   [[nodiscard]] bool is_synced() const { return operators_.is_synced(); }
 
   [[nodiscard]] const Fleet& fleet() const { return fleet_; }
@@ -88,8 +99,11 @@ class OperatorController {
     std::string uid;                     // The same.
     std::optional<wasm::Digest> module;  // The same.
     std::optional<Phase> written;        // By the last write of the status.
-    modules::Asking asking;              // For the module.
-    bool has_sleep_problem = false;      // An Event has reported one.
+    Instant written_at;                  // The same.
+    // When figures of the status are written that have changed since; nothing: none have.
+    std::optional<Instant> figures_due;
+    modules::Asking asking;          // For the module.
+    bool has_sleep_problem = false;  // An Event has reported one.
     bool are_webhooks_read = false;
     std::string webhook_problem;  // The one that an Event has reported last; empty: none.
     std::string record_problem;   // The same.
@@ -102,10 +116,16 @@ class OperatorController {
                                              std::stop_token stop);
   [[nodiscard]] io::Task<Result<>> write_status(const json::Value& manifest, Memory& memory,
                                                 const Result<>& established, std::stop_token stop);
-  void forget_output();
+  void on_synced();
   void on_operator(const kube::Delta& delta);
   // Enqueues all Operators of a namespace; an empty name: all.
   void look_again(const std::string& namespace_name);
+  // Runs an operator: takes it over from the host before this one if it can.
+  [[nodiscard]] io::Task<void> begin(Operator spec, OperatorModule module);
+  void tell_started_anew(const kube::ObjectKey& key, const std::string& why);
+  // What the host before this one has left of the operator is not needed.
+  void drop_carried(const kube::ObjectKey& key);
+  [[nodiscard]] io::Task<void> stop_reconciling();
   // Ends an operator that may no longer run. It starts anew once it may.
   [[nodiscard]] io::Task<void> end(const Operator& spec, Memory& memory);
   [[nodiscard]] io::Task<Result<>> check_policies(const Operator& spec, const tenants::Rules& rules,
@@ -136,11 +156,17 @@ class OperatorController {
   bool tell_sleep_problem(const RunningOperator& changed, Memory& memory);
   [[nodiscard]] Duration status_interval() const;
 
-  const Parts parts_;
+  Parts parts_;  // Without what was carried.
   const reconcile::Platform& platform_;
   const Log log_;
   Fleet fleet_;
   std::map<kube::ObjectKey, Memory> memory_;
+  std::vector<kube::ObjectKey> waiting_for_policies_;  // Reconciled before they were known.
+  // Of the host before this one: operators that are not taken over yet, and why others start anew.
+  std::map<kube::ObjectKey, CarriedOperator> carried_;
+  std::map<kube::ObjectKey, std::string> left_;
+  Counter& taken_over_;
+  Counter& started_anew_;
   OperatorAges ages_;
   WebhookConfigurations webhooks_;
   OperatorReviews reviews_;

@@ -67,6 +67,8 @@ class OperatorLedger {
     std::uint64_t failures = 0;
   };
   [[nodiscard]] const Figures& figures() const { return figures_; }
+  // Those of the same guest in the host before this one.
+  void continue_from(const Figures& figures) { figures_ = figures; }
   [[nodiscard]] const OperatorSeriesAccount& series() const { return series_; }
   // The number of the last turn that began. It ascends, also across instances.
   [[nodiscard]] std::uint64_t turn_number() const { return life_.start_count() + figures_.wakes; }

@@ -26,11 +26,29 @@ bool may_sleep(const SleepPolicy& sleep, const wasm::SleepableModule& module) {
   return sleep.kind != SleepPolicy::Kind::Never && !module.obstacle();
 }
 
+// For reports of a blocked loop.
+std::string_view name_of(Life::Act act) {
+  switch (act) {
+    case Life::Act::Nothing:
+      return "nothing";
+    case Life::Act::Start:
+      return "start";
+    case Life::Act::Wake:
+      return "turn";
+    case Life::Act::Sleep:
+      return "suspend";
+    case Life::Act::Load:
+      return "resume";
+  }
+  return "?";
+}
+
 // A guest that cannot sleep, or has not begun, starts anew.
 Error evicted() {
-  return {ErrorKind::LimitExceeded,
-          "the guest had to make room: its namespace had more than an equal part of what guests of "
-          "other namespaces were waiting for"};
+  return {
+      ErrorKind::LimitExceeded,
+      "the guest had to make room: its namespace had more than an equal part of the memory that "
+      "guests of other namespaces were waiting for"};
 }
 
 Life::Options life_options(const SleepPolicy& sleep, const wasm::SleepableModule& module) {
@@ -93,6 +111,76 @@ void RunningOperator::evict() {
   life_.evict();
   if (work_) work_->turn_wait.request_stop();
   look_later();
+}
+
+void RunningOperator::hold() {
+  life_.hold();
+  // A guest that waits for its turn, and sleeps, need not have it.
+  if (work_ && life_.phase() != Phase::Starting) work_->turn_wait.request_stop();
+  look_later();
+}
+
+std::string RunningOperator::why_awake() const {
+  if (const std::string* const obstacle = module_->obstacle()) return "the module " + *obstacle;
+  switch (life_.phase()) {
+    case Phase::Starting:
+      return "it had not ended its first turn";
+    case Phase::BackOff:
+      return "it had failed, and was waiting to be restarted";
+    case Phase::Completed:
+      return "it had completed";
+    case Phase::Running:
+    case Phase::Asleep:
+      break;
+  }
+  if (outline().spec.sleep.kind == SleepPolicy::Kind::Never) return "spec.sleep.policy is Never";
+  if (!troubles().sleep_problem.empty()) {
+    return "it could not be suspended: " + troubles().sleep_problem;
+  }
+  return life_.is_busy() ? "its turn did not end in time"
+                         : "an answer that it awaited did not arrive in time";
+}
+
+Result<CarriedOperator> RunningOperator::carry() {
+  if (!life_.is_asleep() || !guest_) return hangar::fail(ErrorKind::Unavailable, why_awake());
+  CarriedRequests requests = HANGAR_TRY(requests_.carry());
+  abi::kube_runtime::CarriedGuest guest = HANGAR_TRY(guest_->carry());
+  const Operator spec = outline().spec;
+  CarriedOperator carried{.key = key_,
+                          .uid = spec.uid,
+                          .generation = spec.generation,
+                          .module = module_->digest(),
+                          .image = module_->image_number(),
+                          .started_at = life_.started_at(),
+                          .idle_since = life_.idle_since(),
+                          .start_count = life_.start_count(),
+                          .serves_metrics = serves_metrics_,
+                          .takes_webhooks = takes_webhooks_,
+                          .figures = ledger_.figures(),
+                          .guest = std::move(guest),
+                          .requests = std::move(requests)};
+  is_stopped_ = true;
+  drop_guest();
+  work_.reset();
+  output_.reset();
+  return carried;
+}
+
+Result<> RunningOperator::take_over(CarriedOperator carried) {
+  guest_ = HANGAR_TRY(parts_.guests.take_over(module_->shared(), options_of(outline().spec),
+                                              guest_events(), consumer().tenant,
+                                              std::move(carried.guest)));
+  life_.take_over({.started_at = carried.started_at,
+                   .idle_since = carried.idle_since,
+                   .start_count = carried.start_count});
+  ledger_.continue_from(carried.figures);
+  serves_metrics_ = carried.serves_metrics;
+  takes_webhooks_ = carried.takes_webhooks;
+  if (planner_) planner_->on_start();
+  restlessness_.on_start();
+  requests_.take_over(std::move(carried.requests));
+  look_later();
+  return {};
 }
 
 io::Task<Result<std::string>> RunningOperator::scrape() {
@@ -206,8 +294,8 @@ void RunningOperator::on_bound(const std::string& message) {
 void RunningOperator::on_overflow(const Overflow& overflow) {
   if (overflow.shortage && overflow.is_of_requests) {
     return fail({ErrorKind::LimitExceeded,
-                 fmt::format("there is no memory for the requests of the guest: {}; operators "
-                             "should send fewer and smaller requests at a time",
+                 fmt::format("there is no memory for the requests and timers of the guest: {}; "
+                             "operators should have fewer and smaller ones at a time",
                              to_text(*overflow.shortage))});
   }
   if (overflow.shortage) {
@@ -236,7 +324,10 @@ void RunningOperator::look_later() {
 void RunningOperator::look() {
   if (is_stopped_) return;
   if (work_) work_->look_timer.cancel();
-  const bool is_awaiting = requests_.awaits_answer() || (reviews_ && reviews_->are_awaited());
+  // A guest that is held takes no answers: one that has arrived is not awaited any more.
+  const bool is_answering =
+      life_.is_held() ? requests_.is_answer_under_way() : requests_.awaits_answer();
+  const bool is_awaiting = is_answering || (reviews_ && reviews_->are_awaited());
   life_.expect_answer(is_awaiting);
   life_.want_last_turn(serves_metrics_ && metrics_ && !metrics_->is_current() &&
                        metrics_->was_scraped_lately(io::Loop::now()));
@@ -256,9 +347,9 @@ void RunningOperator::look() {
 }
 
 io::Task<void> RunningOperator::carry_out(Life::Act act) {
-  const io::Loop::Activity activity(parts_.loop,
-                                    fmt::format("operator {}/{}", key_.namespace_, key_.name),
-                                    budget::Tenant::of_namespace(key_.namespace_));
+  const io::Loop::Activity activity(
+      parts_.loop, fmt::format("operator {}/{}: {}", key_.namespace_, key_.name, name_of(act)),
+      budget::Tenant::of_namespace(key_.namespace_));
   const Result<> carried_out = co_await io::contained(act == Life::Act::Start  ? begin_guest()
                                                       : act == Life::Act::Wake ? wake_guest()
                                                       : act == Life::Act::Load ? load_guest()
@@ -286,10 +377,17 @@ void RunningOperator::give_up(Life::Act act, const Error& error) {
 }
 
 io::Task<Result<>> RunningOperator::wait_to_start() {
+  const std::stop_token stop = work().stop.get_token();
+  std::optional<budget::FairSlots::Slot> of_large;
+  Duration wait = limits::kOperatorStartWait;
+  if (module_->memory_bytes_min() >= limits::kLargeGuestBytes) {
+    of_large.emplace(HANGAR_CO_TRY(co_await parts_.large_starts.acquire(consumer(), {}, stop)));
+    wait = limits::kLargeStartWait;
+  }
   budget::FairSlots::Slot start =
-      HANGAR_CO_TRY(co_await parts_.starts.acquire(consumer(), {}, work().stop.get_token()));
-  work().starting.emplace(std::move(start), parts_.loop.after(limits::kOperatorStartWait,
-                                                              [this] { work().starting.reset(); }));
+      HANGAR_CO_TRY(co_await parts_.starts.acquire(consumer(), {}, stop));
+  work().starting.emplace(std::move(start), std::move(of_large),
+                          parts_.loop.after(wait, [this] { work().starting.reset(); }));
   co_return Result<>();
 }
 
@@ -325,6 +423,21 @@ void RunningOperator::charge_turn(budget::FairSlots::Slot& slot, const TurnOutco
   slot.charge(used - std::min(used, expected_cost()));
 }
 
+// Without what only its start needs.
+kube_runtime::GuestOptions RunningOperator::options_of(const Operator& spec) const {
+  const bool is_alone = spec.isolation == Isolation::Operator;
+  return {.memory_bytes_max = spec.limits.memory_bytes,
+          .cpu_time_max = spec.limits.cpu_time_per_wake,
+          .may_sleep = may_sleep(spec.sleep, *module_),
+          .alone = is_alone ? spec.key.name : std::string(),
+          .output_bytes_max = spec.limits.log_bytes};
+}
+
+kube_runtime::Guests::Events RunningOperator::guest_events() {
+  return {.on_lost = [this](Error error) { fail(std::move(error)); },
+          .on_notice = [this] { evict(); }};
+}
+
 io::Task<Result<TurnOutcome>> RunningOperator::first_turn() {
   const std::stop_token stop = work().stop.get_token();
   const Operator spec = packed_.unpack(key_).spec;
@@ -336,20 +449,14 @@ io::Task<Result<TurnOutcome>> RunningOperator::first_turn() {
         "without --guest-isolation=none, or leave the field out");
   }
   GuestInputs inputs = HANGAR_CO_TRY(co_await parts_.read_inputs(spec, stop));
-  kube_runtime::GuestOptions options{.args = {spec.key.name},
-                                     .environment = std::move(inputs.environment),
-                                     .files = std::move(inputs.files),
-                                     .in_pod = std::move(inputs.in_pod),
-                                     .memory_bytes_max = spec.limits.memory_bytes,
-                                     .cpu_time_max = spec.limits.cpu_time_per_wake,
-                                     .may_sleep = may_sleep(spec.sleep, *module_),
-                                     .alone = is_alone ? spec.key.name : std::string(),
-                                     .output_bytes_max = spec.limits.log_bytes};
+  kube_runtime::GuestOptions options = options_of(spec);
+  options.args = {spec.key.name};
+  options.environment = std::move(inputs.environment);
+  options.files = std::move(inputs.files);
+  options.in_pod = std::move(inputs.in_pod);
   std::ranges::copy(spec.args, std::back_inserter(options.args));
   // Processes of guests tell modules apart by their owner, which of module_ is a charge, too.
-  guest_ = parts_.guests.make(module_->shared(), std::move(options),
-                              {.on_lost = [this](Error error) { fail(std::move(error)); },
-                               .on_notice = [this] { evict(); }});
+  guest_ = parts_.guests.make(module_->shared(), std::move(options), guest_events());
   HANGAR_CO_TRY(co_await wait_for_memory());
   budget::FairSlots::Slot slot = HANGAR_CO_TRY(co_await wait_for_turn());
   ledger_.on_start();
@@ -384,7 +491,7 @@ io::Task<void> RunningOperator::wake_guest() {
     life_.on_turn_ended(Life::TurnEnd::Completed, io::Loop::now());
     co_return;
   }
-  if (!slot && life_.is_evicted()) {
+  if (!slot && (life_.is_evicted() || life_.is_held())) {
     life_.on_turn_put_off(io::Loop::now());
     co_return;
   }
@@ -412,7 +519,9 @@ io::Task<void> RunningOperator::wake_guest() {
   charge_turn(*slot, outcome);
   if (metrics_) metrics_->on_answers(outcome.answers);
   if (reviews_) reviews_->on_answers(outcome.answers);
-  if (planner_ && outcome.was_asleep) planner_->on_woken(outcome.resume_time);
+  if (planner_ && outcome.was_asleep) {
+    planner_->on_woken({.took = outcome.resume_time, .cpu_time = outcome.resume_cpu_time});
+  }
 
   const Instant ended = io::Loop::now();
   ledger_.on_wake({.arrivals = count, .arrived = arrived, .began = began, .ended = ended}, outcome);
@@ -452,10 +561,9 @@ io::Task<void> RunningOperator::fall_asleep() {
   const Instant began = io::Loop::now();
   const std::uint64_t held_bytes = resident_bytes();
   const bool must_leave = life_.is_evicted();
-  const Result<> slept = co_await guest_->sleep(consumer().tenant);
+  const Result<Duration> slept = co_await guest_->sleep(consumer().tenant);
   ledger_.on_sleep(began, slept.has_value(), disk_bytes());
-  const Instant ended = io::Loop::now();
-  if (slept && planner_) planner_->on_suspended(ended, ended - began, held_bytes);
+  if (slept && planner_) planner_->on_suspended(io::Loop::now(), *slept, held_bytes);
   if (slept) {
     if (troubles_) troubles_->sleep_problem.clear();
   } else {
@@ -492,7 +600,9 @@ io::Task<void> RunningOperator::load_guest() {
   if (loaded) {
     const auto used = static_cast<std::uint64_t>(loaded->cpu_time.count());
     slot->charge(used - std::min(used, expected_cost()));
-    if (loaded->resume_time > Duration::zero()) planner_->on_loaded(loaded->resume_time);
+    if (loaded->resume_time > Duration::zero()) {
+      planner_->on_loaded({.took = loaded->resume_time, .cpu_time = loaded->cpu_time});
+    }
   }
   life_.on_load_ended(loaded ? Life::LoadEnd::Loaded : Life::LoadEnd::StaysAsleep, io::Loop::now());
   if (!loaded && !is_stopped_) fail(loaded.error());

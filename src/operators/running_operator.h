@@ -17,6 +17,7 @@
 #include "io/loop.h"
 #include "io/task.h"
 #include "kube/object.h"
+#include "operators/carried_operator.h"
 #include "operators/guest_metrics.h"
 #include "operators/guest_requests.h"
 #include "operators/guest_reviews.h"
@@ -66,8 +67,9 @@ class RunningOperator final : public std::enable_shared_from_this<RunningOperato
     output::LogWriter& output;
     const ReadInputs& read_inputs;
     Log log;
-    budget::FairSlots& starts;  // Places of operators that start,
-    budget::FairSlots& turns;   // and of those that have a turn.
+    budget::FairSlots& starts;        // Places of operators that start,
+    budget::FairSlots& large_starts;  // of large ones among them,
+    budget::FairSlots& turns;         // and of those that have a turn.
     GuestRequests::Parts requests;
     OperatorLedger::Parts ledger;
     SleepPlanners& planners;
@@ -95,6 +97,17 @@ class RunningOperator final : public std::enable_shared_from_this<RunningOperato
   // Makes it leave memory as soon as no turn of it is under way, whatever waits for it: it sleeps,
   // or starts anew if it cannot.
   void evict();
+  // The host is about to be replaced in place: the guest has no more turns, and sleeps as soon as
+  // it can.
+  void hold();
+  // Whether hold() has brought it where it goes: asleep, or where it cannot sleep.
+  [[nodiscard]] bool is_settled() const { return !life_.is_settling(); }
+  // Gives a guest that sleeps to the process that replaces this one. The operator has stopped then.
+  // Unavailable, with the reason, when it has to start anew there; nothing has changed then.
+  [[nodiscard]] Result<CarriedOperator> carry();
+  // Instead of start(): continues a guest of the same object and module. On an error it is as
+  // before. Errors as Guests::take_over.
+  [[nodiscard]] Result<> take_over(CarriedOperator carried);
   // The metrics that the guest has registered, in Prometheus' text format. Never wakes the guest:
   // of one that sleeps, the text of its last answer, or a comment if there is none. NotFound when
   // it serves none; Unavailable, with the reason, when there is no usable answer.
@@ -126,6 +139,8 @@ class RunningOperator final : public std::enable_shared_from_this<RunningOperato
   }
   // When it probably wakes next. Nothing: nobody knows.
   [[nodiscard]] std::optional<foresight::Forecaster::Expectation> expected_wake() const;
+  // It has had the answers to all of its requests.
+  [[nodiscard]] bool has_all_answers() const { return requests_.is_settled(); }
   // Events and answers that wait for the next turn.
   [[nodiscard]] std::size_t waiting_count() const { return requests_.waiting_count(); }
   [[nodiscard]] const OperatorLedger& ledger() const { return ledger_; }
@@ -150,6 +165,10 @@ class RunningOperator final : public std::enable_shared_from_this<RunningOperato
   void look_later();
   [[nodiscard]] io::Task<void> carry_out(Life::Act act);
   void give_up(Life::Act act, const Error& error);
+  [[nodiscard]] abi::kube_runtime::GuestOptions options_of(const Operator& spec) const;
+  [[nodiscard]] abi::kube_runtime::Guests::Events guest_events();
+  // Why a guest that does not sleep has to start anew.
+  [[nodiscard]] std::string why_awake() const;
   [[nodiscard]] io::Task<void> begin_guest();
   [[nodiscard]] io::Task<void> wake_guest();
   // Waits for a place among the operators that start.
@@ -183,6 +202,7 @@ class RunningOperator final : public std::enable_shared_from_this<RunningOperato
     // From getting a place among those that start until it is first idle.
     struct Starting {
       budget::FairSlots::Slot slot;
+      std::optional<budget::FairSlots::Slot> of_large;
       io::Loop::Timer until;
     };
     std::optional<Starting> starting;

@@ -102,14 +102,14 @@ void SleepPlanner::on_leader_wake(Instant now) {
   on_change_();
 }
 
-void SleepPlanner::on_woken(Duration resume_took) {
-  if (resume_took > latency_max_) planners_.late_wakes_.add();
-  on_loaded(resume_took);
+void SleepPlanner::on_woken(const Resume& resume) {
+  if (resume.took > latency_max_) planners_.late_wakes_.add();
+  on_loaded(resume);
 }
 
-void SleepPlanner::on_loaded(Duration resume_took) {
-  last_resume_ = resume_took;
-  forecaster_.on_resumed(resume_took);
+void SleepPlanner::on_loaded(const Resume& resume) {
+  last_resume_cpu_ = resume.cpu_time;
+  forecaster_.on_resumed(resume.took);
 }
 
 void SleepPlanner::on_load_refused() {
@@ -117,11 +117,11 @@ void SleepPlanner::on_load_refused() {
   forecaster_.on_load_refused();
 }
 
-void SleepPlanner::on_suspended(Instant now, Duration took, std::uint64_t resident_bytes) {
+void SleepPlanner::on_suspended(Instant now, Duration cpu_time, std::uint64_t resident_bytes) {
   forecaster_.on_asleep(now);
   // Before the first resume, it is taken to cost as much as the suspend.
-  const Duration resume = last_resume_ > Duration::zero() ? last_resume_ : took;
-  forecaster_.on_cost(took + resume, resident_bytes);
+  const Duration resume = last_resume_cpu_ > Duration::zero() ? last_resume_cpu_ : cpu_time;
+  forecaster_.on_cost(cpu_time + resume, resident_bytes);
 }
 
 }  // namespace hangar::operators

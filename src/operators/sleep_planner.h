@@ -64,11 +64,15 @@ class SleepPlanner : public slots::InSlot {
   // The guest starts anew: it is not idle.
   void on_start() { nap_.reset(); }
   // It slept, and has been resumed for a turn, or ahead of one.
-  void on_woken(Duration resume_took);
-  void on_loaded(Duration resume_took);
+  struct Resume {
+    Duration took;      // That is what a wake waits for,
+    Duration cpu_time;  // and this is what it costs.
+  };
+  void on_woken(const Resume& resume);
+  void on_loaded(const Resume& resume);
   void on_load_refused();
   // It sleeps from now on.
-  void on_suspended(Instant now, Duration took, std::uint64_t resident_bytes);
+  void on_suspended(Instant now, Duration cpu_time, std::uint64_t resident_bytes);
 
   // As Forecaster::expectation.
   [[nodiscard]] std::optional<foresight::Forecaster::Expectation> expectation(
@@ -87,7 +91,7 @@ class SleepPlanner : public slots::InSlot {
   foresight::Forecaster forecaster_;
   Instant idle_since_;
   std::optional<Life::Nap> nap_;  // While it is idle.
-  Duration last_resume_{};
+  Duration last_resume_cpu_{};
 };
 
 }  // namespace hangar::operators

@@ -69,7 +69,7 @@ TEST_F(SleepPlannerTest, TellsItsOperatorWhenALeaderChangesItsPlan) {
   SleepPlanner leader(planners_, "team", kStrict, true, [] {});
   SleepPlanner follower(planners_, "team", kStrict, true, [&changes] { ++changes; });
   for (int times = 0; times < 30; ++times)
-    follower.on_loaded(100ms);
+    follower.on_loaded({.took = 100ms, .cpu_time = 10ms});
   Duration now{};
   for (int wake = 0; wake < 60; ++wake) {
     static_cast<void>(leader.nap(at(now)));
@@ -85,10 +85,10 @@ TEST_F(SleepPlannerTest, TellsItsOperatorWhenALeaderChangesItsPlan) {
 
 TEST_F(SleepPlannerTest, CountsWakesThatTookLongerThanTheGoalAndLoadsThatWereRefused) {
   SleepPlanner planner(planners_, "team", kPolicy, true, [] {});
-  planner.on_woken(kPolicy.wake_latency);
-  planner.on_loaded(kPolicy.wake_latency + 1ms);
+  planner.on_woken({.took = kPolicy.wake_latency, .cpu_time = 1ms});
+  planner.on_loaded({.took = kPolicy.wake_latency + 1ms, .cpu_time = 1ms});
   EXPECT_EQ(sum_of("hangar_operator_late_wakes_total"), 0);
-  planner.on_woken(kPolicy.wake_latency + 1ms);
+  planner.on_woken({.took = kPolicy.wake_latency + 1ms, .cpu_time = 1ms});
   EXPECT_EQ(sum_of("hangar_operator_late_wakes_total"), 1);
   planner.on_load_refused();
   EXPECT_EQ(sum_of("hangar_operator_loads_ahead_total", "refused"), 1);

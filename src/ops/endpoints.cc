@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <expected>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -52,8 +53,17 @@ std::unexpected<Error> fail_to_answer() {
 
 }  // namespace
 
+struct Endpoints::Waiting {
+  std::map<std::string, std::size_t> by_source;
+  std::size_t count = 0;
+};
+
 Endpoints::Endpoints(io::Loop& loop, io::Loop& main, const Metrics& metrics, Log log)
-    : loop_(loop), main_(main), metrics_(metrics), log_(std::move(log)) {}
+    : loop_(loop),
+      main_(main),
+      metrics_(metrics),
+      log_(std::move(log)),
+      waiting_requests_(std::make_shared<Waiting>()) {}
 
 void Endpoints::add_check(std::string name, std::function<Result<>()> check) {
   checks_.push_back({.name = std::move(name), .passes = std::move(check)});
@@ -75,23 +85,59 @@ io::Task<void> Endpoints::stop() {
   if (server_) co_await server_->stop(kStopGrace);
 }
 
-io::Task<http::Response> Endpoints::answer(http::ServerRequest request) const {
+io::Task<Result<std::string>> Endpoints::metrics_text() {
+  if (is_collecting_) {
+    const io::OneShot<Result<std::string>> shared(loop_);
+    waiting_.push_back(shared);
+    co_return co_await shared.wait();
+  }
+  is_collecting_ = true;
+  const Result<std::vector<Metrics::Family>> collected =
+      co_await ask_main([this] { return metrics_.collect(); });
+  is_collecting_ = false;
+  const std::vector<io::OneShot<Result<std::string>>> waiting = std::exchange(waiting_, {});
+  Result<std::string> metrics = collected ? Result<std::string>(to_prometheus_text(*collected))
+                                          : std::unexpected(collected.error());
+  for (const io::OneShot<Result<std::string>>& shared : waiting)
+    shared.set(metrics);
+  co_return metrics;
+}
+
+io::Task<http::Response> Endpoints::answer(http::ServerRequest request) {
   if (request.method != "GET" && request.method != "HEAD") {
     co_return text(405, "use GET\n");
   }
+  const Probe probe = probe_of(request);
+  if (probe.name == "healthz" || probe.name == "livez") co_return run(liveness_checks_, probe);
+
+  const std::string source = request.source;
+  const std::shared_ptr<Waiting> waiting = waiting_requests_;
+  std::size_t& of_source = waiting->by_source[source];
+  if (waiting->count >= kWaitingRequestsMax || of_source >= kWaitingRequestsOfSourceMax) {
+    if (of_source == 0) waiting->by_source.erase(source);
+    co_return text(503, "too many requests are waiting for an answer\n");
+  }
+  ++of_source;
+  ++waiting->count;
+  // A map's elements stay where they are.
+  const std::shared_ptr<void> ended(nullptr, [&](void*) {
+    --waiting->count;
+    if (--of_source == 0) waiting->by_source.erase(source);
+  });
+  co_return co_await ask(std::move(request));
+}
+
+io::Task<http::Response> Endpoints::ask(http::ServerRequest request) {
   if (request.path == "/metrics") {
-    const Result<std::vector<Metrics::Family>> collected =
-        co_await ask_main([this] { return metrics_.collect(); });
-    if (!collected) co_return text(503, collected.error().message() + "\n");
-    co_return text(200, to_prometheus_text(*collected), kMetricsContentType);
+    Result<std::string> metrics = co_await metrics_text();
+    if (!metrics) co_return text(503, metrics.error().message() + "\n");
+    co_return text(200, *std::move(metrics), kMetricsContentType);
   }
   if (scrape_operator_ && request.path.starts_with(kOperatorMetrics)) {
     co_return co_await answer_for_operator(
         std::string_view(request.path).substr(kOperatorMetrics.size()));
   }
-  Probe probe = probe_of(request);
-  if (probe.name == "healthz" || probe.name == "livez") co_return run(liveness_checks_, probe);
-  if (probe.name == "readyz") {
+  if (Probe probe = probe_of(request); probe.name == "readyz") {
     Result<http::Response> response =
         co_await ask_main([this, probe = std::move(probe)] { return run(checks_, probe); });
     if (response) co_return *std::move(response);

@@ -11,6 +11,7 @@
 #include "io/loop.h"
 #include "io/task.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -20,6 +21,12 @@
 #include <vector>
 
 namespace hangar::ops {
+
+// Requests that may wait for the main loop at a time, in all and of one address; further ones get
+// 503 at once. Anybody in the cluster may send them, and connections whose requests wait cannot
+// make room: the kubelet's probes would find none, and it would restart the host.
+inline constexpr std::size_t kWaitingRequestsMax = 256;
+inline constexpr std::size_t kWaitingRequestsOfSourceMax = 64;
 
 // Answers have the form of kube-apiserver's own probes: "ok", or with `?verbose` a line for each
 // check; a single check is /readyz/NAME.
@@ -65,7 +72,11 @@ class Endpoints {
   };
   [[nodiscard]] static Probe probe_of(const http::ServerRequest& request);
   [[nodiscard]] static http::Response run(const Checks& checks, const Probe& probe);
-  [[nodiscard]] io::Task<http::Response> answer(http::ServerRequest request) const;
+  [[nodiscard]] io::Task<http::Response> answer(http::ServerRequest request);
+  // The same for requests that need the main loop.
+  [[nodiscard]] io::Task<http::Response> ask(http::ServerRequest request);
+  // Collects once for all requests that arrive meanwhile: this takes time of the main loop.
+  [[nodiscard]] io::Task<Result<std::string>> metrics_text();
   // `names`: "NAMESPACE/NAME".
   [[nodiscard]] io::Task<http::Response> answer_for_operator(std::string_view names) const;
   // Runs on the main loop. `done` is set on the loop that answers.
@@ -80,8 +91,12 @@ class Endpoints {
   const Log log_;
   Checks checks_;
   Checks liveness_checks_;
-  ScrapeOperator scrape_operator_;        // Empty: there are no operators.
-  std::unique_ptr<http::Server> server_;  // Null until listen().
+  ScrapeOperator scrape_operator_;  // Empty: there are no operators.
+  struct Waiting;
+  const std::shared_ptr<Waiting> waiting_requests_;  // Shared with them: they may outlive this.
+  bool is_collecting_ = false;
+  std::vector<io::OneShot<Result<std::string>>> waiting_;  // For that collection.
+  std::unique_ptr<http::Server> server_;                   // Null until listen().
 };
 
 }  // namespace hangar::ops

@@ -4,6 +4,7 @@
 #include "base/metrics.h"
 #include "base/result.h"
 #include "http/client.h"
+#include "io/event.h"
 #include "io/loop.h"
 #include "io/run.h"
 #include "io/task.h"
@@ -12,11 +13,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace hangar::ops {
 namespace {
@@ -88,6 +91,74 @@ TEST_F(EndpointsTest, ServesMetricsAsTheyAreNow) {
   EXPECT_THAT(response.body, HasSubstr("\nc_total 2"));
   EXPECT_EQ(http::find_header(response.headers, "content-type"),
             "text/plain; version=0.0.4; charset=utf-8");
+}
+
+TEST_F(EndpointsTest, CollectsMetricsOnceForAllThatAskMeanwhile) {
+  int collections = 0;
+  metrics_.gauge_read("g", "a gauge",
+                      [&collections] { return static_cast<double>(++collections); });
+  int answered = 0;
+  const auto one = [&]() -> io::Task<void> {
+    const auto response = co_await client_.send(
+        {.url = fmt::format("http://127.0.0.1:{}/metrics", endpoints_.port()),
+         .transport = std::make_shared<const http::Transport>(http::Transport{.direct = true})},
+        {});
+    EXPECT_EQ(response.value().status, 200);
+    ++answered;
+  };
+  // A client has at most 16 connections to one server.
+  constexpr int kRequests = 16;
+  for (int i = 0; i < kRequests; ++i)
+    loop_.spawn(one());
+  loop_.run_until([&] { return answered == kRequests; });
+
+  EXPECT_LT(collections, kRequests);
+  const int next = collections + 1;
+  const http::Response later = ask("/metrics");
+  EXPECT_THAT(later.body, HasSubstr(fmt::format("\ng {}", next))) << "as they are then";
+}
+
+// Connections whose requests wait cannot make room, and without one for its probes the kubelet
+// restarts the host.
+TEST_F(EndpointsTest, FewRequestsOfOneAddressWaitForTheMainLoop) {
+  Endpoints endpoints(loop_, loop_, metrics_, Log());
+  io::Event go(loop_);
+  bool has_gone = false;
+  std::size_t waiting = 0;
+  std::size_t answered = 0;
+  endpoints.set_operators([&](std::string, std::string) -> io::Task<Result<std::string>> {
+    ++waiting;
+    while (!has_gone)
+      (void)co_await go.wait({});
+    co_return "up 1\n";
+  });
+  ASSERT_TRUE(endpoints.listen("127.0.0.1:0"));
+  const auto one = [&](http::Client& client) -> io::Task<void> {
+    const auto response = co_await client.send(
+        {.url = fmt::format("http://127.0.0.1:{}/metrics/operators/a/b", endpoints.port()),
+         .transport = std::make_shared<const http::Transport>(http::Transport{.direct = true})},
+        {});
+    EXPECT_EQ(response.value().status, 200);
+    ++answered;
+  };
+  // A client has at most 16 connections to one server.
+  std::vector<std::unique_ptr<http::Client>> clients;
+  for (std::size_t i = 0; i < kWaitingRequestsOfSourceMax; ++i) {
+    if (i % 16 == 0) clients.push_back(std::make_unique<http::Client>(loop_));
+    loop_.spawn(one(*clients.back()));
+  }
+  loop_.run_until([&] { return waiting == kWaitingRequestsOfSourceMax; });
+
+  EXPECT_EQ(ask("/metrics/operators/a/b", "GET", endpoints.port()).status, 503);
+  EXPECT_EQ(ask("/metrics", "GET", endpoints.port()).status, 503);
+  EXPECT_EQ(ask("/healthz", "GET", endpoints.port()).body, "ok");
+
+  has_gone = true;
+  go.notify_all();
+  loop_.run_until([&] { return answered == kWaitingRequestsOfSourceMax; });
+  EXPECT_EQ(ask("/metrics", "GET", endpoints.port()).status, 200);
+  loop_.spawn(endpoints.stop());
+  loop_.run_until([this] { return connections_are_over(); });
 }
 
 TEST_F(EndpointsTest, IsAliveAsItsOwnChecksSay) {

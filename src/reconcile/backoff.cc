@@ -19,9 +19,4 @@ Duration Backoff::failed(const kube::ObjectKey& key, Failure failure) {
   return delay;
 }
 
-std::uint32_t Backoff::failure_count(const kube::ObjectKey& key) const {
-  const auto position = failures_.find(key);
-  return position == failures_.end() ? 0 : position->second;
-}
-
 }  // namespace hangar::reconcile

@@ -35,7 +35,6 @@ class Backoff {
   // The key succeeded, or is no longer needed.
   void forget(const kube::ObjectKey& key) { failures_.erase(key); }
 
-  [[nodiscard]] std::uint32_t failure_count(const kube::ObjectKey& key) const;
   [[nodiscard]] std::size_t key_count() const { return failures_.size(); }
 
  private:

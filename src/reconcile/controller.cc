@@ -3,6 +3,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "base/random.h"
 #include "base/result.h"
 #include "base/seconds.h"
 #include "base/time.h"
@@ -27,7 +28,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <random>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -137,7 +137,7 @@ struct Controller::State : std::enable_shared_from_this<State> {
         instruments(metrics, options.name),
         places(options.concurrency),
         queue(options.is_deletion),
-        backoff(options.backoff, std::random_device()()),
+        backoff(options.backoff, random_number()),
         run_ended(loop) {
     instruments.max_concurrent.set(static_cast<double>(options.concurrency));
   }

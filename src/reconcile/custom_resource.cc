@@ -2,6 +2,8 @@
 
 #include "base/assert.h"
 #include "io/loop.h"
+#include "json/limits.h"
+#include "json/value.h"
 #include "kube/cache/ration.h"
 #include "kube/client.h"
 #include "kube/find.h"
@@ -25,6 +27,15 @@ constexpr int kStatusAttemptsMax = 5;
 // How soon an object that waits for memory is looked at again. That sends no request while there is
 // no room.
 constexpr std::chrono::seconds kMemoryRecheck{30};
+
+// False for an object that is nested so deep that to_value() leaves a part of it out. What counts
+// as depth is at most the number of brackets, which almost all objects have too few of.
+bool is_whole_document(const kube::Object& object) {
+  const kube::ObjectText text = object.text();
+  const auto brackets = std::ranges::count_if(
+      text.view(), [](char character) { return character == '{' || character == '['; });
+  return std::cmp_less(brackets, limits::kDocumentDepthMax) || json::parse(text.view()).has_value();
+}
 
 Error gone() {
   return {ErrorKind::Cancelled, "the object is gone: there is nothing to say of it"};
@@ -67,7 +78,14 @@ void CustomResource::start() {
   subscription_ =
       platform_.cache.subscribe({.resource = options_.kind, .keep = kube::Keep::Rationed},
                                 {.on_delta = [this](const kube::Delta& delta) { on_delta(delta); },
-                                 .on_synced = options_.on_synced});
+                                 .on_synced =
+                                     [this] {
+                                       has_listed_ = true;
+                                       // Those that ran before were put off.
+                                       for (const kube::ObjectPtr& object : subscription_->list())
+                                         controller_.enqueue(object->key());
+                                       if (options_.on_synced) options_.on_synced();
+                                     }});
 }
 
 io::Task<void> CustomResource::stop() {
@@ -121,6 +139,9 @@ std::vector<std::string> CustomResource::namespaces() const {
 }
 
 CustomResource::OutcomeTask CustomResource::run(kube::ObjectKey key, std::stop_token stop) {
+  // While the first list is being told, in slices, no object can be looked up: that one is not
+  // found does not mean that it was deleted.
+  if (!has_listed_) co_return Outcome{};
   kube::ObjectPtr object = newest(key);
   const bool is_going = object && object->is_being_deleted();
   if (!object || (is_going && options_.finalizer.empty())) {
@@ -137,6 +158,12 @@ CustomResource::OutcomeTask CustomResource::run(kube::ObjectKey key, std::stop_t
     waiting_.erase(key);
   }
   if (is_going) co_return co_await run_finalize(std::move(object), std::move(stop));
+  // A part of it must not be taken for what its author wants.
+  if (!is_whole_document(*object)) {
+    co_return fail(
+        ErrorKind::InvalidInput,
+        fmt::format("the object is nested more than {} levels deep", limits::kDocumentDepthMax));
+  }
   if (!options_.finalizer.empty() && options_.finalizer_by == FinalizerBy::Shell &&
       !kube::has_finalizer(object->to_value(), options_.finalizer)) {
     const json::Value answer =

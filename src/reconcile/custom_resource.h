@@ -198,6 +198,7 @@ class CustomResource {
   const Platform& platform_;
   const Options options_;
   Newest newest_;
+  bool has_listed_ = false;  // The cache has told the first list to its end.
   struct Announced {
     std::string state;
     std::string message;  // Of its Event.

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/metrics.h"
+#include "base/random.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "io/event.h"
@@ -20,7 +21,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <random>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -75,7 +75,7 @@ struct LeaderElector::State : std::enable_shared_from_this<State> {
         log(std::move(log_in)),
         options(std::move(options_in)),
         handlers(std::move(handlers_in)),
-        machine(options.election, std::random_device()()),
+        machine(options.election, random_number()),
         leading(metrics.gauge("leader_election_master_status", "1 while this process leads.",
                               {{"name", options.name}})),
         ended(loop) {}

@@ -52,19 +52,19 @@ std::string sum_of(std::string_view summed, std::string_view payload) {
   return {reinterpret_cast<const char*>(bytes.data()), kSumBytes};
 }
 
-std::string sealed(const Block::Moment& began, std::uint64_t records, std::string_view payload) {
+// Writes the header of a block into the bytes before its payload, which are there for it.
+void seal(std::string& block, const Block::Moment& began, std::uint64_t records) {
   const auto microseconds = [](auto time) {
     return std::chrono::duration_cast<internal::Microseconds>(time.time_since_epoch()).count();
   };
-  std::string bytes;
-  bytes.reserve(kBlockHeaderBytes + payload.size());
-  put_fixed(bytes, static_cast<std::uint32_t>(payload.size()));
-  put_fixed(bytes, static_cast<std::uint32_t>(records));
-  put_fixed(bytes, microseconds(began.wall));
-  put_fixed(bytes, microseconds(began.instant));
-  bytes += sum_of(bytes, payload);
-  bytes += payload;
-  return bytes;
+  const std::string_view payload = std::string_view(block).substr(kBlockHeaderBytes);
+  std::string header;
+  put_fixed(header, static_cast<std::uint32_t>(payload.size()));
+  put_fixed(header, static_cast<std::uint32_t>(records));
+  put_fixed(header, microseconds(began.wall));
+  put_fixed(header, microseconds(began.instant));
+  header += sum_of(header, payload);
+  std::ranges::copy(header, block.begin());
 }
 
 template <class Given, class Kind>
@@ -386,6 +386,10 @@ Result<FileHeader> read_header(std::string_view bytes) {
 template <class Kind>
 void Block::put(const Kind& record, const Moment& now) {
   if (records_ == 0) {
+    // As much as malloc maps by itself: a block that grows on the heap leaves holes there. Pages
+    // that the block does not reach are never touched.
+    bytes_.reserve(kBlockHeaderBytes + kBlockBytesMax);
+    bytes_.resize(kBlockHeaderBytes);
     // Rounded as in the file, since the instants of records are written relative to it.
     began_ = {.instant = std::chrono::floor<std::chrono::microseconds>(now.instant),
               .wall = std::chrono::floor<std::chrono::microseconds>(now.wall)};
@@ -393,12 +397,12 @@ void Block::put(const Kind& record, const Moment& now) {
   scratch_.clear();
   internal::Writer writer(scratch_, texts_, began_.instant);
   visit_fields(writer, record);
-  const std::size_t before = payload_.size();
-  append_varint(payload_, type_of<Kind>());
-  append_varint(payload_, scratch_.size());
-  payload_ += scratch_;
+  const std::size_t before = bytes_.size();
+  append_varint(bytes_, type_of<Kind>());
+  append_varint(bytes_, scratch_.size());
+  bytes_ += scratch_;
   if (const auto namespace_ = holder(record)) {
-    recorder::add(held_, *namespace_, payload_.size() - before);
+    recorder::add(held_, *namespace_, bytes_.size() - before);
   }
   ++records_;
 }
@@ -425,18 +429,25 @@ void Block::add(const Body& record, const Moment& now) {
   put(record, now);
 }
 
+std::size_t Block::size_bytes() const {
+  return is_empty() ? 0 : bytes_.size() - kBlockHeaderBytes;
+}
+
 std::size_t Block::encoded_bytes() const {
-  return kBlockHeaderBytes + payload_.size();
+  return kBlockHeaderBytes + size_bytes();
 }
 
 std::string Block::take() {
-  std::string bytes = sealed(began_, records_, payload_);
-  *this = Block();
-  return bytes;
+  bytes_.resize(encoded_bytes());
+  seal(bytes_, began_, records_);
+  return std::exchange(*this, Block()).bytes_;
 }
 
 std::string wrap(std::string_view payload) {
-  return sealed({}, 0, payload);
+  std::string bytes(kBlockHeaderBytes, '\0');
+  bytes += payload;
+  seal(bytes, {}, 0);
+  return bytes;
 }
 
 Result<ReadFile> read(std::string_view bytes, const OnRecord& on_record) {

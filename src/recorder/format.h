@@ -49,7 +49,7 @@ class Block {
   };
 
   [[nodiscard]] bool is_empty() const { return records_ == 0; }
-  [[nodiscard]] std::size_t size_bytes() const { return payload_.size(); }
+  [[nodiscard]] std::size_t size_bytes() const;
   // What take() would return has this size.
   [[nodiscard]] std::size_t encoded_bytes() const;
   [[nodiscard]] std::uint64_t record_count() const { return records_; }
@@ -71,7 +71,7 @@ class Block {
   void put(const Kind& record, const Moment& now);
 
   Moment began_;
-  std::string payload_;
+  std::string bytes_;  // Room for the header, then the payload.
   std::string scratch_;
   std::uint64_t records_ = 0;
   internal::KnownTexts texts_;

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/filter.h>
+#include <linux/membarrier.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <seccomp.h>
@@ -29,6 +30,23 @@
 namespace hangar::sandbox {
 
 namespace {
+
+// What the architectures differ in.
+#if defined(__x86_64__)
+constexpr std::array kWaits = {SYS_epoll_wait, SYS_epoll_pwait};
+// All cores see code that is mapped.
+constexpr std::array<std::uint64_t, 0> kBarriers{};
+#elif defined(__aarch64__)
+constexpr std::array kWaits = {SYS_epoll_pwait};
+// wasmtime makes all cores of the process see code that it has mapped. To do so, it registers the
+// process.
+constexpr std::array<std::uint64_t, 2> kBarriers = {
+    MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE,
+    MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE,
+};
+#else
+#error "the system calls that programs make have not been tried on this architecture"
+#endif
 
 struct Release {
   void operator()(void* filter) const { ::seccomp_release(filter); }
@@ -101,6 +119,8 @@ std::vector<AllowedCall> computing_calls() {
         SYS_getrusage}) {
     calls.push_back({.number = number});
   }
+  for (const std::uint64_t command : kBarriers)
+    calls.push_back({.number = SYS_membarrier, .conditions = {{.argument = 0, .value = command}}});
   // Threads may be started, processes may not.
   calls.push_back({.number = SYS_clone,
                    .conditions = {{.argument = 0, .mask = CLONE_THREAD, .value = CLONE_THREAD}}});
@@ -112,6 +132,13 @@ std::vector<AllowedCall> computing_calls() {
                    .conditions = {{.argument = 0, .value = 0}, {.argument = 2, .value = 0}}});
   // For abort(). Without the condition it would reach every process of the same user.
   calls.push_back({.number = SYS_tgkill, .conditions = {{.argument = 0, .value = kOwnProcess}}});
+  return calls;
+}
+
+std::vector<AllowedCall> waiting_calls() {
+  std::vector<AllowedCall> calls{{.number = SYS_epoll_ctl}, {.number = SYS_timerfd_settime}};
+  for (const int number : kWaits)
+    calls.push_back({.number = number});
   return calls;
 }
 

@@ -37,6 +37,9 @@ inline constexpr std::uint64_t kOwnProcess = 0x7ffffff1;
 // descriptors. No files, no network, no other processes.
 [[nodiscard]] std::vector<AllowedCall> computing_calls();
 
+// Waiting for descriptors and for time by an epoll that exists already.
+[[nodiscard]] std::vector<AllowedCall> waiting_calls();
+
 // True when the kernel, and the container's own filter, allow limit_system_calls(). False in a
 // sanitized build.
 [[nodiscard]] bool has_system_call_filters();

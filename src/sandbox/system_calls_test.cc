@@ -4,19 +4,25 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/membarrier.h>
 #include <linux/sched.h>
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <ctime>
 #include <functional>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <utility>
@@ -83,6 +89,36 @@ TEST(SystemCalls, OfItsOwnThreadsStay) {
               return done == 1 ? ::syscall(SYS_tgkill, ::getpid(), ::gettid(), 0) : -1L;
             }),
             0);
+}
+
+TEST(SystemCalls, OfALoopWaitForDescriptorsAndTime) {
+  EXPECT_EQ(in_child([] {
+              const int timer = ::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+              const int epoll = ::epoll_create1(EPOLL_CLOEXEC);
+              std::vector<AllowedCall> calls = computing_calls();
+              std::ranges::copy(waiting_calls(), std::back_inserter(calls));
+              if (!limit_system_calls(calls, Threads::ThisOne)) return 255;
+              epoll_event event{.events = EPOLLIN, .data = {}};
+              const itimerspec soon{.it_interval = {}, .it_value = {.tv_sec = 0, .tv_nsec = 1}};
+              if (::epoll_ctl(epoll, EPOLL_CTL_ADD, timer, &event) != 0) return 2;
+              if (::timerfd_settime(timer, 0, &soon, nullptr) != 0) return 3;
+              return ::epoll_wait(epoll, &event, 1, -1);
+            }),
+            1);
+}
+
+TEST(SystemCalls, ThatMakeCodeVisibleToOtherCoresReachNoOtherProcess) {
+#if defined(__aarch64__)
+  EXPECT_EQ(
+      error_of([] {
+        const auto barrier = [](int command) { return ::syscall(SYS_membarrier, command, 0U, 0); };
+        const long registered = barrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE);
+        return registered < 0 ? registered : barrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE);
+      }),
+      0);
+#endif
+  EXPECT_EQ(error_of([] { return ::syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0U, 0); }),
+            EPERM);
 }
 
 TEST(SystemCalls, OfACompiledListAreThoseOfTheProcessThatAppliesIt) {

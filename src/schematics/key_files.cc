@@ -94,4 +94,12 @@ Result<PublicKeys> load_public_keys(const std::filesystem::path& path) {
   return load(path, 0);
 }
 
+Result<PrivateKey> load_private_key(const std::filesystem::path& path) {
+  Result<std::string> pem = io::read_file(path, kKeyTextBytesMax);
+  if (!pem) return std::unexpected(std::move(pem).error().in("failed to read private key"));
+  Result<PrivateKey> key = PrivateKey::parse(*pem);
+  if (!key) return std::unexpected(std::move(key).error().in("failed to parse private key"));
+  return key;
+}
+
 }  // namespace hangar::schematics

@@ -4,6 +4,7 @@
 #include "base/digest.h"
 #include "base/invalid.h"
 #include "base/result.h"
+#include "json/go_text.h"
 #include "json/value.h"
 #include "schematics/keys.h"
 #include "schematics/sections.h"
@@ -44,6 +45,13 @@ Result<Payload> read_payload(std::string_view contents) {
   if (!signature) return invalid("its signature is not base64");
   return Payload{.fingerprint = std::string(json::string_at(value, {"Fingerprint"})),
                  .signature = *std::move(signature)};
+}
+
+// One line for each field, none of which has line breaks.
+std::string text_of(const CodeStatement& statement) {
+  return fmt::format(
+      "hangar native code\nmodule sha256:{}\nengine {}\nprocessor {}\ncode sha256:{}\n",
+      statement.module_sha256, statement.engine, statement.processor, statement.code_sha256);
 }
 
 }  // namespace
@@ -88,6 +96,28 @@ Result<> verify_module(std::span<const std::byte> module, const PublicKeys& keys
     return fail(ErrorKind::Denied, "invalid signature");
   }
   return {};
+}
+
+Result<std::string> sign_code(const CodeStatement& statement, const PrivateKey& key) {
+  const std::string signature = HANGAR_TRY(key.sign(sha256(text_of(statement))));
+  return json::dump_as_go(json::Object{{"Module", "sha256:" + statement.module_sha256},
+                                       {"Engine", statement.engine},
+                                       {"Processor", statement.processor},
+                                       {"Code", "sha256:" + statement.code_sha256},
+                                       {"Fingerprint", key.public_key().fingerprint()},
+                                       {"Signature", base64_encode(signature)}});
+}
+
+Result<std::string> verify_code(std::string_view file, const CodeStatement& statement,
+                                const PublicKeys& keys) {
+  const Result<Payload> payload = read_payload(file);
+  if (!payload) return std::unexpected(Error(payload.error()).in("invalid signature"));
+  const PublicKey* const key = keys.find(payload->fingerprint);
+  if (key == nullptr) return fail(ErrorKind::Denied, "signed by none of the builder keys");
+  if (!key->has_signed(sha256(text_of(statement)), payload->signature)) {
+    return fail(ErrorKind::Denied, "the signature is for other code, or another module");
+  }
+  return key->fingerprint();
 }
 
 }  // namespace hangar::schematics

@@ -1,5 +1,6 @@
 #include "schematics/signature.h"
 
+#include "base/digest.h"
 #include "base/result.h"
 #include "schematics/keys.h"
 #include "schematics/sections.h"
@@ -147,6 +148,49 @@ TEST(Signature, HoldsForAModuleThatHadACommandOfItsName) {
       bytes_of(kPlain), {.name = "signature", .kind = Kind::Command, .contents = "[]"});
 
   EXPECT_EQ(refusal(signed_by(kEcPrivate, module), keys_of(kEcPrivate)), "");
+}
+
+const CodeStatement kStatement{.module_sha256 = std::string(64, 'a'),
+                               .engine = "engine-1",
+                               .processor = "x86_64 avx",
+                               .code_sha256 = std::string(64, 'b')};
+
+// The message of the refusal; empty when one of the keys has signed the code.
+std::string code_refusal(std::string_view file, const CodeStatement& statement,
+                         std::string_view pem = kEcPrivate) {
+  const Result<std::string> verified = verify_code(file, statement, keys_of(pem));
+  return verified ? "" : verified.error().message();
+}
+
+TEST(CodeSignature, IsOfOneStatementByOneKey) {
+  const std::string file = *sign_code(kStatement, *PrivateKey::parse(kEcPrivate));
+
+  EXPECT_EQ(code_refusal(file, kStatement), "");
+  EXPECT_EQ(code_refusal(file, kStatement, kP384Private), "signed by none of the builder keys");
+  for (auto field : {&CodeStatement::module_sha256, &CodeStatement::engine,
+                     &CodeStatement::processor, &CodeStatement::code_sha256}) {
+    CodeStatement other = kStatement;
+    other.*field = std::string(64, 'c');
+    EXPECT_EQ(code_refusal(file, other), "the signature is for other code, or another module");
+  }
+}
+
+// Whoever signs modules with a key does not sign native code with it.
+TEST(CodeSignature, IsNotTheSignatureOfAModule) {
+  std::string module = signed_by(kEcPrivate);
+  const auto begin = module.find('{');
+  const std::string payload = module.substr(begin, module.rfind('}') + 1 - begin);
+  CodeStatement statement = kStatement;
+  statement.code_sha256 = to_hex(sha256(kPlain));
+
+  EXPECT_EQ(code_refusal(payload, statement), "the signature is for other code, or another module");
+}
+
+TEST(CodeSignature, ThatIsNoneIsRefusedWithWords) {
+  EXPECT_TRUE(code_refusal("{", kStatement).starts_with("invalid signature: "));
+  EXPECT_EQ(code_refusal("[]", kStatement), "signed by none of the builder keys");
+  EXPECT_EQ(code_refusal(R"({"Signature": "%"})", kStatement),
+            "invalid signature: its signature is not base64");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
+#include "kube/object.h"
 #include "recorder/story.h"
 #include "seeing/why_search.h"
 
@@ -10,6 +11,7 @@
 #include <filesystem>
 #include <limits>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,17 +36,31 @@ struct TurnsQuestion {
   std::size_t turns_max = 20;
   bool slowest = false;  // The slowest turns instead of the last ones.
   bool bodies = false;   // With recorded bodies.
+  // "backends.examples.com": also the turns of all guests of this resource, in `namespace_` or, if
+  // that is empty, in all. Empty: only those of `name`.
+  std::string instances = {};
 
   friend bool operator==(const TurnsQuestion&, const TurnsQuestion&) = default;
 };
 struct FoundTurns {
-  std::vector<recorder::Story> stories;  // Oldest first, or slowest first.
+  // Oldest first, or slowest first. Those of several guests in the order in which they began.
+  std::vector<recorder::Story> stories;
   recorder::ReadDirectory read;
+};
+// The guests of a question about several that its reader may see.
+struct ShownGuests {
+  bool named = true;  // The guest `name`.
+  // Their names as recorded. std::nullopt: all instances.
+  std::optional<std::set<kube::ObjectKey>> instances = std::nullopt;
 };
 // NotFound if no turn of that guest is recorded; the message says how far back records go.
 [[nodiscard]] Result<FoundTurns> find_turns(const RecordsPlace& place,
-                                            const TurnsQuestion& question,
-                                            const ReadBounds& bounds);
+                                            const TurnsQuestion& question, const ReadBounds& bounds,
+                                            const ShownGuests& shown = {});
+// The instances that have turns, at most kInstancesMax; those of the newest turns first.
+[[nodiscard]] Result<std::set<kube::ObjectKey>> find_instances(const RecordsPlace& place,
+                                                               const TurnsQuestion& question,
+                                                               const ReadBounds& bounds);
 
 struct WritesQuestion {
   WhyTarget target;

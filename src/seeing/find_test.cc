@@ -1,5 +1,6 @@
 #include "seeing/find.h"
 
+#include "kube/object.h"
 #include "recorder/files.h"
 #include "recorder/format.h"
 #include "recorder/limits.h"
@@ -14,6 +15,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -63,6 +65,17 @@ class FindTest : public testing::Test {
               moment);
     append(std::move(block));
   }
+  void record_of(recorder::Guest guest, std::uint64_t number, Duration after, Duration took) {
+    recorder::Block block;
+    guest.contract = recorder::Contract::Airway;
+    block.add(Turn{.guest = guest,
+                   .number = number,
+                   .arrived = kInstant + after,
+                   .began = kInstant + after,
+                   .ended = kInstant + after + took},
+              {.instant = kInstant, .wall = kWall});
+    append(std::move(block));
+  }
   void append(recorder::Block block) {
     ASSERT_TRUE(files_.append(std::move(block), kInstant, kWall));
   }
@@ -108,6 +121,57 @@ TEST_F(FindTest, TurnsAreTheLastOfThatOperator) {
   const auto none = turns({.namespace_ = "shop", .name = "mirror"});
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().kind(), ErrorKind::NotFound);
+}
+
+TEST_F(FindTest, TurnsOfAnAirwayAreThoseOfAllItsInstances) {
+  const recorder::Guest web{.namespace_ = "shop", .name = "backends.examples.com/web"};
+  const recorder::Guest api{.namespace_ = "team", .name = "backends.examples.com/api"};
+  const recorder::Guest airway{.name = "airways.yoke.cd/backends.examples.com"};
+  // It began before the next two, and ended after them.
+  record_of(web, 2, 2s, 30ms);
+  record_of(airway, 3, 3s, 1ms);
+  record_of(api, 4, 4s, 20ms);
+  record_of({.namespace_ = "shop", .name = "backends.examples.community/web"}, 5, 5s, 90ms);
+  record_of({.namespace_ = "shop", .name = "others.examples.com/web"}, 6, 6s, 90ms);
+  record_of(web, 1, 1s, 9s);
+
+  TurnsQuestion question{
+      .namespace_ = {}, .name = std::string(airway.name), .instances = "backends.examples.com"};
+  const auto all = turns(question);
+  ASSERT_TRUE(all) << all.error().message();
+  EXPECT_THAT(numbers(all->stories), ElementsAre(1, 2, 3, 4));
+  question.slowest = true;
+  question.turns_max = 3;
+  const auto slowest = turns(question);
+  ASSERT_TRUE(slowest) << slowest.error().message();
+  EXPECT_THAT(numbers(slowest->stories), ElementsAre(1, 2, 4));
+  question.namespace_ = "team";
+  const auto of_team = turns(question);
+  ASSERT_TRUE(of_team) << of_team.error().message();
+  EXPECT_THAT(numbers(of_team->stories), ElementsAre(4));
+}
+
+TEST_F(FindTest, TurnsOfAnAirwayAreThoseThatItsReaderMaySee) {
+  const kube::ObjectKey web{.namespace_ = "shop", .name = "backends.examples.com/web"};
+  const kube::ObjectKey api{.namespace_ = "team", .name = "backends.examples.com/api"};
+  record_of({.namespace_ = web.namespace_, .name = web.name}, 1, 1s, 1ms);
+  record_of({.name = "airways.yoke.cd/backends.examples.com"}, 2, 2s, 1ms);
+  for (std::uint64_t number = 3; number < 10; ++number)
+    record_of({.namespace_ = api.namespace_, .name = api.name}, number, 3s, 1ms);
+  const TurnsQuestion question{.namespace_ = {},
+                               .name = "airways.yoke.cd/backends.examples.com",
+                               .turns_max = 2,
+                               .instances = "backends.examples.com"};
+  const RecordsPlace place{.directory = root(), .file = {}};
+
+  EXPECT_EQ(find_instances(place, question, {}), (std::set<kube::ObjectKey>{web, api}));
+  // Turns that are withheld take no places of others.
+  const auto found = find_turns(place, question, {}, {.named = true, .instances = std::set{web}});
+  ASSERT_TRUE(found) << found.error().message();
+  EXPECT_THAT(numbers(found->stories), ElementsAre(1, 2));
+  const auto none = find_turns(place, question, {}, {.named = false, .instances = {{}}});
+  ASSERT_FALSE(none);
+  EXPECT_THAT(none.error().message(), HasSubstr("or its instances is recorded"));
 }
 
 TEST_F(FindTest, WhatDoesNotFitIsLeftOutAndTold) {

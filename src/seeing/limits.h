@@ -48,6 +48,10 @@ inline constexpr double kQuestionsPerSecond = 5;
 inline constexpr double kQuestionsBurst = 30;
 inline constexpr std::size_t kSharersMax = 1000;
 
+// Instances of an Airway whose turns a user may ask for who may not get all of them. Each needs a
+// review, unless one for its namespace allows it.
+inline constexpr std::size_t kInstancesMax = 1000;
+
 // Size of a bearer token; tokens of ServiceAccounts take about 1 KiB.
 inline constexpr std::size_t kTokenBytesMax = 16 * limits::kKiB;
 // TokenReviews at the same time. Senders of wrong tokens delay only other callers with tokens.

@@ -204,11 +204,13 @@ bool is_whole(const WhyFindings& findings) {
 }  // namespace
 
 json::Value json_of(const TurnsQuestion& question) {
-  return json::Object{{"namespace", question.namespace_},
-                      {"name", question.name},
-                      {"turns", question.turns_max},
-                      {"slowest", question.slowest},
-                      {"bodies", question.bodies}};
+  json::Object out{{"namespace", question.namespace_},
+                   {"name", question.name},
+                   {"turns", question.turns_max},
+                   {"slowest", question.slowest},
+                   {"bodies", question.bodies}};
+  if (!question.instances.empty()) out["instances"] = question.instances;
+  return out;
 }
 
 Result<TurnsQuestion> parse_turns_question(std::string_view text) {
@@ -218,6 +220,8 @@ Result<TurnsQuestion> parse_turns_question(std::string_view text) {
   question.name = HANGAR_TRY(name_at(value, "name"));
   question.namespace_ = HANGAR_TRY(namespace_at(value, question.name));
   question.turns_max = HANGAR_TRY(count_at(value, "turns", question.turns_max, kTurnsMax));
+  question.instances = HANGAR_TRY(text_at(value, "instances"));
+  if (question.instances.contains('/')) return wrong("instances", "a resource and its group");
   return question;
 }
 

@@ -18,8 +18,12 @@ using testing::HasSubstr;
 const WallTime kWall{std::chrono::hours(500000)};
 
 TEST(TurnsQuestion, IsReadAsItWasWritten) {
-  const TurnsQuestion question{
-      .namespace_ = "team", .name = "mirror", .turns_max = 7, .slowest = true, .bodies = true};
+  const TurnsQuestion question{.namespace_ = "team",
+                               .name = "airways.yoke.cd/backends.examples.com",
+                               .turns_max = 7,
+                               .slowest = true,
+                               .bodies = true,
+                               .instances = "backends.examples.com"};
   const Result<TurnsQuestion> read = parse_turns_question(json::dump(json_of(question)));
 
   ASSERT_TRUE(read) << read.error().message();
@@ -39,6 +43,8 @@ TEST(TurnsQuestion, NamesWhatIsWrong) {
   EXPECT_THAT(words(R"({"namespace":"a","name":"b","turns":0})"), HasSubstr("\"turns\""));
   EXPECT_EQ(words(R"({"namespace":"a","name":"b","turns":1000})"), "");
   EXPECT_THAT(words(R"({"namespace":"a","name":"b","turns":1001})"), HasSubstr("1 to 1000"));
+  EXPECT_THAT(words(R"({"name":"airways.yoke.cd/b","instances":"a/b"})"),
+              HasSubstr("\"instances\""));
   const std::string longest(kTextBytesMax, 'x');
   EXPECT_EQ(words(R"({"namespace":"a","name":")" + longest + R"("})"), "");
   EXPECT_THAT(words(R"({"namespace":"a","name":")" + longest + R"(x"})"), HasSubstr("\"name\""));

@@ -50,6 +50,8 @@ constexpr std::chrono::seconds kStopGrace{2};
 // Time for one answer, from the complete request on.
 constexpr std::chrono::seconds kAnswerTime = kReadMax + kAuthorisationMax;
 
+// For the first of two searches of one answer.
+constexpr ReadBounds kHalfBounds{.time_max = kReadMax / 2};
 constexpr ReadBounds kBounds{.time_max = kReadMax, .entries_max = kEntriesMax};
 
 http::Response text(int status, std::string body) {
@@ -221,11 +223,7 @@ io::Task<Result<std::string>> Server::turns(kube::Identity identity, std::string
                                             std::stop_token stop) {
   const budget::Consumer asker = asker_of(identity);
   const TurnsQuestion question = HANGAR_CO_TRY(parse_turns_question(body));
-  HANGAR_CO_TRY(co_await require_guest(
-      identity, {.namespace_ = question.namespace_, .name = question.name}, stop));
-  FoundTurns found = HANGAR_CO_TRY(co_await reader_.run(asker, [this, question] {
-    return find_turns({.directory = options_.directory}, question, kBounds);
-  }));
+  FoundTurns found = HANGAR_CO_TRY(co_await shown_turns(identity, question, stop));
   std::set<kube::ObjectKey> secrets;
   for (const recorder::Story& story : found.stories)
     add_secrets(story, secrets);
@@ -236,6 +234,61 @@ io::Task<Result<std::string>> Server::turns(kube::Identity identity, std::string
       withhold_secrets(story, shown);
     return dump(found);
   });
+}
+
+io::Task<Result<FoundTurns>> Server::shown_turns(kube::Identity identity, TurnsQuestion question,
+                                                 std::stop_token stop) {
+  const budget::Consumer asker = asker_of(identity);
+  if (question.instances.empty()) {
+    HANGAR_CO_TRY(co_await require_guest(std::move(identity),
+                                         {.namespace_ = question.namespace_, .name = question.name},
+                                         std::move(stop)));
+    co_return co_await reader_.run(asker, [this, question] {
+      return find_turns({.directory = options_.directory}, question, kBounds);
+    });
+  }
+  const ShownGuests shown =
+      HANGAR_CO_TRY(co_await shown_guests(std::move(identity), question, std::move(stop)));
+  FoundTurns found = HANGAR_CO_TRY(co_await reader_.run(asker, [this, question, shown] {
+    return find_turns({.directory = options_.directory}, question, kBounds, shown);
+  }));
+  std::set<std::string> namespaces = {question.namespace_};
+  for (const recorder::Story& story : found.stories)
+    namespaces.insert(story.namespace_);
+  withhold_namespaces(found.read, namespaces);
+  co_return found;
+}
+
+io::Task<Result<ShownGuests>> Server::shown_guests(kube::Identity identity, TurnsQuestion question,
+                                                   std::stop_token stop) {
+  const GuestObject named = object_of({.namespace_ = {}, .name = question.name});
+  GuestObject instances =
+      object_of({.namespace_ = question.namespace_, .name = question.instances + "/"});
+  instances.resource.namespaced = true;
+  ShownGuests shown;
+  shown.named =
+      HANGAR_CO_TRY(co_await rights_.allows(identity, "get", named.resource, named.key, stop));
+  // One review for all instances first: many roles allow that.
+  const kube::ObjectKey any{.namespace_ = question.namespace_, .name = {}};
+  if (HANGAR_CO_TRY(co_await rights_.allows(identity, "get", instances.resource, any, stop))) {
+    co_return shown;
+  }
+  // No record is read for somebody who may see neither the Airway nor all instances of a namespace.
+  if (!shown.named) {
+    co_return fail(ErrorKind::Denied,
+                   missing_right(identity.user, "get", named.resource, named.key) + ", nor " +
+                       instances.resource.qualified_plural() +
+                       (question.namespace_.empty()
+                            ? " in all namespaces; with -n a namespace may be named"
+                            : fmt::format(" in namespace \"{}\"", question.namespace_)));
+  }
+  const budget::Consumer asker = asker_of(identity);
+  std::set<kube::ObjectKey> found = HANGAR_CO_TRY(co_await reader_.run(asker, [this, question] {
+    return find_instances({.directory = options_.directory}, question, kHalfBounds);
+  }));
+  shown.instances = HANGAR_CO_TRY(
+      co_await may_get_guests(std::move(identity), std::move(found), std::move(stop)));
+  co_return shown;
 }
 
 io::Task<Result<std::string>> Server::uses(kube::Identity identity, std::string body,

@@ -78,6 +78,14 @@ class Server {
                                                      std::stop_token stop);
   [[nodiscard]] io::Task<Result<std::string>> turns(kube::Identity identity, std::string body,
                                                     std::stop_token stop);
+  // The turns of a question that the identity may see. Denied: it may see none.
+  [[nodiscard]] io::Task<Result<FoundTurns>> shown_turns(kube::Identity identity,
+                                                         TurnsQuestion question,
+                                                         std::stop_token stop);
+  // The same for an Airway and its instances.
+  [[nodiscard]] io::Task<Result<ShownGuests>> shown_guests(kube::Identity identity,
+                                                           TurnsQuestion question,
+                                                           std::stop_token stop);
   [[nodiscard]] io::Task<Result<std::string>> writes(kube::Identity identity, std::string body,
                                                      std::stop_token stop);
   [[nodiscard]] io::Task<Result<std::string>> uses(kube::Identity identity, std::string body,

@@ -24,8 +24,11 @@ using recorder::ObjectVersion;
 using recorder::Request;
 using recorder::Story;
 
+// An event of a watch of bare metadata does not tell the kind of its object. It counts as a
+// Secret's, since operators watch Secrets in this way so as not to read them.
 bool is_secret(const ObjectVersion& object) {
-  return object.group.empty() && object.kind == "Secret" && !object.name.empty();
+  const bool is_bare = object.group == "meta.k8s.io" && object.kind == "PartialObjectMetadata";
+  return !object.name.empty() && (is_bare || (object.group.empty() && object.kind == "Secret"));
 }
 
 bool is_secret(const Request& request) {

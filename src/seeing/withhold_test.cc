@@ -77,6 +77,23 @@ TEST(WithholdSecrets, LeavesTheNamesOfThoseThatMayBeSeen) {
   EXPECT_EQ(story.causes[0].object.kind, "Secret");
 }
 
+// The event has no other type, whatever the object is.
+TEST(WithholdSecrets, TakesBareMetadataForThatOfASecret) {
+  Story story{.causes = {{.what = Waking::Cause::Modified,
+                          .object = {.group = "meta.k8s.io",
+                                     .kind = "PartialObjectMetadata",
+                                     .namespace_ = "team",
+                                     .name = "password"}}}};
+  std::set<kube::ObjectKey> secrets;
+  add_secrets(story, secrets);
+  EXPECT_THAT(secrets, ElementsAre(kube::ObjectKey{"team", "password"}));
+
+  withhold_secrets(story, {{"team", "password"}});
+  EXPECT_EQ(story.causes[0].object.name, "password");
+  withhold_secrets(story, {});
+  EXPECT_EQ(story.causes[0].object.name, kWithheld);
+}
+
 TEST(WithholdSecrets, ShowsABodyToWhoMayGetAllSecretsThatItsGuestHad) {
   const auto story_of = [](recorder::SecretNames names) {
     Story story{.requests = {request(Verb::Update, "configmaps", "plain")}};

@@ -1,5 +1,6 @@
 #include "tenants/usage_plan.h"
 
+#include "base/result.h"
 #include "base/time.h"
 #include "json/value.h"
 
@@ -36,7 +37,7 @@ UsageChange change_of(std::string_view part, const json::Value& before, const js
   if (key == "limit" || (is_counted && key == "used")) return UsageChange::Much;
   // The limit of counted objects applies to "used", not to the number of awake ones.
   const std::int64_t whole = is_counted ? more : std::max(more, json::int_at(after, {"limit"}));
-  return more - less > whole / kLittle ? UsageChange::Much : UsageChange::Little;
+  return more - less > whole / kLittle ? UsageChange::Some : UsageChange::Little;
 }
 
 // Whether both have the same members.
@@ -70,12 +71,16 @@ UsageChange usage_change(const json::Value& before, const json::Value& after) {
 bool UsagePlan::is_due(const Object& object, const json::Value* wanted, Instant now) {
   if (object.not_before > now) return false;
   if (wanted == nullptr) return now >= object.gone_since + kUsageGone;
-  if (object.document.is_null()) return true;
-  switch (usage_change(object.document, *wanted)) {
+  if (object.document == json::dump(*wanted)) return false;
+  const Result<json::Value> written = json::parse(object.document);
+  if (!written) return true;  // It has not been written.
+  switch (usage_change(*written, *wanted)) {
     case UsageChange::None:
       return false;
     case UsageChange::Little:
       return now >= object.written + kUsageRefresh;
+    case UsageChange::Some:
+      return now >= object.written + kUsageAmountInterval;
     case UsageChange::Much:
       return true;
   }
@@ -121,7 +126,7 @@ void UsagePlan::done(const Due& due, Instant now) {
     return;
   }
   Object& object = objects_[due.namespace_name];
-  object.document = due.document;
+  object.document = json::dump(due.document);
   object.written = now;
   object.not_before = now + kUsageInterval;
 }

@@ -1,8 +1,9 @@
 // Decides when each TenantUsage is written or deleted. No I/O: the caller reports the usage, and
 // carries out the due writes.
 //
-// Guarantees: an object is written only if its content has changed by much, or by little since
-// kUsageRefresh, and at most every kUsageInterval. One look() returns at most kUsageWritesMax
+// Guarantees: an object is written only if its content has changed by much, if amounts in it have
+// since kUsageAmountInterval, or by little since kUsageRefresh, and at most every kUsageInterval.
+// One look() returns at most kUsageWritesMax
 // writes; those that had to wait come first in the next one. After a failure, an object is not
 // written for kUsageRetry. An object is deleted when its namespace has had no consumer for
 // kUsageGone: a host that has just started may not know all of them yet.
@@ -21,14 +22,16 @@
 namespace hangar::tenants {
 
 inline constexpr std::chrono::seconds kUsageInterval{15};
+inline constexpr std::chrono::seconds kUsageAmountInterval{30};
 inline constexpr std::size_t kUsageWritesMax = 20;
 inline constexpr std::chrono::minutes kUsageRetry{2};
 inline constexpr std::chrono::minutes kUsageRefresh{5};
 inline constexpr std::chrono::seconds kUsageGone{20};
 
-enum class UsageChange : std::uint8_t { None, Little, Much };
+enum class UsageChange : std::uint8_t { None, Little, Some, Much };
 // Compares two documents of one TenantUsage. Little: amounts differ by at most a tenth of the
-// larger one, or of the limit. Every change of a limit, a policy or a number of objects is much.
+// larger one, or of the limit; Some: by more, as they do whenever a guest wakes. Every change of a
+// limit, a policy or a number of objects is much.
 [[nodiscard]] UsageChange usage_change(const json::Value& before, const json::Value& after);
 
 class UsagePlan {
@@ -49,7 +52,9 @@ class UsagePlan {
 
  private:
   struct Object {
-    json::Value document;  // As it was written; null: this process has not written it.
+    // As it was written; empty: this process has not written it. As text, which takes a quarter of
+    // the memory that values take.
+    std::string document;
     Instant written;
     Instant not_before;
     Instant gone_since;  // When its namespace lost its last consumer; the epoch: it has consumers.

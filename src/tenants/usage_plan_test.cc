@@ -72,11 +72,21 @@ TEST(TenantUsage, SaysWhatIsUsedOfWhatMayBe) {
 }
 
 TEST(UsagePlan, WritesWhatChangedAndNotMoreOftenThanNowAndThen) {
+  const auto with_operators = [](std::uint64_t count) -> Documents {
+    return {{"a", usage_document("a", {.operators = {.used = count}})}};
+  };
+  UsagePlan plan;
+  EXPECT_EQ(write_all(plan, with_operators(1), kNow), 1U);
+  EXPECT_EQ(write_all(plan, with_operators(2), kNow + kUsageInterval / 2), 0U) << "too early";
+  EXPECT_EQ(write_all(plan, with_operators(1), kNow + kUsageInterval), 0U) << "as it was";
+  EXPECT_EQ(write_all(plan, with_operators(2), kNow + kUsageInterval), 1U);
+}
+
+TEST(UsagePlan, WritesWhatMovesByItselfLessOften) {
   UsagePlan plan;
   EXPECT_EQ(write_all(plan, of("a", 1), kNow), 1U);
-  EXPECT_EQ(write_all(plan, of("a", 2), kNow + kUsageInterval / 2), 0U) << "too early";
-  EXPECT_EQ(write_all(plan, of("a", 1), kNow + kUsageInterval), 0U) << "as it was";
-  EXPECT_EQ(write_all(plan, of("a", 2), kNow + kUsageInterval), 1U);
+  EXPECT_EQ(write_all(plan, of("a", 2), kNow + kUsageInterval), 0U);
+  EXPECT_EQ(write_all(plan, of("a", 2), kNow + kUsageAmountInterval), 1U);
 }
 
 TEST(UsagePlan, DeletesTheObjectOfANamespaceThatUsesNothingAnyMore) {
@@ -137,10 +147,12 @@ TEST(UsageChange, IsMuchForWhatPeopleDoAndLittleForWhatMovesByItself) {
   after.guest_memory.used = 150;
   EXPECT_EQ(change(before, after), UsageChange::Little) << "a tenth of the limit";
   after.guest_memory.used = 151;
-  EXPECT_EQ(change(before, after), UsageChange::Much);
+  EXPECT_EQ(change(before, after), UsageChange::Some);
   after = before;
   after.operators_asleep = 95;
   EXPECT_EQ(change(before, after), UsageChange::Little);
+  after.operators_asleep = 85;
+  EXPECT_EQ(change(before, after), UsageChange::Some);
   after.operators.used = 101;
   EXPECT_EQ(change(before, after), UsageChange::Much);
   after = before;

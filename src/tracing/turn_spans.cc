@@ -59,7 +59,9 @@ void add_guest(Attributes& attributes, const recorder::Guest& guest) {
   add(attributes, "hangar.guest", guest.name);
 }
 
+// Bare metadata does not tell the kind of its object: it may be a Secret's.
 bool is_secret(std::string_view group, std::string_view kind_or_plural) {
+  if (group == "meta.k8s.io") return kind_or_plural == "PartialObjectMetadata";
   return group.empty() && (kind_or_plural == "secrets" || kind_or_plural == "Secret");
 }
 

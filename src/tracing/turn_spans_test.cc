@@ -233,8 +233,13 @@ TEST_F(TurnSpansTest, NameNoSecret) {
   turn.wakings.push_back({.cause = recorder::Waking::Cause::Modified,
                           .object = {.kind = "Secret", .namespace_ = "team", .name = "password"}});
   spans.on_turn(turn);
+  // A watch of bare metadata does not tell the kind of its objects.
+  turn.number = 4;
+  turn.wakings.front().object.group = "meta.k8s.io";
+  turn.wakings.front().object.kind = "PartialObjectMetadata";
+  spans.on_turn(turn);
 
-  ASSERT_EQ(given_.size(), 2);
+  ASSERT_EQ(given_.size(), 3);
   for (const Span& span : given_) {
     for (const auto& [name, value] : span.attributes) {
       const auto* const text = std::get_if<std::string>(&value);

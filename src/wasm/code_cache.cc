@@ -64,6 +64,12 @@ Result<PrivateFile> checked_file(const std::filesystem::path& directory, const D
   return file;
 }
 
+// Whether a compiler could make what prebuilt code failed to give.
+bool may_be_compiled(const Error& error) {
+  return error.kind() == ErrorKind::NotFound || error.kind() == ErrorKind::Denied ||
+         error.kind() == ErrorKind::Corrupt;
+}
+
 }  // namespace
 
 // The right to compile one module, and its cost: nanoseconds of processor time or of a wait for
@@ -144,7 +150,8 @@ Result<> CodeCache::open() {
 bool CodeCache::has(const Digest& digest) const {
   const auto live = live_.lower_bound({digest, Module::Allocation::Pooled});
   if (live != live_.end() && live->first.first == digest && !live->second.expired()) return true;
-  return internal::find_entry(options_.directory, internal::key_of(digest)).has_value();
+  const auto entry = internal::find_entry(options_.directory, internal::key_of(digest));
+  return entry && is_trusted(*entry);
 }
 
 io::Task<Result<std::shared_ptr<const Module>>> CodeCache::load(
@@ -179,6 +186,13 @@ Result<> CodeCache::check_disk(const std::vector<budget::Consumer>& consumers,
     if (checked) checked = std::unexpected(budget::too_little_disk(fits.error()));
   }
   return checked;
+}
+
+Result<> CodeCache::check_refused(const Digest& digest,
+                                  const budget::Beneficiaries& beneficiaries) const {
+  const auto refused = refused_bytes_.find(digest);
+  if (refused == refused_bytes_.end()) return {};
+  return check_disk(beneficiaries.all(), refused->second);
 }
 
 io::Task<void> CodeCache::stop() {
@@ -218,6 +232,15 @@ io::Task<Result<std::shared_ptr<const Module>>> CodeCache::load_alone(
   const bool is_missing = !cached && (cached.error().kind() == ErrorKind::NotFound ||
                                       cached.error().kind() == ErrorKind::Corrupt);
   if (!is_missing) co_return cached;
+  if (options_.prebuilt != nullptr) {
+    Loaded prebuilt = co_await load_prebuilt(key, beneficiaries);
+    if (prebuilt) co_return prebuilt;
+    if (options_.compile_program.empty()) {
+      if (!may_be_compiled(prebuilt.error())) co_return prebuilt;
+      co_return fail(ErrorKind::Unavailable,
+                     fmt::format("this host has no compiler: {}", prebuilt.error().message()));
+    }
+  }
   if (wasm_bytes == nullptr) {
     co_return fail(ErrorKind::NotFound, "the module's native code is not cached");
   }
@@ -232,8 +255,30 @@ io::Task<Result<std::shared_ptr<const Module>>> CodeCache::load_cached(
     const auto& [digest, allocation] = key;
     const auto entry = internal::find_entry(options_.directory, internal::key_of(digest));
     if (!entry) return fail(ErrorKind::NotFound, "the module's native code is not cached");
+    if (!is_trusted(*entry)) {
+      std::error_code ignored;  // The next caller tries again.
+      std::filesystem::remove(*entry, ignored);
+      return fail(ErrorKind::NotFound, "the builder of the native code is not trusted any more");
+    }
     return internal::load_entry(engine_, digest, allocation, *entry, options_.seal.get());
   });
+}
+
+io::Task<Result<std::shared_ptr<const Module>>> CodeCache::load_prebuilt(
+    Key key, budget::Beneficiaries beneficiaries) {
+  HANGAR_CO_TRY(check_refused(key.first, beneficiaries));
+  const std::filesystem::path temporary = internal::temporary_name(private_directory());
+  std::string builder = HANGAR_CO_TRY(co_await engine_.workers().run_for_any(
+      beneficiaries.all(), [this, temporary, digest = key.first]() -> Result<std::string> {
+        HANGAR_TRY(io::make_private_directory(private_directory()));
+        Result<std::string> done =
+            options_.prebuilt->copy_to(temporary, digest, options_.compiled_bytes_max);
+        std::error_code ignored;
+        if (!done) std::filesystem::remove(temporary, ignored);
+        return done;
+      }));
+  HANGAR_CO_TRY(co_await keep(key.first, temporary, std::move(builder), beneficiaries));
+  co_return co_await load_cached(key, std::move(beneficiaries));
 }
 
 io::Task<Result<>> CodeCache::compile_entry(Digest digest,
@@ -241,9 +286,7 @@ io::Task<Result<>> CodeCache::compile_entry(Digest digest,
                                             std::stop_token stop,
                                             budget::Beneficiaries beneficiaries) {
   const std::size_t size = wasm_bytes->size();
-  if (const auto refused = refused_bytes_.find(digest); refused != refused_bytes_.end()) {
-    HANGAR_CO_TRY(check_disk(beneficiaries.all(), refused->second));
-  }
+  HANGAR_CO_TRY(check_refused(digest, beneficiaries));
   const auto room = waiting_.reserve(beneficiaries.first(), size);
   if (!room) {
     co_return fail(ErrorKind::LimitExceeded,
@@ -282,30 +325,44 @@ io::Task<Result<>> CodeCache::compile_in_turn(Digest digest, PrivateFile input, 
   // Others wait for the slot, so this work does not queue behind the tenant's other work. The turn
   // bounds it.
   const budget::Consumer host = budget::Consumer::of_host("compile");
-  Result<> done = co_await compile(engine_.loop(), engine_.workers(), host, std::move(job), stop);
+  const Result<> done =
+      co_await compile(engine_.loop(), engine_.workers(), host, std::move(job), stop);
   memory.reset();
-  if (done) {
-    ++compiled_count_;
-    std::error_code error;
-    const std::uint64_t code_bytes = std::filesystem::file_size(temporary, error);
-    if (!error) done = check_disk(beneficiaries.all(), code_bytes);
-    if (!done) {
-      if (refused_bytes_.size() >= limits::kRefusedCodeMax) refused_bytes_.clear();
-      refused_bytes_[digest] = code_bytes;
-    }
+  if (!done) {
+    std::error_code ignored;
+    std::filesystem::remove(temporary, ignored);
+    co_return done;
+  }
+  ++compiled_count_;
+  co_return co_await keep(digest, temporary, {}, std::move(beneficiaries));
+}
+
+io::Task<Result<>> CodeCache::keep(Digest digest, std::filesystem::path temporary,
+                                   std::string builder, budget::Beneficiaries beneficiaries) {
+  Result<> done;
+  std::error_code error;
+  const std::uint64_t code_bytes = std::filesystem::file_size(temporary, error);
+  if (!error) done = check_disk(beneficiaries.all(), code_bytes);
+  if (!done) {
+    if (refused_bytes_.size() >= limits::kRefusedCodeMax) refused_bytes_.clear();
+    refused_bytes_[digest] = code_bytes;
   }
   if (done) {
-    done = co_await engine_.workers().run(host, [this, temporary, key = internal::key_of(digest)] {
-      // Somebody may have removed it, because a cache may be removed.
-      Result<> published = io::make_private_directory(options_.directory);
-      if (published) {
-        published = internal::publish(temporary, options_.directory, key, options_.seal.get());
-      }
-      if (published) {
-        internal::evict(options_.directory, options_.bytes_max, key, options_.charges);
-      }
-      return published;
-    });
+    // Without this, code that was paid for could wait behind the tenant's other work.
+    const budget::Consumer host = budget::Consumer::of_host("compile");
+    done = co_await engine_.workers().run(
+        host, [this, temporary, key = internal::key_of(digest), builder = std::move(builder)] {
+          // Somebody may have removed it, because a cache may be removed.
+          Result<> published = io::make_private_directory(options_.directory);
+          if (published) {
+            published =
+                internal::publish(temporary, options_.directory, key, builder, options_.seal.get());
+          }
+          if (published) {
+            internal::evict(options_.directory, options_.bytes_max, key, options_.charges);
+          }
+          return published;
+        });
   }
   if (!done) {
     std::error_code ignored;
@@ -348,6 +405,11 @@ std::uint64_t CodeCache::compiler_memory_bytes(std::uint64_t module_bytes) const
   const std::uint64_t all =
       accounts != nullptr ? accounts->limits().host_bytes_max : budget::Accounts::kUnlimited;
   return std::min({wanted, limits::kCompileMemoryBytesMax, all - all / 4});
+}
+
+bool CodeCache::is_trusted(const std::filesystem::path& entry) const {
+  const std::string builder = internal::builder_of(entry);
+  return builder.empty() || (options_.prebuilt != nullptr && options_.prebuilt->trusts(builder));
 }
 
 const std::filesystem::path& CodeCache::private_directory() const {

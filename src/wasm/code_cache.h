@@ -1,5 +1,5 @@
-// The cache of native code. hangar-compile compiles each module once; after that its code is loaded
-// from a directory.
+// The cache of native code. hangar-compile compiles each module once, or somebody else has
+// (PrebuiltCode); after that its code is loaded from a directory.
 //
 // An entry is one file. Its name contains what the code was made from (module, wasmtime,
 // configuration, processor) and the checksum of its bytes, because wasmtime trusts every byte: an
@@ -11,6 +11,9 @@
 // on that volume. The name of an entry then contains an HMAC-SHA256 over what the code was made
 // from and its bytes. A file on the volume could change at any time, so none is loaded or signed in
 // place: native code is first copied to a private directory, and compiled there.
+//
+// The name of code that a builder has compiled also contains the builder. Such code is used only
+// while the builder is trusted, and deleted afterwards.
 // docs/formats/native-code.md describes the names.
 #pragma once
 
@@ -28,6 +31,7 @@
 #include "wasm/engine.h"
 #include "wasm/limits.h"
 #include "wasm/module.h"
+#include "wasm/prebuilt_code.h"
 #include "wasm/snapshot/private_file.h"
 
 #include <chrono>
@@ -67,7 +71,9 @@ class CodeCache {
 
   struct Options {
     std::filesystem::path directory;        // Private to this user; created when it is missing.
-    std::filesystem::path compile_program;  // hangar-compile.
+    std::filesystem::path compile_program;  // hangar-compile. Empty: nothing is compiled.
+    // Asked before a module is compiled; outlives the cache. Null: there is no such code.
+    const PrebuiltCode* prebuilt = nullptr;
     std::uint64_t bytes_max = limits::kCodeCacheBytesMax;  // `charges` choose what to evict.
     std::chrono::nanoseconds compile_deadline = limits::kCompileMax;
     // The processor time of a turn: this, and more for each MiB of the module.
@@ -99,16 +105,17 @@ class CodeCache {
   // called: another process may have removed the entry.
   [[nodiscard]] bool has(const Digest& digest) const;
 
-  // Loads the module, and compiles it if necessary. The same digest gives the same object as long
-  // as someone holds it. Concurrent calls for one digest share the work, which waits for a compiler
-  // on behalf of all their beneficiaries. Namespaces take turns at compilation, and the small
-  // modules of each go first.
+  // Loads the module, and compiles it if necessary and possible. The same digest gives the same
+  // object as long as someone holds it. Concurrent calls for one digest share the work, which waits
+  // for a compiler on behalf of all their beneficiaries. Namespaces take turns at compilation, and
+  // the small modules of each go first.
   //
   // InvalidInput: `wasm_bytes` is not a module that can be compiled, or does not have this digest.
-  // NotFound: not cached and no bytes. LimitExceeded: as for compile(); or too many modules of the
-  // first beneficiary's namespace wait; or no tenant of the beneficiaries may have so much code on
-  // disk, and it is not kept. Unavailable: as for compile(), also when the compilation's turn was
-  // over: the caller retries after a while. Cancelled.
+  // NotFound: not cached and no bytes. Unavailable: no compiler, and no prebuilt code that may run.
+  // LimitExceeded: as for compile(); or too many modules of the first beneficiary's namespace wait;
+  // or no tenant of the beneficiaries may have so much code on disk, and it is not kept.
+  // Unavailable: as for compile(), also when the compilation's turn was over: the caller retries
+  // after a while. Cancelled.
   //
   // `allocation`: Pooled becomes OnDemand for a module that is too large; the others stay. Each
   // kind has its own Module object over the same file. A Sleepable module is a new object for each
@@ -145,6 +152,8 @@ class CodeCache {
                                             std::stop_token stop,
                                             budget::Beneficiaries beneficiaries);
   [[nodiscard]] io::Task<Loaded> load_cached(Key key, budget::Beneficiaries beneficiaries);
+  // NotFound: there is no prebuilt code. Denied, LimitExceeded, Unavailable: it cannot be used.
+  [[nodiscard]] io::Task<Loaded> load_prebuilt(Key key, budget::Beneficiaries beneficiaries);
   [[nodiscard]] io::Task<Result<>> compile_entry(Digest digest,
                                                  std::shared_ptr<const std::string> wasm_bytes,
                                                  std::stop_token stop,
@@ -153,9 +162,19 @@ class CodeCache {
   [[nodiscard]] io::Task<Result<>> compile_in_turn(Digest digest, PrivateFile input, Turn& turn,
                                                    std::uint64_t module_bytes, std::stop_token stop,
                                                    budget::Beneficiaries beneficiaries);
+  // Makes complete native code the entry for `digest`; `temporary` is in private_directory() and is
+  // gone afterwards. `builder`: who has compiled it; empty: this host. LimitExceeded as for
+  // check_disk().
+  [[nodiscard]] io::Task<Result<>> keep(Digest digest, std::filesystem::path temporary,
+                                        std::string builder, budget::Beneficiaries beneficiaries);
+  // Any thread.
+  [[nodiscard]] bool is_trusted(const std::filesystem::path& entry) const;
   // LimitExceeded if no tenant of the beneficiaries may have so much code.
   [[nodiscard]] Result<> check_disk(const std::vector<budget::Consumer>& consumers,
                                     std::uint64_t code_bytes) const;
+  // The same for code that was refused before.
+  [[nodiscard]] Result<> check_refused(const Digest& digest,
+                                       const budget::Beneficiaries& beneficiaries) const;
   [[nodiscard]] io::Task<Result<std::optional<budget::Reservation>>> reserve_memory(
       Turn& turn, std::uint64_t bytes, std::stop_token stop);
   [[nodiscard]] std::shared_ptr<const Module> find_live(const Key& key);
@@ -168,8 +187,8 @@ class CodeCache {
   std::map<Key, std::weak_ptr<const Module>> live_;
   budget::SharedTurns<Key> loading_;
   budget::Accounts waiting_;  // Waiting modules, as files.
-  // The sizes of code that was too large for its tenants, so that it is not compiled again to be
-  // refused again.
+  // The sizes of code that was too large for its tenants, so that it is not compiled or copied
+  // again to be refused again.
   std::map<Digest, std::uint64_t> refused_bytes_;
   budget::FairSlots small_;
   budget::FairSlots large_;

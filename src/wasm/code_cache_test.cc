@@ -10,15 +10,20 @@
 #include "io/loop.h"
 #include "io/task.h"
 #include "io/test_full_disk.h"
+#include "wasm/compiler_process.h"
 #include "wasm/digest.h"
 #include "wasm/internal/code_files.h"
+#include "wasm/limits.h"
 #include "wasm/module.h"
+#include "wasm/prebuilt_code.h"
+#include "wasm/snapshot/private_file.h"
 #include "wasm/test_guests.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -26,8 +31,10 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <span>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -35,10 +42,16 @@ namespace hangar::wasm {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 using testing::SizeIs;
 using testing::UnorderedElementsAre;
 using testing::UnorderedElementsAreArray;
+
+MATCHER_P(NameEnds, end, "") {
+  return arg.filename().string().ends_with(end);
+}
 
 class CodeCacheTest : public testing::Test {
  public:
@@ -135,6 +148,155 @@ TEST_F(CodeCacheTest, RefusesBytesOfAnotherDigest) {
   ASSERT_FALSE(loaded.has_value());
   EXPECT_EQ(loaded.error().kind(), ErrorKind::InvalidInput);
   EXPECT_THAT(entries(), SizeIs(0));
+}
+
+// Code of one module, in a file.
+class CodeInFile final : public PrebuiltCode {
+ public:
+  CodeInFile(Digest module, fs::path file) : module_(module), file_(std::move(file)) {}
+
+  [[nodiscard]] Result<std::string> copy_to(const fs::path& output, const Digest& module,
+                                            std::uint64_t bytes_max) const override {
+    if (module != module_) return fail(ErrorKind::NotFound, "there is none");
+    EXPECT_LE(fs::file_size(file_), bytes_max);
+    fs::copy_file(file_, output);
+    ++copies_;
+    return builder;
+  }
+  [[nodiscard]] bool trusts(std::string_view name) const override { return name == builder; }
+  [[nodiscard]] int copies() const { return copies_; }
+
+  std::string builder = "b1";
+
+ private:
+  mutable std::atomic<int> copies_ = 0;
+  const Digest module_;
+  const fs::path file_;
+};
+
+TEST_F(CodeCacheTest, TakesPrebuiltCodeInPlaceOfTheCompiler) {
+  const CodeInFile code(Digest::of(*guest_), directory_.path() / "prebuilt");
+  {
+    ASSERT_TRUE(load(*make_cache(), guest_).has_value());
+  }
+  fs::rename(entries().at(0), directory_.path() / "prebuilt");
+  const auto cache = make_cache({.prebuilt = &code});
+
+  ASSERT_TRUE(load(*cache, guest_).has_value());
+  EXPECT_EQ(cache->compiled_count(), 0U);
+  EXPECT_THAT(entries(), SizeIs(1)) << "the next host finds it";
+  ASSERT_TRUE(load(*cache, other_guest_).has_value()) << "and compiles the others";
+  EXPECT_EQ(cache->compiled_count(), 1U);
+}
+
+TEST_F(CodeCacheTest, WithoutACompilerPrebuiltCodeIsAllThereIs) {
+  const CodeInFile code(Digest::of(*guest_), directory_.path() / "prebuilt");
+  {
+    ASSERT_TRUE(load(*make_cache(), guest_).has_value());
+  }
+  fs::rename(entries().at(0), directory_.path() / "prebuilt");
+  CodeCache cache(rig_.engine(), {.directory = directory_.path() / "code", .prebuilt = &code});
+  ASSERT_TRUE(cache.open());
+
+  EXPECT_TRUE(load(cache, guest_).has_value());
+  const Loaded other = load(cache, other_guest_);
+
+  ASSERT_FALSE(other.has_value());
+  EXPECT_EQ(other.error().kind(), ErrorKind::Unavailable);
+  EXPECT_EQ(other.error().message(), "this host has no compiler: there is none");
+}
+
+class CodeOfABuilderTest : public CodeCacheTest {
+ protected:
+  // The cache then has code of the builder "b1".
+  void fill(CodeCache::Options options = {}) {
+    {
+      ASSERT_TRUE(load(*make_cache(), guest_).has_value());
+    }
+    fs::rename(entries().at(0), directory_.path() / "prebuilt");
+    options.prebuilt = &code_;
+    ASSERT_TRUE(load(*make_cache(options), guest_).has_value());
+    ASSERT_EQ(code_.copies(), 1);
+    ASSERT_THAT(entries(), ElementsAre(NameEnds("-b1.cwasm")));
+  }
+
+  CodeInFile code_{Digest::of(*guest_), directory_.path() / "prebuilt"};
+};
+
+TEST_F(CodeOfABuilderTest, IsCachedWhileItsBuilderIsTrusted) {
+  fill();
+  const auto cache = make_cache({.prebuilt = &code_});
+
+  EXPECT_TRUE(cache->has(Digest::of(*guest_)));
+  ASSERT_TRUE(load(*cache, guest_).has_value());
+  EXPECT_EQ(code_.copies(), 1) << "that was in the cache";
+}
+
+TEST_F(CodeOfABuilderTest, GoesWithTheTrust) {
+  fill();
+  const auto cache = make_cache();
+
+  EXPECT_FALSE(cache->has(Digest::of(*guest_)));
+  ASSERT_TRUE(load(*cache, guest_).has_value());
+  EXPECT_EQ(cache->compiled_count(), 1U);
+  EXPECT_THAT(entries(), ElementsAre(Not(NameEnds("-b1.cwasm"))));
+}
+
+TEST_F(CodeOfABuilderTest, IsAskedForAgainWhenTheTrustIsInAnother) {
+  fill();
+  code_.builder = "b2";
+  CodeCache cache(rig_.engine(), {.directory = directory_.path() / "code", .prebuilt = &code_});
+  ASSERT_TRUE(cache.open());
+
+  ASSERT_TRUE(load(cache, guest_).has_value());
+  EXPECT_EQ(code_.copies(), 2);
+  EXPECT_THAT(entries(), ElementsAre(NameEnds("-b2.cwasm")));
+}
+
+// Who can write to a shared volume cannot make code of a builder look like the host's own.
+TEST_F(CodeOfABuilderTest, StaysThatUnderAnotherName) {
+  fill(sealed());
+  const fs::path entry = entries().at(0);
+  const std::string name = entry.filename().string();
+  fs::rename(entry, entry.parent_path() / (name.substr(0, name.rfind('-')) + ".cwasm"));
+  const auto cache = make_cache(sealed());
+
+  ASSERT_TRUE(load(*cache, guest_).has_value());
+  EXPECT_EQ(cache->compiled_count(), 1U);
+}
+
+// A builder may sign what another version of wasmtime has made.
+TEST_F(CodeCacheTest, CompilesWhatPrebuiltCodeThatDoesNotLoadIsFor) {
+  const CodeInFile code(Digest::of(*guest_), directory_.path() / "prebuilt");
+  std::ofstream(directory_.path() / "prebuilt") << "of another engine";
+  const auto cache = make_cache({.prebuilt = &code});
+
+  const Loaded loaded = load(*cache, guest_);
+
+  ASSERT_TRUE(loaded.has_value()) << loaded.error().message();
+  EXPECT_EQ(cache->compiled_count(), 1U);
+  EXPECT_THAT(entries(), SizeIs(1));
+}
+
+TEST_F(CodeCacheTest, CodeForAnyMachineRunsHere) {
+  io::make_private_directory(directory_.path()).value();
+  PrivateFile input = PrivateFile::open(directory_.path() / "work").value();
+  ASSERT_TRUE(input.write(0, std::as_bytes(std::span(*guest_))));
+  const Result<> compiled =
+      rig_.await(compile(rig_.loop(), rig_.engine().workers(), budget::unnamed_consumer(),
+                         {.program = HANGAR_COMPILE_PROGRAM,
+                          .input = std::move(input),
+                          .output = directory_.path() / "prebuilt",
+                          .memory_bytes = limits::kCompileMemoryBytesMax,
+                          .is_for_any_machine = true,
+                          .deadline = limits::kCompileMax},
+                         {}));
+  ASSERT_TRUE(compiled.has_value()) << compiled.error().message();
+  const CodeInFile code(Digest::of(*guest_), directory_.path() / "prebuilt");
+  const auto cache = make_cache({.prebuilt = &code});
+
+  EXPECT_TRUE(load(*cache, guest_).has_value());
+  EXPECT_EQ(cache->compiled_count(), 0U);
 }
 
 TEST_F(CodeCacheTest, CorruptEntriesAreDeletedAndMadeAgain) {
@@ -862,6 +1024,29 @@ TEST_F(ChargedCodeTest, CodeThatIsMoreThanItsNamespaceMayHaveIsNotKeptNorMadeAga
   EXPECT_THAT(entries(), SizeIs(1)) << "it is another namespace's";
   limit(1'000'000'000);
   EXPECT_TRUE(load_for(*cache, "poor", guest_).has_value());
+}
+
+TEST_F(ChargedCodeTest, NorIsCodeOfABuilderCopiedAgain) {
+  const CodeInFile code(Digest::of(*guest_), directory_.path() / "prebuilt");
+  {
+    ASSERT_TRUE(load(*make_cache(), guest_).has_value());
+  }
+  fs::rename(entries().at(0), directory_.path() / "prebuilt");
+  CodeCache cache(
+      rig_.engine(),
+      {.directory = directory_.path() / "code", .prebuilt = &code, .charges = &charges_});
+  ASSERT_TRUE(cache.open());
+  limit(4095);
+
+  for (int round = 0; round < 2; ++round) {
+    const Loaded refused = load_for(cache, "poor", guest_);
+
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_TRUE(budget::is_too_little_disk(refused.error())) << refused.error().message();
+    EXPECT_THAT(refused.error().message(), Not(HasSubstr("compiler")));
+    EXPECT_EQ(code.copies(), 1);
+  }
+  EXPECT_TRUE(load_for(cache, "rich", guest_).has_value());
 }
 
 TEST_F(ChargedCodeTest, ANamespaceLosesCodeThatDoesNotRunForCodeThatItUses) {

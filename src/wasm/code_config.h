@@ -19,11 +19,18 @@ namespace hangar::wasm {
 
 // Part of the cache's key. Change it together with anything below, with the output of
 // link_plugin(), and with every update of wasmtime.
+#ifndef HANGAR_OTHER_ENGINE
 inline constexpr std::string_view kCodeVersion = "wasmtime-48.0.8-config-2";
+inline constexpr bool kIsOtherEngine = false;
+#else
+// tests/engine: sleeping guests do not depend on the engine.
+inline constexpr std::string_view kCodeVersion = "wasmtime-48.0.8-other";
+inline constexpr bool kIsOtherEngine = true;
+#endif
 
 // A whole 32-bit memory is reserved and guarded, so that loads and stores need no bounds checks.
 inline constexpr std::uint64_t kMemoryReservationBytes = 4096 * limits::kMiB;
-inline constexpr std::uint64_t kMemoryGuardBytes = 32 * limits::kMiB;
+inline constexpr std::uint64_t kMemoryGuardBytes = (kIsOtherEngine ? 64 : 32) * limits::kMiB;
 
 inline void apply_code_config(wasm_config_t* config) {
   wasmtime_config_epoch_interruption_set(config, true);
@@ -34,7 +41,7 @@ inline void apply_code_config(wasm_config_t* config) {
   wasmtime_config_memory_may_move_set(config, false);
   wasmtime_config_signals_based_traps_set(config, true);
   // Only wasmtime unwinds through guests, with its own tables: this makes code 10 % smaller.
-  wasmtime_config_native_unwind_info_set(config, false);
+  wasmtime_config_native_unwind_info_set(config, kIsOtherEngine);
   wasmtime_config_debug_info_set(config, false);
   wasmtime_config_gc_support_set(config, false);
   wasmtime_config_wasm_simd_set(config, true);

@@ -17,4 +17,8 @@ inline constexpr std::string_view kOutOfMemory = "compiling takes more memory th
 // nothing. Keys follow, each a SubjectPublicKeyInfo in base64.
 inline constexpr std::string_view kVerifyArgument = "verify";
 
+// This argument, after the bytes of memory and of output, means: compile for every processor of
+// this architecture (CodeTarget::any_machine()).
+inline constexpr std::string_view kAnyProcessorArgument = "any-processor";
+
 }  // namespace hangar::wasm

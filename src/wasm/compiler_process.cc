@@ -241,12 +241,14 @@ io::Task<Result<>> run(io::Loop& loop, io::Workers& workers, budget::Consumer wh
 
 io::Task<Result<>> compile(io::Loop& loop, io::Workers& workers, budget::Consumer whose,
                            CompileJob job, std::stop_token stop) {
+  std::vector<std::string> arguments = {std::to_string(job.output_bytes)};
+  if (job.is_for_any_machine) arguments.emplace_back(kAnyProcessorArgument);
   return run(loop, workers, std::move(whose),
              {.program = std::move(job.program),
               .input = std::move(job.input),
               .output = std::move(job.output),
               .memory_bytes = job.memory_bytes,
-              .arguments = {std::to_string(job.output_bytes)},
+              .arguments = std::move(arguments),
               .doing = "compiling"},
              job.deadline, {.may_go_on = std::move(job.may_go_on), .asks_every = job.asks_every},
              std::move(stop));

@@ -24,6 +24,8 @@ struct CompileJob {
   std::filesystem::path output;    // Created, or replaced.
   std::uint64_t memory_bytes = 0;  // The memory of the process, besides its input.
   std::uint64_t output_bytes = limits::kCompiledBytesMax;  // The maximum size of the output.
+  // For CodeTarget::any_machine(); otherwise for this_machine().
+  bool is_for_any_machine = false;
   // Wall-clock time. The program itself bounds its processor time.
   std::chrono::nanoseconds deadline{};
   // Called from time to time with the processor time that the process has used, and once after it

@@ -4,6 +4,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "budget/accounts.h"
+#include "io/cpu_time.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "io/workers.h"
@@ -678,6 +679,7 @@ class InstanceTurn final : public Execution {
     report_.was_asleep = true;
     report_.resume_time = io::Loop::now() - began;
     resume_cpu_time_ = cpu_time();
+    report_.resume_cpu_time = resume_cpu_time_;
     return {};
   }
 
@@ -863,7 +865,7 @@ void Instance::ask_for_memory(AskMemory ask) {
   native_->ask_memory = std::move(ask);
 }
 
-io::Task<Result<>> Instance::sleep(Snapshots& store, budget::Tenant tenant) {
+io::Task<Result<Duration>> Instance::sleep(Snapshots& store, budget::Tenant tenant) {
   Native& native = *native_;
   HANGAR_ASSERT(!native.is_busy, "an instance sleeps between turns");
   if (const auto& obstacle = native.module->obstacle()) {
@@ -874,12 +876,15 @@ io::Task<Result<>> Instance::sleep(Snapshots& store, budget::Tenant tenant) {
   }
   if (native.resident == nullptr) {
     native.provided.reset();
-    co_return Result<>();
+    co_return Duration::zero();
   }
   native.is_busy = true;
-  Result<> result = co_await native.engine.workers().run(
-      {.tenant = tenant, .name = "sleep"}, [&native, &store, &tenant] {
-        return native.read_memory_for<void>([&] { return native.put_to_sleep(store, tenant); });
+  Result<Duration> result = co_await native.engine.workers().run(
+      {.tenant = tenant, .name = "sleep"}, [&native, &store, &tenant]() -> Result<Duration> {
+        const Duration began = io::thread_cpu_time();
+        HANGAR_TRY(
+            native.read_memory_for<void>([&] { return native.put_to_sleep(store, tenant); }));
+        return io::thread_cpu_time() - began;
       });
   native.is_busy = false;
   native.forget_code();

@@ -64,8 +64,9 @@ struct TurnReport {
   bool has_left = false;
   bool has_timed_out = false;
   bool was_asleep = false;
-  Duration resume_time{};  // Wall time from disk to memory, if it was asleep.
-  Duration cpu_time{};     // On the workers, including resuming.
+  Duration resume_time{};      // Wall time from disk to memory, if it was asleep.
+  Duration resume_cpu_time{};  // The processor time of that.
+  Duration cpu_time{};         // On the workers, including resuming.
 };
 
 // Loop thread. The guest's instance is created at the first turn.
@@ -108,11 +109,11 @@ class Instance {
   // As in RunLimits: from now on `ask` replaces the engine's accounts.
   void ask_for_memory(AskMemory ask);
 
-  // Suspends the guest to disk. Unavailable when the store has no room for it or its tenant, or the
-  // disk fails: the guest then stays resident, unchanged. InvalidInput: the module cannot sleep
-  // (SleepableModule::obstacle).
-  [[nodiscard]] io::Task<Result<>> sleep(Snapshots& store,
-                                         budget::Tenant tenant = budget::unnamed_consumer().tenant);
+  // Suspends the guest to disk, and returns the processor time that it took. Unavailable when the
+  // store has no room for it or its tenant, or the disk fails: the guest then stays resident,
+  // unchanged. InvalidInput: the module cannot sleep (SleepableModule::obstacle).
+  [[nodiscard]] io::Task<Result<Duration>> sleep(
+      Snapshots& store, budget::Tenant tenant = budget::unnamed_consumer().tenant);
   // Takes out the state of a suspended instance; after that this object can only be destroyed.
   // std::nullopt when it is not asleep.
   [[nodiscard]] std::optional<SleepingInstance> take_asleep();

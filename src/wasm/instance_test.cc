@@ -95,8 +95,10 @@ class InstanceTest : public ::testing::Test {
     return report.ended ? Error(ErrorKind::Corrupt, "none") : report.ended.error();
   }
   void sleep(Instance& instance, SnapshotStore& store) {
-    const Result<> slept = rig_.await(instance.sleep(store));
+    const bool is_resident = instance.resident_bytes() > 0;
+    const Result<Duration> slept = rig_.await(instance.sleep(store));
     ASSERT_TRUE(slept.has_value()) << slept.error().message();
+    EXPECT_EQ(*slept > Duration::zero(), is_resident) << "its processor time";
   }
 
   TemporaryDirectory directory_;
@@ -281,7 +283,7 @@ TEST_F(InstanceTest, WithoutRoomForItsSnapshotItKeepsItsLayer) {
       (4 * limits::kLayerBytesMin - store->live_bytes()) / 256 * 256;  // Its own snapshot is freed.
   const auto others = store->write(std::vector<std::byte>(free)).value();
   for (int attempt = 0; attempt < 2; ++attempt) {
-    const Result<> slept = rig_.await(instance->sleep(*store));
+    const Result<Duration> slept = rig_.await(instance->sleep(*store));
     ASSERT_FALSE(slept.has_value());
     EXPECT_EQ(slept.error().kind(), ErrorKind::Unavailable);
     EXPECT_EQ(call(*instance, "load", {25 * kPageBytes + 16}), 125U);
@@ -385,7 +387,7 @@ TEST_F(WithALostLayer, AGuestThatCannotBeWrittenIsLost) {
   ASSERT_TRUE(run(*damaged, many).ended.has_value());
 
   for (int attempt = 0; attempt < 2; ++attempt) {
-    const Result<> slept = rig_.await(damaged->sleep(*store_));
+    const Result<Duration> slept = rig_.await(damaged->sleep(*store_));
     ASSERT_FALSE(slept.has_value());
     EXPECT_EQ(slept.error().kind(), ErrorKind::Unavailable);
     EXPECT_FALSE(damaged->is_asleep());
@@ -596,7 +598,7 @@ TEST_F(InstanceTest, AModuleWithAnObstacleRunsAndStays) {
   const auto instance = make(module);
   EXPECT_EQ(call(*instance, "call"), 1U);
   call(*instance, "swap");
-  const Result<> slept = rig_.await(instance->sleep(*store));
+  const Result<Duration> slept = rig_.await(instance->sleep(*store));
   ASSERT_FALSE(slept.has_value());
   EXPECT_EQ(slept.error().kind(), ErrorKind::InvalidInput);
   EXPECT_EQ(call(*instance, "call"), 2U);
@@ -619,7 +621,7 @@ TEST_F(InstanceTest, WithoutRoomItStaysResidentAndUsable) {
   const auto store = make_store(1024);
   const auto instance = make(module);
   call(*instance, "work", {200});
-  const Result<> slept = rig_.await(instance->sleep(*store));
+  const Result<Duration> slept = rig_.await(instance->sleep(*store));
   ASSERT_FALSE(slept.has_value());
   EXPECT_EQ(slept.error().kind(), ErrorKind::Unavailable);
   EXPECT_FALSE(instance->is_asleep());
@@ -857,11 +859,11 @@ TEST_F(InstanceTest, TurnsOfManyInstancesShareTheWorkers) {
       EXPECT_TRUE(report.ended.has_value());
     for (const auto& each : calls)
       EXPECT_EQ(each->results(), calls.front()->results());
-    std::vector<io::Task<Result<>>> sleeps;
+    std::vector<io::Task<Result<Duration>>> sleeps;
     sleeps.reserve(instances.size());
     for (const auto& instance : instances)
       sleeps.push_back(instance->sleep(*store));
-    for (const Result<>& slept : rig_.await(io::all(rig_.loop(), std::move(sleeps))))
+    for (const Result<Duration>& slept : rig_.await(io::all(rig_.loop(), std::move(sleeps))))
       EXPECT_TRUE(slept.has_value());
   }
 }

@@ -10,6 +10,7 @@
 #include <wasmtime/module.h>
 #include <wasmtime/types/val.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -49,13 +50,16 @@ std::string_view name_of(const wasm_valtype_t* type) {
   }
 }
 
+// A long list is not written out, as in the answers of third_party/wasmparser: ten thousand exports
+// may share one type of a thousand values.
 std::string list(const wasm_valtype_vec_t* types) {
+  constexpr std::size_t kWrittenOut = 16;
   std::string text = "(";
-  for (std::size_t index = 0; index < types->size; ++index) {
+  for (std::size_t index = 0; index < std::min(types->size, kWrittenOut); ++index) {
     if (index > 0) text += ", ";
     text += name_of(types->data[index]);
   }
-  return text + ")";
+  return text + (types->size > kWrittenOut ? ", ...)" : ")");
 }
 
 // In the form of module_header.cc.
@@ -100,6 +104,8 @@ Module::Module(Parts parts)
         memory != nullptr) {
       memory_bytes_min_ = wasmtime_memorytype_minimum(memory) * 64 * limits::kKiB;
     }
+    // With its type goes an object for each value of it, of which many exports have many.
+    wasm_exporttype_delete(std::exchange(exports.data[index], nullptr));
   }
   wasm_exporttype_vec_delete(&exports);
 
@@ -135,6 +141,7 @@ std::vector<Import> Module::imports() const {
                        .name = text_of(wasm_importtype_name(import)),
                        .kind = kind_of(type),
                        .signature = signature_of(type)});
+    wasm_importtype_delete(std::exchange(types.data[index], nullptr));
   }
   wasm_importtype_vec_delete(&types);
   return imports;

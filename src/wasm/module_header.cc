@@ -3,6 +3,7 @@
 #include "base/invalid.h"
 #include "base/limits.h"
 #include "base/result.h"
+#include "base/utf8.h"
 #include "wasm/internal/module_answer.h"
 #include "wasm/module_preamble.h"
 
@@ -22,12 +23,63 @@ namespace hangar::wasm {
 static_assert(static_cast<int>(ExternKind::Function) == 0 && static_cast<int>(ExternKind::Tag) == 4,
               "the kinds have the codes of the core specification, as in an answer");
 
+namespace {
+
+// Imports that a module may have: many times as many as there are functions that hangar offers.
+constexpr std::size_t kImportsMax = 1000;
+
+// Imports and exports whose types have so many values that they are not written out. Such a type
+// may have two thousand, for each of which wasmtime makes an object when it lists what the compiled
+// module has.
+constexpr std::size_t kLongTypesMax = 256;
+
+// The names of imports and exports together: each process that has the module loaded has them in
+// memory twice.
+constexpr std::size_t kNamesBytesMax = 8 * limits::kMiB;
+
+bool is_long(const hangar_wasm_text& signature) {
+  return internal::text_of(signature).contains(", ...)");
+}
+
+Result<> check_counts(const hangar_wasm_answer& answer) {
+  if (answer.import_count > kImportsMax) {
+    return fail(ErrorKind::LimitExceeded,
+                fmt::format("has {} imports; the limit is {}", answer.import_count, kImportsMax));
+  }
+  std::size_t long_types = 0;
+  std::size_t names_bytes = 0;
+  for (const auto& each : std::span(answer.imports, answer.import_count)) {
+    names_bytes += each.module.size + each.name.size;
+    if (is_long(each.signature)) ++long_types;
+  }
+  for (const auto& each : std::span(answer.exports, answer.export_count)) {
+    names_bytes += each.name.size;
+    if (is_long(each.signature)) ++long_types;
+  }
+  if (names_bytes > kNamesBytesMax) {
+    return fail(ErrorKind::LimitExceeded,
+                fmt::format("has names of imports and exports of {} MiB together; the limit is {} "
+                            "MiB",
+                            names_bytes / limits::kMiB, kNamesBytesMax / limits::kMiB));
+  }
+  if (long_types <= kLongTypesMax) return {};
+  return fail(ErrorKind::LimitExceeded,
+              fmt::format("has {} imports and exports of functions with very many parameters or "
+                          "results; the limit is {}",
+                          long_types, kLongTypesMax));
+}
+
+}  // namespace
+
 std::string names_of(std::span<const Import> imports) {
   constexpr std::size_t kNamedMax = 5;
+  constexpr std::size_t kShownBytesMax = 120;  // Of each part: names may be long.
   std::string names;
   for (const Import& import : imports.first(std::min(imports.size(), kNamedMax))) {
-    fmt::format_to(std::back_inserter(names), "{}{}.{}{}", names.empty() ? "" : ", ", import.module,
-                   import.name, import.signature);
+    fmt::format_to(std::back_inserter(names), "{}{}.{}{}", names.empty() ? "" : ", ",
+                   utf8_beginning(import.module, kShownBytesMax),
+                   utf8_beginning(import.name, kShownBytesMax),
+                   utf8_beginning(import.signature, kShownBytesMax));
   }
   if (imports.size() > kNamedMax) names += ", ...";
   return names;
@@ -82,6 +134,7 @@ Result<ModuleHeader> read_module_header(std::span<const std::byte> module) {
   HANGAR_TRY(check_size_and_preamble(module));
   const internal::ModuleAnswer answer = HANGAR_TRY(internal::checked(
       hangar_wasm_read_header(internal::data_of(module), module.size(), &internal::kBounds)));
+  HANGAR_TRY(check_counts(*answer));
 
   ModuleHeader header;
   header.imports.reserve(answer->import_count);

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -112,6 +113,108 @@ TEST(ModuleHeader, BoundsCounts) {
   ASSERT_FALSE(header.has_value());
   EXPECT_EQ(header.error().kind(), ErrorKind::LimitExceeded);
   EXPECT_THAT(header.error().message(), HasSubstr("10001 types"));
+  const Result<ModuleHeader> globals = read(module_of("\6\3\xa1\x8d\6"sv));
+  ASSERT_FALSE(globals.has_value());
+  EXPECT_THAT(globals.error().message(), HasSubstr("100001 globals"));
+}
+
+// LEB128.
+std::string number(std::size_t value) {
+  std::string bytes;
+  for (; value >= 0x80; value >>= 7U)
+    bytes += static_cast<char>((value & 0x7fU) | 0x80U);
+  return bytes + static_cast<char>(value);
+}
+
+std::string section(char id, const std::string& contents) {
+  return id + number(contents.size()) + contents;
+}
+
+std::string repeated(std::size_t count, const std::string& item) {
+  std::string bytes = number(count);
+  for (std::size_t index = 0; index < count; ++index)
+    bytes += item;
+  return bytes;
+}
+
+TEST(ModuleHeader, BoundsTheExportsThatShareALongType) {
+  const std::string type = section(1, number(1) + '\x60' + repeated(1000, "\x7f") + number(0));
+  const std::string function = section(3, repeated(1, number(0)));
+  const std::string exported = number(4) + "name" + '\0' + number(0);
+
+  EXPECT_TRUE(read(module_of(type + function + section(7, repeated(256, exported)))).has_value());
+  const auto many = read(module_of(type + function + section(7, repeated(257, exported))));
+
+  ASSERT_FALSE(many.has_value());
+  EXPECT_EQ(many.error().kind(), ErrorKind::LimitExceeded);
+  EXPECT_THAT(many.error().message(), HasSubstr("257 imports and exports of functions"));
+}
+
+TEST(ModuleHeader, BoundsTheValuesOfAllTypes) {
+  const std::string type = '\x60' + repeated(1000, "\x7f") + repeated(1000, "\x7e");
+
+  EXPECT_TRUE(read(module_of(section(1, repeated(100, type)))).has_value());
+  const auto many = read(module_of(section(1, repeated(101, type))));
+
+  ASSERT_FALSE(many.has_value());
+  EXPECT_EQ(many.error().kind(), ErrorKind::LimitExceeded);
+  EXPECT_THAT(many.error().message(), HasSubstr("200000 parameters and results"));
+}
+
+TEST(ModuleHeader, BoundsTheNamesOfAllExports) {
+  const std::string type = section(1, number(1) + '\x60' + number(0) + number(0));
+  const std::string function = section(3, repeated(1, number(0)));
+  const std::string exported = number(50'000) + std::string(50'000, 'n') + '\0' + number(0);
+
+  EXPECT_TRUE(read(module_of(type + function + section(7, repeated(100, exported)))).has_value());
+  const auto many = read(module_of(type + function + section(7, repeated(200, exported))));
+
+  ASSERT_FALSE(many.has_value());
+  EXPECT_EQ(many.error().kind(), ErrorKind::LimitExceeded);
+  EXPECT_THAT(many.error().message(), HasSubstr("the limit is 8 MiB"));
+}
+
+TEST(ModuleHeader, WritesTypesAsTheCompiledModuleDoes) {
+  // (i32 a thousand times) -> (), and (i64) -> (f64); both end at once.
+  const std::string types = number(2) + '\x60' + repeated(1000, "\x7f") + number(0) + '\x60' +
+                            repeated(1, "\x7e") + repeated(1, "\x7c");
+  const std::string exports =
+      number(2) + number(4) + "long" + '\0' + number(0) + number(5) + "short" + '\0' + number(1);
+  const std::string body = number(3) + std::string("\0\0\x0b", 3);
+  const auto bytes = std::make_shared<const std::string>(
+      module_of(section(1, types) + section(3, number(2) + number(0) + number(1)) +
+                section(7, exports) + section(10, repeated(2, body))));
+
+  const auto header = read(*bytes);
+  GuestRig rig;
+  const auto module = rig.try_load(bytes);
+
+  ASSERT_TRUE(header.has_value()) << header.error().message();
+  ASSERT_TRUE(module.has_value()) << module.error().message();
+  for (const std::string_view name : {"long", "short"})
+    EXPECT_EQ((*module)->find_export(name)->signature,
+              find_export(header->exports, name)->signature);
+  EXPECT_LT((*module)->find_export("long")->signature.size(), 200U);
+  EXPECT_EQ((*module)->find_export("short")->signature, "(i64) -> (f64)");
+}
+
+TEST(ModuleHeader, BoundsImports) {
+  const std::string type = section(1, number(1) + '\x60' + number(0) + number(0));
+  const std::string imported = number(1) + "m" + number(1) + "f" + '\0' + number(0);
+
+  EXPECT_TRUE(read(module_of(type + section(2, repeated(1000, imported)))).has_value());
+  const auto many = read(module_of(type + section(2, repeated(1001, imported))));
+
+  ASSERT_FALSE(many.has_value());
+  EXPECT_THAT(many.error().message(), HasSubstr("1001 imports"));
+}
+
+TEST(ModuleHeader, ImportsAreNamedInFewWords) {
+  const std::vector<Import> imports(7, {.module = std::string(1000, 'm'),
+                                        .name = std::string(1000, 'n'),
+                                        .kind = ExternKind::Function,
+                                        .signature = std::string(1000, 's')});
+  EXPECT_LT(names_of(imports).size(), 2000U);
 }
 
 TEST(ModuleHeader, EveryTruncationIsRefusedOrHarmless) {

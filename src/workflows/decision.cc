@@ -8,7 +8,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace hangar::workflows {
 
@@ -273,13 +277,24 @@ void Decision::add_resource(const PendingAction& action) {
   ledger_.resources.push_back(*std::move(resource));
 }
 
-bool Decision::is_being_deleted(const OwnedResource& resource) const {
+bool Decision::is_being_deleted(const OwnedResource& resource) {
   return std::ranges::any_of(ledger_.outbox, [&](const PendingAction& action) {
     const std::optional<ActionKind> kind = kind_of(action.type);
     if (kind != ActionKind::Delete && kind != ActionKind::RunJob) return false;
-    const Result<ActionPlan> plan = plan_action(owner(), action);
-    return plan && plan->gvk.api_version() == resource.api_version &&
-           plan->gvk.kind == resource.kind && plan->key.name == resource.name;
+    const auto [found, is_new] = deleting_.try_emplace(action.id);
+    std::optional<OwnedResource>& target = found->second;
+    if (is_new) {
+      // Planned once: a plan copies the manifest, and hundreds of objects may go at the same time.
+      if (const Result<ActionPlan> plan = plan_action(owner(), action)) {
+        target = OwnedResource{.api_version = plan->gvk.api_version(),
+                               .kind = plan->gvk.kind,
+                               .namespace_ = {},
+                               .name = plan->key.name,
+                               .seen = {}};
+      }
+    }
+    return target && target->api_version == resource.api_version && target->kind == resource.kind &&
+           target->name == resource.name;
   });
 }
 
@@ -345,18 +360,19 @@ void Decision::set_timers(const Step& step, WallTime now) {
 }
 
 void Decision::set_timeouts(std::string_view before, WallTime now) {
-  const std::vector<std::string> left = active_states(before);
-  const std::vector<std::string> entered = active_states(ledger_.value);
-  const auto is_in = [](const std::vector<std::string>& states, std::string_view state) {
-    return std::ranges::find(states, state) != states.end();
-  };
+  // Sets: a machine may be in thousands of states, all with timeouts, and this is the loop's
+  // thread.
+  const std::vector<std::string> present = active_states(ledger_.value);
+  const std::set<std::string, std::less<>> entered(present.begin(), present.end());
+  const std::vector<std::string> previous = active_states(before);
+  const std::set<std::string, std::less<>> left(previous.begin(), previous.end());
   std::erase_if(ledger_.timers, [&](const RunningTimer& timer) {
     return timer.origin == Origin::Timeout && timer.id.starts_with(kStateTimerPrefix) &&
-           !is_in(entered, std::string_view(timer.id).substr(kStateTimerPrefix.size()));
+           !entered.contains(std::string_view(timer.id).substr(kStateTimerPrefix.size()));
   });
-  for (const std::string& state : entered) {
+  for (const std::string& state : present) {
     const auto timeout = rules_.state_timeouts.find(state);
-    if (timeout == rules_.state_timeouts.end() || is_in(left, state)) continue;
+    if (timeout == rules_.state_timeouts.end() || left.contains(state)) continue;
     ledger_.timers.push_back(
         {.id = std::string(kStateTimerPrefix) + state,
          .origin = Origin::Timeout,

@@ -168,7 +168,7 @@ class Decision {
   [[nodiscard]] Result<> check_resources(const abi::statemachine::Step& step) const;
   void add_resource(const PendingAction& action);
   // Whether the machine has requested its deletion, or another Job in its place.
-  [[nodiscard]] bool is_being_deleted(const OwnedResource& resource) const;
+  [[nodiscard]] bool is_being_deleted(const OwnedResource& resource);
   [[nodiscard]] QueuedEvent take_event();
   [[nodiscard]] std::optional<WallTime> next_due(WallTime now) const;
   void trim();
@@ -183,6 +183,9 @@ class Decision {
   std::size_t written_events_ = 0;  // How many of the inbox are in the written ledger.
   std::set<std::int64_t> fresh_;
   std::set<std::int64_t> parked_;
+  // By id: the objects of actions that delete them or run a Job in their place. Empty if the
+  // action's params are invalid.
+  std::map<std::int64_t, std::optional<OwnedResource>> deleting_;
   std::vector<Transition> transitions_;
   std::vector<std::string> ignored_;
 };

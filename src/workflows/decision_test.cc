@@ -12,6 +12,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -653,9 +655,23 @@ TEST(Decision, RefusesAnAnswerThatALedgerDoesNotHold) {
   const Step odd = step_to("b", {{"EMIT", "[]"}});
   Step endless = step_to("b");
   endless.timers_started = {{.id = "t", .delay = Duration::max(), .event = R"({"type":"LATE"})"}};
+  Step everywhere = step_to("b");
+  everywhere.value = "\"" + std::string(limits::kWorkflowValueBytesMax, 'x') + "\"";
+  // Each of the inner states has the long name in its path.
+  json::Object inner;
+  for (int i = 0; i < 1000; ++i)
+    inner[fmt::format("s{}", i)] = json::Object();
+  Step deep = step_to("b");
+  deep.value = json::dump(json::Object{{std::string(30 * limits::kKiB, 'x'), std::move(inner)}});
+  ASSERT_LT(deep.value.size(), limits::kWorkflowValueBytesMax);
+  Step ending = step_to("b");
+  ending.actors_stopped.assign(limits::kWorkflowStoppedMax + 1, "worker");
   Step silent = step_to("b");
   silent.timers_started = {{.id = "t", .delay = seconds(1), .event = "{}"}};
   for (const Case& one : {Case{"a large state", large, ErrorKind::LimitExceeded},
+                          Case{"a large value", everywhere, ErrorKind::LimitExceeded},
+                          Case{"long paths of states", deep, ErrorKind::LimitExceeded},
+                          Case{"many stopped actors", ending, ErrorKind::LimitExceeded},
                           Case{"no JSON", garbage, ErrorKind::InvalidInput},
                           Case{"many actions", many, ErrorKind::LimitExceeded},
                           Case{"odd params", odd, ErrorKind::InvalidInput},
@@ -812,6 +828,40 @@ TEST(Decision, TellsNoEndOfAJobThatAnotherReplaces) {
   EXPECT_EQ(decision.ledger().resources[0].seen, "7");
 }
 
+// All objects of a workflow may go at once, and each plan of an action copies its manifest.
+TEST(Decision, LooksAtALargeManifestOnceHoweverManyObjectsAreDeleted) {
+  json::Array parts;
+  for (std::size_t i = 0; i < 20'000; ++i)
+    parts.emplace_back(json::Object{{"a", json::Object()}});
+  const json::Value manifest = json::Object{{"apiVersion", "batch/v1"},
+                                            {"kind", "Job"},
+                                            {"metadata", json::Object{{"name", "nightly"}}},
+                                            {"spec", std::move(parts)}};
+  Ledger ledger = begun(step_to("a")).ledger();
+  ledger.outbox.push_back({.id = ledger.next_action++,
+                           .type = "RUN_JOB",
+                           .params = json::Object{{"manifest", manifest}},
+                           .requested_at = kNow});
+  for (std::size_t i = 0; i < limits::kWorkflowResourcesMax; ++i) {
+    ledger.resources.push_back({.api_version = "batch/v1",
+                                .kind = "Job",
+                                .namespace_ = "team",
+                                .name = i == 0 ? "nightly" : fmt::format("job{}", i),
+                                .seen = "7"});
+  }
+  Decision decision(std::move(ledger), rules());
+  const auto began = std::chrono::steady_clock::now();
+
+  for (std::size_t i = 0; i < limits::kWorkflowResourcesMax; ++i) {
+    decision.on_change(i, std::string(kSeenDeleted),
+                       json::Object{{"type", "K8S_RESOURCE_DELETED"}});
+  }
+
+  EXPECT_LT(std::chrono::steady_clock::now() - began, seconds(1));
+  EXPECT_EQ(decision.ledger().resources[0].seen, "7") << "another Job takes its place";
+  EXPECT_EQ(decision.ledger().resources[1].seen, kSeenDeleted);
+}
+
 TEST(Decision, ForgetsNoObjectThatIsThere) {
   Ledger full = begun(step_to("a")).ledger();
   full.inbox.push_back({.origin = Origin::Signal, .body = json::Object{{"type", "MORE"}}});
@@ -925,7 +975,27 @@ TEST(Ledger, SaysWhatIsWrongWithAStatus) {
        Case{
            R"({"state":"{}","run":"r","startedAt":"2026-04-08T12:00:00Z","revision":{"sha256":"a"},"nextAction":3,
                 "history":[{"origin":"Host","time":"2026-04-08T12:00:00Z","sequence":1,"actions":["APPLY#2","EMIT#3"]}]})",
-           "status.nextAction: is 3, and there was an action #3"}}) {
+           "status.nextAction: is 3, and there was an action #3"},
+       // Numbers and times with which the host calculates.
+       Case{R"({"state":"{}","nextAction":9223372036854775807})",
+            "status.nextAction: must be at most 4294967295"},
+       Case{R"({"state":"{}","nextAction":-1})", "status.nextAction: must be 0 or more"},
+       Case{R"({"state":"{}","transitions":9223372036854775807})",
+            "status.transitions: must be at most 4294967295"},
+       Case{R"({"state":"{}","nextAction":2,"outbox":[{"id":1,"type":"A","attempts":4294967296,
+                "requestedAt":"2026-04-08T12:00:00Z"}]})",
+            "status.outbox[0].attempts: must be at most"},
+       Case{R"({"state":"{}","history":[{"sequence":9223372036854775807}]})",
+            "status.history[0].sequence: must be at most"},
+       Case{R"({"state":"{}","enteredAt":"1700-01-01T00:00:00Z"})",
+            "status.enteredAt: must be 1970-01-01T00:00:00Z or later"},
+       Case{R"({"state":"{}","enteredAt":"2261-01-01T00:00:00Z"})",
+            "status.enteredAt: must be before 2200-01-01T00:00:00Z"},
+       Case{R"({"state":"{}","timers":[{"id":"t","due":"1700-01-01T00:00:00Z",
+                "event":{"type":"A"}}]})",
+            "status.timers[0].due: must be 1970"},
+       Case{R"({"state":"{}","actors":[{"id":"w","enteredAt":"2261-01-01T00:00:00Z"}]})",
+            "status.actors[0].enteredAt: must be before 2200"}}) {
     SCOPED_TRACE(one.status);
     const json::Value status = *json::parse(one.status);
 
@@ -934,6 +1004,38 @@ TEST(Ledger, SaysWhatIsWrongWithAStatus) {
     ASSERT_FALSE(ledger);
     EXPECT_EQ(ledger.error().kind(), ErrorKind::InvalidInput);
     EXPECT_THAT(ledger.error().message(), HasSubstr(one.message));
+  }
+}
+
+// The last number is used, and the next leader can read the ledger that has it.
+TEST(Decision, RefusesAStepWhoseNumbersALedgerCannotHold) {
+  struct Case {
+    std::string_view member;
+    std::int64_t value;
+    bool is_accepted;
+  };
+  constexpr std::int64_t kMax = limits::kWorkflowNumberMax;
+  for (const Case& one : {Case{"nextAction", kMax - 1, true}, Case{"nextAction", kMax, false},
+                          Case{"transitions", kMax - 1, true}, Case{"transitions", kMax, false}}) {
+    SCOPED_TRACE(fmt::format("{} {}", one.member, one.value));
+    json::Value status = json::Object();
+    put_ledger(status, begun(step_to("a")).ledger());
+    status.as_object()[one.member] = one.value;
+    const Result<Ledger> ledger = parse_ledger(&status);
+    ASSERT_TRUE(ledger) << ledger.error().message();
+    Decision decision(*ledger, rules());
+    ASSERT_TRUE(decision.on_signal("s1", json::Object{{"type", "GO"}}));
+    ASSERT_TRUE(std::holds_alternative<Decision::Ask>(decision.next(kNow)));
+
+    const Result<> decided =
+        decision.on_decided(step_to("b", {{"CREATE_PVC", R"({"size":"1Gi"})"}}), kNow);
+
+    EXPECT_EQ(decided.has_value(), one.is_accepted);
+    if (!decided) {
+      EXPECT_EQ(decided.error().kind(), ErrorKind::LimitExceeded);
+      EXPECT_THAT(decided.error().message(), HasSubstr("begin another workflow"));
+    }
+    (void)stored(decision.ledger());
   }
 }
 
@@ -973,6 +1075,14 @@ TEST(Ledger, NamesEveryActiveState) {
               ElementsAre("a", "a.b", "a.b.c", "a.d", "a.d.e", "a.f", "a.f.g", "a.f.g.h", "a.f.i",
                           "a.f.i.j"));
   EXPECT_THAT(active_states(""), IsEmpty());
+}
+
+TEST(StatePathBytes, CountsAnOuterNameForEachInnerState) {
+  EXPECT_EQ(state_path_bytes("idle"), 4U);
+  EXPECT_EQ(state_path_bytes(R"({"abc":{"d":{},"e":{}}})"), 4U + 6U + 6U) << "with their dots";
+  EXPECT_EQ(state_path_bytes("{"), 0U);
+  const std::string name(limits::kWorkflowPathBytesMax, 'x');
+  EXPECT_THAT(active_states(R"({")" + name + R"(":{}})"), IsEmpty());
 }
 
 }  // namespace

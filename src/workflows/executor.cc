@@ -352,28 +352,36 @@ io::Task<Result<Ended>> Executor::remove_made(Assignment task, std::stop_token s
 // Called before the object is read. One watch serves the own objects of all workflows.
 io::Task<Result<std::optional<Error>>> Executor::watch(const Assignment* task, Place place,
                                                        std::stop_token stop) {
-  if (is_made_by(*task, place)) {
-    const Result<> synced = co_await watches_.children(place.resource).wait_synced(stop);
-    if (!synced && synced.error().kind() == ErrorKind::Cancelled) {
-      co_return std::unexpected(synced.error());
-    }
-    const kube::ObjectPtr made =
-        synced ? watches_.children(place.resource).get(place.key) : nullptr;
-    if (made && is_owned(made->to_value(), task->owner)) {
-      co_return watches_.children(place.resource).last_error();
-    }
-  }
+  if (is_made_by(*task, place)) (void)watches_.children(place.resource);
+  const bool is_its_own = HANGAR_CO_TRY(co_await has_made(task, place, stop));
+  if (is_its_own) co_return watches_.children(place.resource).last_error();
   co_return watches_.hold(task->owner.key, {.resource = place.resource, .key = place.key})
       .last_error();
 }
 
+// The ledger lists what actions were asked to make, also if they may not: the object itself has to
+// say that it is the workflow's.
+io::Task<Result<bool>> Executor::has_made(const Assignment* task, Place place,
+                                          std::stop_token stop) {
+  const bool is_watched =
+      std::as_const(watches_).children(place.resource.gvk().group_kind()) != nullptr;
+  if (!is_watched || !is_made_by(*task, place)) co_return false;
+  const Result<> synced = co_await watches_.children(place.resource).wait_synced(stop);
+  if (!synced && synced.error().kind() == ErrorKind::Cancelled) {
+    co_return std::unexpected(synced.error());
+  }
+  const kube::ObjectPtr made = synced ? watches_.children(place.resource).get(place.key) : nullptr;
+  if (!made) co_return false;
+  co_return is_owned(made->to_value(), task->owner);
+}
+
 // The machine may name any object, and the host would watch it with its own rights; the time of a
 // wake-up alone reveals that the object changed. So the account must be able to read the object
-// first.
+// first, unless the watch for all workflows has it as one that this workflow made.
 io::Task<Result<>> Executor::may_watch(const Assignment* task, Place place, std::stop_token stop) {
   const kube::ObjectKey& holder = task->owner.key;
-  if (is_made_by(*task, place) ||
-      watches_.is_held(holder, {.resource = place.resource, .key = place.key})) {
+  const bool is_its_own = HANGAR_CO_TRY(co_await has_made(task, place, stop));
+  if (is_its_own || watches_.is_held(holder, {.resource = place.resource, .key = place.key})) {
     co_return Result<>();
   }
   const std::size_t held = watches_.held_count(

@@ -102,6 +102,10 @@ class Executor {
   // Returns the reason if the object cannot be watched. `task` outlives it.
   [[nodiscard]] io::Task<Result<std::optional<Error>>> watch(const Assignment* task, Place place,
                                                              std::stop_token stop);
+  // Whether the watch for all workflows has the object as one that this workflow made. `task`
+  // outlives it.
+  [[nodiscard]] io::Task<Result<bool>> has_made(const Assignment* task, Place place,
+                                                std::stop_token stop);
   // Denied, or LimitExceeded: the object must not be watched for the workflow. `task` outlives it.
   [[nodiscard]] io::Task<Result<>> may_watch(const Assignment* task, Place place,
                                              std::stop_token stop);

@@ -2,12 +2,14 @@
 
 #include "abi/statemachine/machine.h"
 #include "json/fields.h"
+#include "workflows/limits.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <chrono>
 #include <utility>
 
 namespace hangar::workflows {
@@ -37,23 +39,48 @@ std::string checksum_of(std::string_view text) {
 
 // Reading ------------------------------------------------------------------------------------
 
+// The host subtracts the times of a status from the present one, and adds delays to those at which
+// something began: 64 bits of nanoseconds overflow with times that are further apart.
+constexpr WallTime kTimeMin{};
+constexpr WallTime kBeginMax =
+    std::chrono::sys_days(std::chrono::January / 1 / std::chrono::year(2200));
+
 Result<std::optional<WallTime>> time_at(const Fields& fields, std::string_view key) {
   const std::string text = HANGAR_TRY(fields.text(key));
   if (text.empty()) return std::optional<WallTime>();
   const Result<WallTime> time = parse_rfc3339(text);
   if (!time) return fields.wrong(key, "a time such as 2026-04-08T12:00:00Z");
+  if (*time < kTimeMin) return fields.wrong(key, "1970-01-01T00:00:00Z or later");
   return std::optional(*time);
 }
 
-Result<WallTime> required_time(const Fields& fields, std::string_view key) {
+Result<std::optional<WallTime>> begin_at(const Fields& fields, std::string_view key) {
   const std::optional<WallTime> time = HANGAR_TRY(time_at(fields, key));
+  if (time && *time >= kBeginMax) return fields.wrong(key, "before 2200-01-01T00:00:00Z");
+  return time;
+}
+
+Result<WallTime> required(const Fields& fields, std::string_view key,
+                          std::optional<WallTime> time) {
   if (!time) return fields.wrong(key, "a time such as 2026-04-08T12:00:00Z");
   return *time;
 }
 
+Result<WallTime> required_time(const Fields& fields, std::string_view key) {
+  return required(fields, key, HANGAR_TRY(time_at(fields, key)));
+}
+
+Result<WallTime> required_begin(const Fields& fields, std::string_view key) {
+  return required(fields, key, HANGAR_TRY(begin_at(fields, key)));
+}
+
+// Numbers that the host increments.
 Result<std::int64_t> count_at(const Fields& fields, std::string_view key) {
   const std::int64_t count = HANGAR_TRY(fields.integer(key));
   if (count < 0) return fields.wrong(key, "0 or more");
+  if (count > limits::kWorkflowNumberMax) {
+    return fields.wrong(key, fmt::format("at most {}", limits::kWorkflowNumberMax));
+  }
   return count;
 }
 
@@ -82,7 +109,7 @@ Result<PendingAction> parse_action(const Fields& fields) {
   action.type = HANGAR_TRY(fields.required_text("type"));
   const json::Object* const params = HANGAR_TRY(fields.object("params"));
   action.params = params == nullptr ? json::Object() : *params;
-  action.requested_at = HANGAR_TRY(required_time(fields, "requestedAt"));
+  action.requested_at = HANGAR_TRY(required_begin(fields, "requestedAt"));
   action.deadline = HANGAR_TRY(time_at(fields, "deadline"));
   action.attempts = static_cast<std::uint32_t>(
       std::min<std::int64_t>(HANGAR_TRY(count_at(fields, "attempts")), 1'000'000));
@@ -107,7 +134,7 @@ Result<RunningActor> parse_actor(const Fields& fields) {
   actor.id = HANGAR_TRY(fields.required_text("id"));
   actor.value = HANGAR_TRY(fields.text("value"));
   actor.status = HANGAR_TRY(fields.text("status"));
-  actor.entered_at = HANGAR_TRY(required_time(fields, "enteredAt"));
+  actor.entered_at = HANGAR_TRY(required_begin(fields, "enteredAt"));
   return actor;
 }
 
@@ -182,8 +209,8 @@ Result<> parse_state(const Fields& status, Ledger& ledger) {
   ledger.run = HANGAR_TRY(status.text("run"));
   ledger.transitions = HANGAR_TRY(count_at(status, "transitions"));
   ledger.next_action = std::max<std::int64_t>(1, HANGAR_TRY(count_at(status, "nextAction")));
-  ledger.started_at = HANGAR_TRY(time_at(status, "startedAt"));
-  ledger.entered_at = HANGAR_TRY(time_at(status, "enteredAt"));
+  ledger.started_at = HANGAR_TRY(begin_at(status, "startedAt"));
+  ledger.entered_at = HANGAR_TRY(begin_at(status, "enteredAt"));
   ledger.finished_at = HANGAR_TRY(time_at(status, "finishedAt"));
   ledger.has_failed = HANGAR_TRY(status.flag("failed"));
   ledger.failure = HANGAR_TRY(status.text("failure"));
@@ -332,6 +359,25 @@ void collect_states(const json::Value& value, const std::string& above,
   }
 }
 
+// Without the paths themselves: a long name of a state is part of the path of each state below it.
+std::uint64_t path_bytes(const json::Value& value, std::uint64_t above) {
+  if (value.is_string()) return above + value.get_string().size();
+  std::uint64_t bytes = 0;
+  if (const json::Object* const members = value.if_object()) {
+    for (const auto& member : *members) {
+      const std::uint64_t path = above + member.key().size() + 1;
+      bytes += path + path_bytes(member.value(), path);
+    }
+  }
+  return bytes;
+}
+
+// A readable value as the machine gave it; null if it cannot be read.
+json::Value value_of(std::string_view readable) {
+  if (!readable.starts_with('{')) return json::Value(readable);
+  return json::parse(readable).value_or(json::Value());
+}
+
 }  // namespace
 
 std::string_view name_of(Origin origin) {
@@ -433,12 +479,15 @@ std::string value_json(std::string_view readable) {
   return json::dump(json::Value(readable));
 }
 
+std::uint64_t state_path_bytes(std::string_view readable) {
+  return path_bytes(value_of(readable), 0);
+}
+
 std::vector<std::string> active_states(std::string_view readable) {
   std::vector<std::string> paths;
-  const Result<json::Value> value = readable.starts_with('{')
-                                        ? json::parse(readable)
-                                        : Result<json::Value>(json::Value(readable));
-  if (value && !readable.empty()) collect_states(*value, "", paths);
+  if (readable.empty()) return paths;
+  const json::Value value = value_of(readable);
+  if (path_bytes(value, 0) <= limits::kWorkflowPathBytesMax) collect_states(value, "", paths);
   return paths;
 }
 

@@ -113,6 +113,7 @@ struct Ledger {
   std::string resolved;  // Its exact origin.
   // Distinguishes this run from an earlier one of the same object (whose status was removed).
   std::string run;
+  // At most limits::kWorkflowNumberMax, both.
   std::int64_t transitions = 0;
   std::int64_t next_action = 1;
   std::vector<QueuedEvent> inbox;     // Oldest first.
@@ -135,6 +136,9 @@ struct Ledger {
 
   [[nodiscard]] bool has_begun() const { return !state.empty(); }
   [[nodiscard]] bool is_finished() const { return finished_at.has_value(); }
+  // The host will neither ask the machine nor act for the workflow any more: a machine that has
+  // finished may have actions that are still to be carried out.
+  [[nodiscard]] bool is_at_rest() const { return is_finished() && outbox.empty(); }
   [[nodiscard]] PendingAction* find_action(std::int64_t id);
 };
 
@@ -152,7 +156,10 @@ void put_ledger(json::Value& status, const Ledger& ledger);
 [[nodiscard]] std::string readable_value(std::string_view value_json);
 // The inverse; empty for an empty one.
 [[nodiscard]] std::string value_json(std::string_view readable);
-// The path of each active state of a readable value: "a", "a.b".
+// The path of each active state of a readable value: "a", "a.b". None if all of them have more than
+// limits::kWorkflowPathBytesMax.
 [[nodiscard]] std::vector<std::string> active_states(std::string_view readable);
+// The bytes of these paths together.
+[[nodiscard]] std::uint64_t state_path_bytes(std::string_view readable);
 
 }  // namespace hangar::workflows

@@ -84,6 +84,15 @@ TEST(Ledger, FindsAnActionByItsIdOnly) {
   EXPECT_EQ(ledger.find_action(2), nullptr);
 }
 
+TEST(Ledger, IsAtRestOnceItsMachineHasFinishedAndNothingIsLeftToDo) {
+  EXPECT_FALSE(with({}).is_at_rest());
+  Ledger finished = with({action(1)});
+  finished.finished_at = WallTime();
+  EXPECT_FALSE(finished.is_at_rest()) << "an action is left";
+  finished.outbox.clear();
+  EXPECT_TRUE(finished.is_at_rest());
+}
+
 TEST(ReadableValue, ComesBackAsTheValueOfTheMachine) {
   for (const char* const value : {R"("idle")", R"({"a":"b"})", R"({"a":{"b":"c"},"d":"e"})"})
     EXPECT_EQ(value_json(readable_value(value)), value);

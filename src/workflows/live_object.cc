@@ -1,5 +1,6 @@
 #include "workflows/live_object.h"
 
+#include "base/utf8.h"
 #include "kube/object.h"
 #include "reconcile/conditions.h"
 #include "workflows/json_path.h"
@@ -7,10 +8,25 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <string>
 #include <string_view>
 #include <vector>
 
 namespace hangar::workflows {
+
+namespace {
+
+// The text goes into the status and into Events, which more people may read than the object.
+std::string text_of_match(const json::Value& match, const json::Value& live) {
+  constexpr std::size_t kBytesMax = 256;
+  const bool is_secret =
+      json::string_at(live, {"kind"}) == "Secret" && json::string_at(live, {"apiVersion"}) == "v1";
+  if (is_secret) return "jsonPath matches another value";
+  return fmt::format("jsonPath matches {}", utf8_beginning(text_of(match), kBytesMax));
+}
+
+}  // namespace
 
 bool is_owned(const json::Value& object, const Owner& owner) {
   return kube::label_of(object, kUidLabel) == owner.uid;
@@ -50,7 +66,7 @@ std::string unmet(const Wish& wish, const json::Value& live) {
   const bool is_met = !wish.value || std::ranges::any_of(found, [&](const json::Value* value) {
     return text_of(*value) == *wish.value;
   });
-  return is_met ? "" : fmt::format("jsonPath matches {}", text_of(*found.front()));
+  return is_met ? "" : text_of_match(*found.front(), live);
 }
 
 }  // namespace hangar::workflows

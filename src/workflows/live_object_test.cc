@@ -109,6 +109,25 @@ TEST(Unmet, APathHasToMatchTheValueIfThereIsOne) {
   EXPECT_EQ(unmet(wish, with_status(R"({"phase":"Bound"})")), "");
 }
 
+// The text ends in Events, which more people may read than Secrets.
+TEST(Unmet, NeverRepeatsWhatASecretHas) {
+  const json::Value secret = json::Object{
+      {"apiVersion", "v1"}, {"kind", "Secret"}, {"data", json::Object{{"token", "aHVudGVyMg=="}}}};
+  Wish wish = matching(".data.token");
+  wish.value = "b3RoZXI=";
+
+  EXPECT_EQ(unmet(wish, secret), "jsonPath matches another value");
+}
+
+TEST(Unmet, RepeatsTheBeginningOfAMatchOnly) {
+  Wish wish = matching(".status.text");
+  wish.value = "other";
+  const std::string long_text(10'000, 'x');
+
+  EXPECT_EQ(unmet(wish, with_status(R"({"text":")" + long_text + "\"}")),
+            "jsonPath matches " + std::string(256, 'x'));
+}
+
 TEST(Unmet, OneMatchOfSeveralIsEnough) {
   Wish wish = matching(".status.conditions[*].type");
   wish.value = "B";

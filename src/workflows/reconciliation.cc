@@ -4,6 +4,7 @@
 #include "base/seconds.h"
 #include "base/time.h"
 #include "io/loop.h"
+#include "io/part.h"
 #include "reconcile/predicates.h"
 #include "workflows/actions.h"
 #include "workflows/announcement.h"
@@ -60,7 +61,9 @@ io::Task<Result<reconcile::Outcome>> Reconciliation::run() {
     HANGAR_CO_TRY(co_await say_only());
     co_return fail(ErrorKind::InvalidInput, problem_->message);
   }
-  if (!decision_.ledger().is_finished()) {
+  // Also for actions that are left when the machine has finished: the spec may name another
+  // ServiceAccount by now.
+  if (!decision_.ledger().is_at_rest()) {
     if (const Result<> allowed = check_policies(); !allowed) {
       problem_ = Problem{.reason = std::string(tenants::kRefusedByPolicy),
                          .message = allowed.error().message()};
@@ -92,6 +95,7 @@ Result<> Reconciliation::check_policies() const {
 }
 
 io::Task<Result<reconcile::Outcome>> Reconciliation::go_on() {
+  io::Part part(parts_.platform.loop, "module");
   if (decision_.ledger().is_foreign) HANGAR_CO_TRY(co_await check_foreign_state());
   take_signals();
   skip_action();
@@ -107,16 +111,21 @@ io::Task<Result<reconcile::Outcome>> Reconciliation::go_on() {
     }
     is_told = wait != nullptr;
     if (std::holds_alternative<Decision::Start>(next)) {
+      part.next("start of the machine");
       HANGAR_CO_TRY(co_await begin());
       take_signals();  // Earlier signals: nothing else makes the host look again.
     } else if (std::holds_alternative<Decision::Ask>(next)) {
+      part.next("step of the machine");
       HANGAR_CO_TRY(co_await decide());
     } else if (std::holds_alternative<Decision::Write>(next)) {
+      part.next("status");
       HANGAR_CO_TRY(co_await write());
       HANGAR_CO_TRY(co_await remove_signals());
     } else if (const auto* const execute = std::get_if<Decision::Execute>(&next)) {
+      part.next("action");
       HANGAR_CO_TRY(co_await carry_out(*execute));
     } else {
+      part.next("status");
       // The conditions may have changed although the ledger did not. Removing signals may reveal
       // further ones, for which no watch event will come.
       HANGAR_CO_TRY(co_await write());
@@ -338,7 +347,8 @@ io::Task<Result<>> Reconciliation::refuse_schema(json::Value before) {
   problem_ =
       Problem{.reason = "SchemaOutdated",
               .message =
-                  "the cluster's CustomResourceDefinition drops what a workflow has to remember: "
+                  "the cluster's CustomResourceDefinition drops fields in which workflows keep "
+                  "their state: "
                   "apply deploy/crds/statefulworkflows.workflows.example.com.yaml, which has the "
                   "published fields and more. The workflow then continues"};
   json::Value status = std::move(before);

@@ -7,7 +7,6 @@
 
 #include "abi/statemachine/machine.h"
 #include "archive/module_archive.h"
-#include "base/log.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "budget/accounts.h"
@@ -25,6 +24,7 @@
 #include "workflows/instruments.h"
 #include "workflows/ledger.h"
 #include "workflows/machine_modules.h"
+#include "workflows/machine_output.h"
 #include "workflows/reading.h"
 #include "workflows/recording.h"
 #include "workflows/verdict.h"
@@ -56,7 +56,7 @@ class Reconciliation {
     const Instruments& instruments;
     reconcile::GuestRecorder& recorder;  // The recorder of workflows.
     std::mt19937_64& random;
-    const Log& log;
+    MachineOutput& output;
     // Set once an answer of the API server has kept a whole ledger.
     bool& keeps_ledgers;
     // Since when the workflow has waited for its module: an earlier lookup may be out of date.

@@ -1,5 +1,6 @@
 // The part of a Reconciliation that deals with its machine.
 #include "abi/statemachine/delays.h"
+#include "abi/statemachine/limits.h"
 #include "base/seconds.h"
 #include "base/time.h"
 #include "budget/accounts.h"
@@ -42,7 +43,8 @@ bool is_lost(const Result<Answer>& answer) {
 }
 
 // The delays of a machine and its actors in their present states. None if they cannot be known,
-// because the machine does not describe its states. Unavailable: the machine may be asked again.
+// because the machine does not describe its states, or if they are too many. Unavailable: the
+// machine may be asked again.
 io::Task<Result<std::optional<std::vector<abi::statemachine::Delay>>>> delays_in(
     std::shared_ptr<abi::statemachine::Machine> machine, std::string state, std::string value,
     std::stop_token stop, abi::statemachine::Asker asker) {
@@ -60,7 +62,7 @@ io::Task<Result<std::optional<std::vector<abi::statemachine::Delay>>>> delays_in
     if (actor.definition.empty() || !actor.status.empty()) continue;
     const Result<std::vector<abi::statemachine::Delay>> own =
         abi::statemachine::delays_of(actor.definition, actor.value);
-    if (!own) co_return std::nullopt;
+    if (!own || delays->size() + own->size() > limits::kMachineDelaysMax) co_return std::nullopt;
     for (abi::statemachine::Delay delay : *own) {
       delay.actor = actor.id;
       delays->push_back(std::move(delay));
@@ -305,9 +307,7 @@ io::Task<Result<Reconciliation::Step>> Reconciliation::probe(
 
 // Output of a machine goes to the host's log.
 void Reconciliation::keep_output(const Step& step) const {
-  if (step.log.empty()) return;
-  parts_.log.info("a machine printed",
-                  {{"namespace", key_.namespace_}, {"name", key_.name}, {"output", step.log}});
+  if (!step.log.empty()) parts_.output.keep(key_, step.log, io::Loop::now());
 }
 
 // Another client wrote the state: accepted if the machine knows it.

@@ -54,6 +54,26 @@ Result<> check_step(const abi::statemachine::Step& step, const Ledger& ledger) {
   if (step.actors.size() > limits::kWorkflowActorsMax) {
     return too_much("actors", step.actors.size(), limits::kWorkflowActorsMax);
   }
+  // It is written into the status too, and the host looks at each state that it names.
+  if (step.value.size() > limits::kWorkflowValueBytesMax) {
+    return too_much("state value has bytes", step.value.size(), limits::kWorkflowValueBytesMax);
+  }
+  const std::uint64_t path_bytes = state_path_bytes(readable_value(step.value));
+  if (path_bytes > limits::kWorkflowPathBytesMax) {
+    return too_much("states have paths of bytes", path_bytes, limits::kWorkflowPathBytesMax);
+  }
+  if (step.actors_stopped.size() > limits::kWorkflowStoppedMax) {
+    return too_much("actors that have stopped", step.actors_stopped.size(),
+                    limits::kWorkflowStoppedMax);
+  }
+  const auto asked = static_cast<std::int64_t>(step.actions.size());
+  if (ledger.next_action > limits::kWorkflowNumberMax - asked ||
+      ledger.transitions >= limits::kWorkflowNumberMax) {
+    return fail(ErrorKind::LimitExceeded,
+                fmt::format("the workflow's numbers are used up: it can have {} actions and as "
+                            "many transitions; begin another workflow, or remove its status",
+                            limits::kWorkflowNumberMax));
+  }
   const std::size_t actions = ledger.outbox.size() + step.actions.size();
   if (actions > limits::kWorkflowOutboxMax) {
     return too_much("actions that have not ended", actions, limits::kWorkflowOutboxMax);

@@ -1,5 +1,6 @@
 #include "workflows/workflow_controller.h"
 
+#include "base/random.h"
 #include "io/loop.h"
 #include "json/value.h"
 #include "reconcile/predicates.h"
@@ -45,6 +46,7 @@ WorkflowController::WorkflowController(const Parts& parts)
       platform_(parts.platform),
       log_(platform_.log.named("workflows")),
       instruments_(platform_.metrics),
+      output_(parts.output, log_),
       recorder_(parts.recorder, recorder::Contract::Workflow),
       // Of a child, only its marks and its version are needed. The object that an action waits for
       // is read by a request of the workflow's account.
@@ -60,7 +62,7 @@ WorkflowController::WorkflowController(const Parts& parts)
                                    const kube::Delta& delta) { on_child(*delta.object); },
                 .on_children_known = [this](const kube::GroupKind&) { look_again({}); }}),
       executor_(platform_.client, platform_.discovery, watches_),
-      random_(std::random_device()()),
+      random_(random_number()),
       copies_({.platform = platform_,
                .store = parts.store,
                .format = machine_copies(),
@@ -111,6 +113,10 @@ std::map<std::string, std::size_t> WorkflowController::counts() const {
 }
 
 void WorkflowController::look_again(const std::string& namespace_name) {
+  // The list below is empty while the objects are first being told, some of which may have been
+  // reconciled in vain already.
+  for (kube::ObjectKey& key : std::exchange(waiting_for_policies_, {}))
+    workflows_.enqueue(std::move(key));
   for (const kube::ObjectPtr& object : workflows_.list(namespace_name))
     workflows_.enqueue(object->key());
 }
@@ -142,7 +148,10 @@ void WorkflowController::on_change(const kube::Delta& delta) {
 io::Task<Result<reconcile::Outcome>> WorkflowController::reconcile(kube::ObjectPtr workflow,
                                                                    std::stop_token stop) {
   // All workflows are reconciled again once the policies are known.
-  if (!parts_.policies.is_settled()) co_return Outcome{};
+  if (!parts_.policies.is_settled()) {
+    waiting_for_policies_.push_back(workflow->key());
+    co_return Outcome{};
+  }
   const kube::ObjectKey key = workflow->key();
   watches_.begin(key);
   const auto asking = asking_.find(key);
@@ -158,7 +167,7 @@ io::Task<Result<reconcile::Outcome>> WorkflowController::reconcile(kube::ObjectP
        .instruments = instruments_,
        .recorder = recorder_,
        .random = random_,
-       .log = log_,
+       .output = output_,
        .keeps_ledgers = keeps_ledgers_,
        .asked_since = asked_since,
        .on_module = [this, key] { workflows_.enqueue(key); },

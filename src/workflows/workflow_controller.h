@@ -18,6 +18,7 @@
 #include "kube/cache/store.h"
 #include "kube/object.h"
 #include "modules/module_store.h"
+#include "output/namespace_allowances.h"
 #include "reconcile/controller.h"
 #include "reconcile/custom_resource.h"
 #include "reconcile/platform.h"
@@ -27,6 +28,7 @@
 #include "workflows/executor.h"
 #include "workflows/instruments.h"
 #include "workflows/machine_modules.h"
+#include "workflows/machine_output.h"
 #include "workflows/workflow.h"
 
 #include <cstddef>
@@ -34,6 +36,7 @@
 #include <random>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 namespace hangar::workflows {
 
@@ -45,6 +48,7 @@ class WorkflowController {
     MachineModules& modules;
     modules::ModuleStore& store;  // The store of `modules`.
     tenants::Policies& policies;
+    output::NamespaceAllowances& output;     // Bounds what machines print.
     recorder::Recorder* recorder = nullptr;  // Null: nothing is recorded.
   };
   explicit WorkflowController(const Parts& parts);
@@ -75,9 +79,11 @@ class WorkflowController {
   const reconcile::Platform& platform_;
   const Log log_;
   const Instruments instruments_;
+  MachineOutput output_;
   reconcile::GuestRecorder recorder_;
   // Since when workflows have been waiting for a module that they do not have yet.
   std::map<kube::ObjectKey, Instant> asking_;
+  std::vector<kube::ObjectKey> waiting_for_policies_;  // Reconciled before they were known.
   Watches watches_;
   Executor executor_;
   std::mt19937_64 random_;

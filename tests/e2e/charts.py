@@ -53,8 +53,8 @@ def kubeconfig_of(cluster, namespace, account, path):
 def rules(manifests):
     """All RBAC rules of the host on resources as (scope, group, resource, verb), scope being the namespace of a Role or None."""
     def is_the_hosts(manifest):
-        # That one is for users.
-        if manifest["metadata"]["name"] == "hangar-records-reader":
+        # That one is for users, and the other for the Job that runs once the host has ended.
+        if manifest["metadata"]["name"] in ("hangar-records-reader", "hangar-uninstall"):
             return False
         return manifest["kind"] in ("Role", "ClusterRole") and not any("aggregate-to" in label for label in manifest["metadata"]["labels"])
     return {one for manifest in manifests.values() if is_the_hosts(manifest) for one in rules_of(manifest)}

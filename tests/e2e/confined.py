@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
-"""Runs a command with the system calls that a systemd unit allows, in its own process and without systemd.
+"""Runs commands with less than this process has: other mounts (mounting()), or the system calls that a systemd unit
+allows, in its own process and without systemd:
 
     confined.py UNIT COMMAND...
 
-It follows SystemCallFilter=, SystemCallErrorNumber=EPERM, RestrictAddressFamilies= and NoNewPrivileges= of the unit.
+The latter follows SystemCallFilter=, SystemCallErrorNumber=EPERM, RestrictAddressFamilies= and NoNewPrivileges= of the unit.
 systemd-analyze says what is in systemd's sets of calls; libseccomp, which hangar depends on, makes the filter.
 """
 import ctypes
 import errno
+import functools
 import os
 import pathlib
+import shlex
 import socket
 import subprocess
 import sys
@@ -18,6 +21,42 @@ ALLOW = 0x7FFF0000
 ERRNO = 0x00050000
 EQUAL = 4
 PR_SET_NO_NEW_PRIVS = 38
+
+
+# How a process gets mounts of its own, in the order in which they are tried. Behind sudo, which gives commands another
+# PATH, the command is this user's again.
+WAYS = {
+    "root": ("unshare", "--mount"),
+    "user namespace": ("unshare", "--map-root-user", "--mount"),
+    "sudo": ("sudo", "-n", "-E", "unshare", "--mount"),
+}
+
+
+def is_open(way):
+    """Whether this user may mount something that way, where nobody else sees it."""
+    try:
+        tried = subprocess.run([*WAYS[way], "mount", "-t", "tmpfs", "tried", "/mnt"], capture_output=True, check=False, stdin=subprocess.DEVNULL)
+    except FileNotFoundError:
+        return False
+    return tried.returncode == 0
+
+
+@functools.cache
+def way_to_mount():
+    found = next(filter(is_open, WAYS), None)
+    assert found, "no process can have mounts of its own here: that needs root, user namespaces, or sudo without a password"
+    return found
+
+
+def mounting(script):
+    """A prefix of a command, which runs with mounts of its own, after the shell's `script` has made them. There $owner is the
+    option of a tmpfs that belongs to the user of the command. In any way but sudo's the command has the process of the prefix."""
+    way = way_to_mount()
+    of_sudo = way == "sudo"
+    user, group = (os.getuid(), os.getgid()) if of_sudo else (0, 0)
+    again = f"setpriv --reuid={user} --regid={group} --init-groups env PATH={shlex.quote(os.environ['PATH'])} " if of_sudo else ""
+    # One command, so that the first one to fail ends it; the exec is what `script` ends with.
+    return (*WAYS[way], "sh", "-c", f'owner=uid={user},gid={group}; {script} && exec {again}"$@"', "sh")
 
 
 class Comparison(ctypes.Structure):

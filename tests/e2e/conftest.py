@@ -23,8 +23,10 @@ _names = itertools.count(1)
 COMPILED = 600
 
 
-# Those that need the programs of an older version (tests/downgrade/run.sh), or eleven minutes (tests/quiet/run.sh).
-collect_ignore = [test for variable, test in (("HANGAR_OLDER_BIN_DIR", "test_downgrade.py"), ("HANGAR_QUIET_MINUTES", "test_go_quiet.py"))
+# Those that need the programs of an older version (tests/downgrade/run.sh), programs with another engine (tests/engine/run.sh),
+# or eleven minutes (tests/quiet/run.sh).
+collect_ignore = [test for variable, test in (("HANGAR_OLDER_BIN_DIR", "test_downgrade.py"), ("HANGAR_OTHER_BIN_DIR", "test_other_engine.py"),
+                                              ("HANGAR_QUIET_MINUTES", "test_go_quiet.py"))
                   if variable not in os.environ]
 
 # The slowest ones begin first.

@@ -10,6 +10,7 @@ import urllib.request
 import weakref
 
 from cluster import ROOT, eventually
+from processes import BehindSudo
 
 BINARY = pathlib.Path(os.environ.get("HANGAR_BIN_DIR", ROOT / "build/bin")) / "hangar"
 
@@ -62,15 +63,16 @@ def _link_all(source, target):
 class Host:
     """One process. Its log is kept at `log` and shown by pytest when a test fails."""
 
-    def __init__(self, kubeconfig, directory, *flags, wait=True, env=None, inside=()):
+    def __init__(self, kubeconfig, directory, *flags, wait=True, env=None, inside=(), program=BINARY, shares_code=True):
         """`inside`: a command that runs the host's command, in its own process."""
         directory.mkdir(parents=True, exist_ok=True)
         self.directory = directory
         self.log = directory / "host.log"
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
+        self._shares_code = shares_code
         self._command = [
-            *inside, str(BINARY), "host", f"--kubeconfig={kubeconfig}", f"--module-cache-dir={directory / 'cache'}",
+            *inside, str(program), "host", f"--kubeconfig={kubeconfig}", f"--module-cache-dir={directory / 'cache'}",
             f"--bind-address=127.0.0.1:{self.port}", "--log-level=debug", "--allow-file-modules", *flags]
         self._env = {**os.environ, **(env or {})}
         self.process = None
@@ -79,7 +81,7 @@ class Host:
 
     def share_compiled(self):
         """Shares compiled code in both directions: this host's with the others, theirs with this one."""
-        if compiled is None:
+        if compiled is None or not self._shares_code:
             return
         own = self.directory / "cache/code"
         for directory in (own.parent, own, compiled):
@@ -90,7 +92,8 @@ class Host:
     def start(self, wait=True):
         self.share_compiled()
         with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(self._command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=self._env)
+            process = subprocess.Popen(self._command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=self._env)
+        self.process = BehindSudo(process) if "sudo" in self._command else process
         if wait:
             self.wait_ready()
 
@@ -134,6 +137,7 @@ class Host:
                 self.process.wait(15)
             except subprocess.TimeoutExpired:
                 self.kill()
+        self.share_compiled()
         return self.process.returncode
 
     def rss_bytes(self):

@@ -22,6 +22,30 @@ def children(parent):
     return found
 
 
+class BehindSudo:
+    """A command that sudo runs. Its user may signal it, but not sudo, which ends with the command."""
+
+    def __init__(self, sudo):
+        self._sudo = sudo
+
+    def __getattr__(self, name):
+        return getattr(self._sudo, name)
+
+    def _find(self):
+        """The first process below sudo that runs as this user."""
+        assert self._sudo.poll() is None, f"sudo has ended with {self._sudo.returncode}"
+        below = process_tree(self._sudo.pid)[1:]
+        return next((pid for pid in below if os.stat(f"/proc/{pid}").st_uid == os.getuid()), None)
+
+    @property
+    def pid(self):
+        return eventually(self._find, "sudo runs the command")
+
+    def send_signal(self, number):
+        if self._sudo.poll() is None:
+            os.kill(self.pid, number)
+
+
 def process_tree(pid):
     """The process and its live descendants."""
     return [pid, *(one for child in children(pid) for one in process_tree(child))]

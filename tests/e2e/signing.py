@@ -22,7 +22,8 @@ def section(name, contents):
 
 
 def hangar(*arguments, stdin=b"", cwd=None):
-    return subprocess.run([str(BINARY), *map(str, arguments)], input=stdin, capture_output=True, timeout=120, cwd=cwd)
+    """The command may compile modules, also while others have the processors."""
+    return subprocess.run([str(BINARY), *map(str, arguments)], input=stdin, capture_output=True, timeout=600, cwd=cwd)
 
 
 def keys(directory, kind):

@@ -6,6 +6,7 @@ import signal
 import ssl
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 import pytest
 
@@ -266,8 +267,9 @@ def test_a_review_by_who_may_be_anybody_is_not_recorded(cluster, webhook_host, k
     assert "<- review" not in shown, shown
 
 
-def test_who_may_be_anybody_is_not_told_what_a_flight_makes_of_what_it_looked_up(cluster, webhook_host, airway, unique, namespace):
-    kind, spec = looking_up(cluster, airway, unique, namespace, webhook_host.namespace)
+@pytest.mark.parametrize("matchers", [["*"], []], ids=["shown", "forbidden"])
+def test_who_may_be_anybody_is_not_told_what_a_flight_makes_of_what_it_looked_up(cluster, webhook_host, airway, unique, namespace, matchers):
+    kind, spec = looking_up(cluster, airway, unique, namespace, webhook_host.namespace, matchers)
 
     words = refused(cluster, kind, "one", "lookup", namespace, **spec)
     assert "webhook-client-ca-file" in words and "what the flight says" not in words
@@ -312,6 +314,22 @@ def test_many_admissions_and_reconciles_at_once_all_end(cluster, webhook_host, k
     eventually(lambda: sum(is_ready(one) for one in cluster.list(f"{GROUP}/v1", name, namespace)) == 60, "all are ready", 60)
 
 
+class Counts(NamedTuple):
+    """Of a host: reviews that have been answered; reconciles of a kind's instances that have ended, and that wait."""
+    reviews: float
+    reconciles: float
+    waiting: float
+
+
+def counts_of(host, kind_name):
+    metrics = host.metrics()
+
+    def total(metric, label=""):
+        return sum(value for key, value in metrics.items() if key.startswith(metric + "{") and label in key)
+    controller = f'controller="{kind_name.lower()}s.{GROUP}"'
+    return Counts(total("hangar_admission_reviews_total"), total("controller_runtime_reconcile_total", controller), total("workqueue_depth", controller))
+
+
 def test_a_burst_of_admissions_and_the_reconciles_of_others_do_not_keep_each_other_from_ending(cluster, webhook_host, kind, namespace, unique):
     """Of a namespace beside the burst's: its instance is changed, reviewed and carried out again and again meanwhile."""
     name, other = kind(), f"beside-{unique}"
@@ -322,17 +340,26 @@ def test_a_burst_of_admissions_and_the_reconciles_of_others_do_not_keep_each_oth
     def is_at(step):
         return ((cluster.get("v1", "ConfigMap", "one", other) or {}).get("data") or {}).get("step") == str(step)
     eventually(lambda: is_at(0), "the instance beside it is carried out", 60)
-    steps = 0
+    seen = [counts_of(webhook_host, name)]
     with ThreadPoolExecutor(32) as pool:
         burst = [pool.submit(create, cluster, name, f"i{index}", "basic", namespace) for index in range(500)]
         while not all(one.done() for one in burst):
-            steps += 1
-            cluster.patch(f"{GROUP}/v1", name, "one", {"spec": {"data": {"step": str(steps)}}}, other)
-            eventually(lambda: is_at(steps), f"change {steps} is carried out beside the burst", 60)
+            step = len(seen)
+            cluster.patch(f"{GROUP}/v1", name, "one", {"spec": {"data": {"step": str(step)}}}, other)
+            eventually(lambda step=step: is_at(step), f"change {step} is carried out beside the burst", 60)
+            seen.append(counts_of(webhook_host, name))
     for one in burst:
         one.result()
 
-    assert steps >= 2, "the burst ended before anything could wait for it"
+    steps = list(zip(seen, seen[1:], strict=False))
+    assert len(steps) >= 2, "the burst ended before anything could wait for it"
+    for before, after in steps:
+        # Behind all that waited before it, the change would have seen all of that end.
+        assert before.waiting < 50 or after.reconciles - before.reconciles < before.waiting / 2, seen
+    for before, after in steps[:-1]:
+        assert 4 * (after.reviews - before.reviews) >= after.reconciles - before.reconciles, f"reviews wait for reconciles: {seen}"
+    reviews, reconciles = seen[-1].reviews - seen[0].reviews, seen[-1].reconciles - seen[0].reconciles
+    assert 20 * reconciles >= reviews, f"reconciles wait for reviews: {seen}"
     eventually(lambda: sum(is_ready(one) for one in cluster.list(f"{GROUP}/v1", name, namespace)) == 500, "all of the burst are ready", 300)
     cluster.delete("v1", "Namespace", other)
 

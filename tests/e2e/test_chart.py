@@ -5,6 +5,7 @@ import itertools
 import json
 import pathlib
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import yaml
@@ -354,6 +355,21 @@ def test_records_are_shown_and_have_what_they_need_only_where_they_are_on():
     assert not [one for one in render({"records": {"enabled": True}, "features": {"operators": False}}) if "records" in one[1]]
 
 
+def test_before_an_uninstall_a_job_lets_go_of_the_cluster():
+    manifests = render()
+    hooks = [one for one in manifests.values() if "pre-delete" in one["metadata"].get("annotations", {}).get("helm.sh/hook", "")]
+    assert [one["kind"] for one in hooks] == ["Role", "RoleBinding", "Job"]
+    assert all("hook-succeeded" in one["metadata"]["annotations"]["helm.sh/hook-delete-policy"] for one in hooks)
+    pod = manifests[("Job", "hangar-uninstall")]["spec"]["template"]
+    assert pod["spec"]["containers"][0]["args"] == ["uninstall", "--namespace=hangar-system", "--deployment=hangar"]
+    hosts = manifests[("Deployment", "hangar")]["spec"]["selector"]["matchLabels"]
+    assert not hosts.items() <= pod.get("metadata", {}).get("labels", {}).items(), "it would wait for itself"
+
+    kept = render({"uninstall": {"keepFinalizers": True}})[("Job", "hangar-uninstall")]
+    assert kept["spec"]["template"]["spec"]["containers"][0]["args"][-1] == "--keep-finalizers"
+    assert not [name for _, name in render({"uninstall": {"enabled": False}}) if "uninstall" in name]
+
+
 def test_helm_test_asks_the_service_whether_a_host_is_ready():
     pod = render({"service": {"port": 8088}}, namespace="elsewhere")[("Pod", "hangar-test-ready")]
 
@@ -473,7 +489,9 @@ RIGHTS = {"rbac": {"airwayGroups": ["e2e.hangar.dev"],
                                          {"apiGroups": ["apps"], "resources": ["deployments"]}]},
           # By labels, so that the host reads those of namespaces; it selects no namespace.
           "tenantPolicy": {"spec": {"namespaceSelector": {"matchLabels": {"nobody": "has-it"}}, "serviceAccounts": []}},
-          "tenants": list(TENANTS), "replicaCount": 0, "webhooks": {"enabled": True}, "records": {"enabled": True}}
+          "tenants": list(TENANTS), "replicaCount": 0, "webhooks": {"enabled": True}, "records": {"enabled": True},
+          # No node has it: the test runs what the chart's Job is for.
+          "nodeSelector": {"nobody": "has-it"}}
 # The chart's result for its node values.
 NODES = ("--installer-image=registry.example.com/installer:v1", "--node-runtime-classes=wasmtime", "--node-probe-image=probe",
          "--node-ready-delay=100ms", "--node-retry-delay=100ms")
@@ -826,15 +844,32 @@ def test_requests_for_the_lease_have_the_seats_of_leaders(installed, account_hos
     eventually(lambda: dispatched() > before, "the Lease is renewed by requests of its own flow", 60)
 
 
-def test_uninstalling_leaves_the_kinds_and_what_people_made(installed, account_host):
-    """Also with an instance whose resources are protected: nothing waits for a host, except the deletion of what has its finalizer."""
+def run_uninstall_job(cluster, kubeconfig):
+    """What a kubelet does with the pod of the chart's Job: runs its command, with the rights of its ServiceAccount."""
+    (pod,) = eventually(lambda: cluster.list("v1", "Pod", NAMESPACE, selector="batch.kubernetes.io/job-name=hangar-uninstall"), "the Job has a pod", 60)
+    assert pod["spec"]["serviceAccountName"] == "hangar"
+    (container,) = pod["spec"]["containers"]
+    done = subprocess.run([str(BINARY), *container["args"], f"--kubeconfig={kubeconfig}"], capture_output=True, text=True)
+    cluster.patch("v1", "Pod", pod["metadata"]["name"], {"status": {"phase": "Failed" if done.returncode else "Succeeded"}}, NAMESPACE, "status")
+    return done
+
+
+def test_uninstalling_leaves_the_kinds_and_what_people_made(installed, account_host, tmp_path):
+    """Also with an instance whose resources are protected and which is converted: nothing waits for a host."""
+    manifest = airways.airway("blimps", "Blimp", flight("behave"), mode="static")
+    manifest["spec"]["wasmUrls"]["converter"] = flight("converter")
+    (version,) = manifest["spec"]["template"]["versions"]
+    manifest["spec"]["template"]["versions"] = [version, {**version, "name": "v2", "storage": False}]
     # The configuration may still have the address of another test's host.
-    eventually(lambda: try_to(installed.apply, airways.airway("blimps", "Blimp", flight("behave"), mode="static")), "the Airway is accepted", COMPILED)
-    installed.learn("e2e.hangar.dev/v1", "Blimp", "blimps")
+    eventually(lambda: try_to(installed.apply, manifest), "the Airway is accepted", COMPILED)
+    for served in ("v1", "v2"):
+        installed.learn(f"e2e.hangar.dev/{served}", "Blimp", "blimps")
     airway, blimp = ("yoke.cd/v1alpha1", "Airway", "blimps.e2e.hangar.dev"), ("e2e.hangar.dev/v1", "Blimp", "one", "fleet")
+    converted = ("e2e.hangar.dev/v2", *blimp[1:])
     eventually(lambda: is_ready(installed.get(*airway)), "the Airway is ready", COMPILED)
     when_compiled(lambda: installed.create(instance("Blimp", "one", {"behaviour": "basic", "data": {"a": "b"}}, "fleet")))
     eventually(lambda: is_ready(installed.get(*blimp)), "the instance is ready", 60)
+    eventually(lambda: try_to(installed.get, *converted), "it is converted", 60)
 
     def change(api_version, kind, name, namespace, query="", **body):
         return try_to(installed.request, "PATCH", installed.path(api_version, kind, namespace, name) + query, body, "application/merge-patch+json")
@@ -842,21 +877,29 @@ def test_uninstalling_leaves_the_kinds_and_what_people_made(installed, account_h
     eventually(lambda: not change(*settings, query="?dryRun=All", data={"a": "changed"}), "its ConfigMap is protected", 60)
     assert account_host.stop() == 0
     assert not change(*blimp, spec={"data": {"a": "c"}}), "a host has to review it"
-    env = {"KUBECONFIG": installed.kubeconfig}
-    helm("uninstall", "hangar", "--namespace", NAMESPACE, "--wait", env=env)
+    assert not try_to(installed.get, *converted), "a host has to convert it"
+    kubeconfig = kubeconfig_of(installed, NAMESPACE, "hangar", tmp_path / "job")
+    with ThreadPoolExecutor(1) as pool:
+        job = pool.submit(run_uninstall_job, installed, kubeconfig)
+        helm("uninstall", "hangar", "--namespace", NAMESPACE, "--wait", env={"KUBECONFIG": installed.kubeconfig})
+    assert job.result().returncode == 0, job.result().stderr
+    for line in ("blimps.e2e.hangar.dev no longer converted", "blimps.e2e.hangar.dev/fleet/one let go", "airways.yoke.cd/blimps.e2e.hangar.dev let go",
+                 "validatingwebhookconfigurations.admissionregistration.k8s.io/hangar-airways deleted"):
+        assert line in job.result().stdout
 
     assert installed.get("v1", "ServiceAccount", "hangar", NAMESPACE) is None
     for kind in ("ValidatingWebhookConfiguration", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"):
         eventually(lambda kind=kind: not installed.list("admissionregistration.k8s.io/v1", kind, selector="hangar.dev/kept-by"), f"no {kind} is left", 60)
-    for kind in ("airways.yoke.cd", "operators.hangar.dev"):
+    for kind in ("airways.yoke.cd", "operators.hangar.dev", "blimps.e2e.hangar.dev"):
         assert installed.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", kind)
     installed.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "unrelated", "namespace": "fleet"}})
     assert change("v1", "ConfigMap", "unrelated", "fleet", data={"a": "b"})
     eventually(lambda: change(*settings, data={"a": "changed"}), "what was protected can be changed", 60)
     eventually(lambda: change(*blimp, spec={"data": {"a": "c"}}), "no host is asked to review the instance", 60)
+    eventually(lambda: try_to(installed.get, *converted), "no host is asked to convert it", 60)
     for name in ("fleet", NAMESPACE):
         installed.delete("v1", "Namespace", name)
-    eventually(lambda: installed.get("v1", "Namespace", NAMESPACE) is None, "the namespace of the release is gone", 90)
-    eventually(lambda: "deletionTimestamp" in installed.get(*blimp)["metadata"], "the instance waits for a host", 60)
-    assert change(*blimp, metadata={"finalizers": None})
-    eventually(lambda: installed.get("v1", "Namespace", "fleet") is None, "its namespace is gone", 90)
+    for name in ("fleet", NAMESPACE):
+        eventually(lambda name=name: installed.get("v1", "Namespace", name) is None, f"namespace {name} is gone", 90)
+    installed.delete(*airway)
+    eventually(lambda: installed.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", "blimps.e2e.hangar.dev") is None, "its kind goes with it", 60)

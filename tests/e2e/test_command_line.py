@@ -48,6 +48,7 @@ def test_help_is_exit_code_0_and_names_what_there_is(command):
     done = hangar(*command, "--help")
 
     assert done.returncode == 0 and done.stderr == ""
+    assert f"\nUsage: {' '.join(['hangar', *command])} [OPTIONS]" in done.stdout
     expected = ["host", "run-flight", "version"] if not command else ["--config", "--log-level", "HANGAR_LOG_LEVEL", "(default info)"]
     assert all(word in done.stdout for word in expected), done.stdout
 
@@ -64,7 +65,8 @@ def test_every_command_and_every_setting_of_the_host_is_documented():
 
 
 # The settings in a command's help besides the common ones, as words.
-CLUSTER, MODULES = {"kubeconfig", "context"}, {"module-cache-dir", "module-cache-size", "code-cache-key-file", "module-allow-list", "docker-config", "compiler"}
+CLUSTER = {"kubeconfig", "context"}
+MODULES = {"module-cache-dir", "module-cache-size", "code-cache-key-file", "module-allow-list", "docker-config", "compiler", "native-code-dir", "builder-keys"}
 RECORDER = {"recorder-bytes", "recorder-age", "recorder-directory"}
 REQUESTS, PLACE = {"kube-api-qps", "kube-api-burst"}, {"namespace"}
 GUESTS = {"guest-threads", "operator-memory-budget", "guest-memory", "namespace-guest-memory"}
@@ -74,7 +76,7 @@ USES = {
     "logs": CLUSTER | MODULES | {"pod"}, "timeline": CLUSTER | MODULES | {"recorder-directory"}, "why": CLUSTER | MODULES | {"recorder-directory"}, "console": CLUSTER | MODULES | WALLS | {"recorder-directory"}, "nodes": CLUSTER | PLACE, "machine build": MODULES | WALLS, "machine run": MODULES | WALLS,
     **{command: CLUSTER | REQUESTS for command in ("blackbox", "mayday", "turbulence", "unlatch")},
     "descent": CLUSTER | REQUESTS | WALLS,
-    "stow": MODULES, "schematics": MODULES | WALLS | POLICY, "sign": set(), "verify": MODULES | POLICY,
+    "build code": MODULES, "stow": MODULES, "schematics": MODULES | WALLS | POLICY, "sign": set(), "verify": MODULES | POLICY,
     "takeoff": CLUSTER | REQUESTS | MODULES | WALLS | POLICY, "argocd": CLUSTER | REQUESTS | MODULES | WALLS | POLICY,
     "workflow show": CLUSTER | MODULES | WALLS, "workflow signal": CLUSTER, "tenant allow": CLUSTER | {"features"}, "tenant list": CLUSTER | {"features"},
     "tenant remove": CLUSTER | {"features"}, "flight from-chart": None, "ready": None, "completion": None, "version": None}

@@ -142,7 +142,7 @@ def test_what_a_killed_one_has_left_is_removed(bare, demo):
     assert code == 0, said
     assert state_of(bare) == before, said
     code, said = ended(demo("--clean"))
-    assert code == 0 and "nothing of a demonstration" in said, said
+    assert code == 0 and "no remains of a demonstration" in said, said
 
 
 def test_on_a_cluster_of_its_own_it_ends_with_how_to_open_the_console(installed, tmp_path):
@@ -230,7 +230,7 @@ def test_it_does_not_disturb_a_host_or_objects_of_others(bare, demo):
     code, said = ended(demo())
     assert code == 1 and "airways.yoke.cd -/others.example.org" in said, said
     code, said = ended(demo("--clean"))
-    assert code == 0 and "nothing of a demonstration" in said, said
+    assert code == 0 and "no remains of a demonstration" in said, said
     assert bare.get("yoke.cd/v1alpha1", "Airway", "others.example.org") is not None
 
     bare.kubectl("delete", "namespace", "theirs")

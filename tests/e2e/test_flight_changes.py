@@ -4,6 +4,7 @@ The host asks its sources every second here. It is restarted with an empty cache
 """
 import base64
 import hashlib
+import json
 import os
 import pathlib
 import shutil
@@ -169,6 +170,50 @@ def test_a_flight_that_changes_behind_its_url_breaks_nothing_until_its_author_ta
     eventually(lambda: made.up_to_date()["reason"] == "SourceUnavailable", "it says that the source does not serve it any more", 60)
     cluster.delete(*AIRWAY, made.name)
     eventually(lambda: not copies(cluster, first) and not copies(cluster, second), "copies go with their Airway", 60)
+
+
+# (module (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32))) (memory (export "memory") 1)
+#   (func (export "_start") i32.const 1 call $exit))
+FAILING = (b"\0asm\1\0\0\0" b"\x01\x08\x02\x60\x01\x7f\0\x60\0\0" b"\x02\x24\x01\x16wasi_snapshot_preview1\x09proc_exit\0\0"
+           b"\x03\x02\x01\x01" b"\x05\x03\x01\0\x01" b"\x07\x13\x02\x06memory\x02\0\x06_start\0\x01" b"\x0a\x08\x01\x06\0\x41\x01\x10\0\x0b")
+
+
+def retries_ms(host, made, name):
+    """How long an instance waited after each of its failures, as the log has it."""
+    lines = map(json.loads, host.log.read_text().splitlines())
+    return [line["retry_in_ms"] for line in lines if line["msg"] == "reconcile failed"
+            and (line["controller"], line["namespace"], line["name"]) == (made.name, made.namespace, name)]
+
+
+def test_a_module_that_fails_after_it_was_taken_over_leaves_what_instances_had(cluster, host, greetings, modules):
+    first = variant(9)
+    made = greetings(first)
+    modules.files["/greeting.wasm"] = FAILING
+
+    made.takes_over(FAILING, flightChecksum=sha256(FAILING))
+
+    def failed(name):
+        ready = condition(made.instance(name))
+        return ready["status"] == "False" and ready["reason"] == "Error" and ready["message"].startswith("failed to evaluate flight: ")
+    eventually(lambda: all(map(failed, NAMES)), "each instance says that its flight failed", 60)
+    # Each waits twice as long from one failure to the next, and by itself: no failure of another one counts for it.
+    eventually(lambda: all(len(retries_ms(host, made, name)) >= 3 for name in NAMES), "each is tried again and again", 60)
+    for name in NAMES:
+        for number, delay in enumerate(retries_ms(host, made, name)):
+            assert 1000 << number <= delay <= 1250 << number, f"{name}: {retries_ms(host, made, name)}"
+    assert len({tuple(retries_ms(host, made, name)[:3]) for name in NAMES}) == len(NAMES), "they come at different times"
+
+    # The Airway serves its kind: it names the module that is used, and the one that it replaced.
+    assert is_ready(made.airway()) and made.up_to_date()["reason"] == "Fixed"
+    assert (made.flight()["sha256"], made.flight()["replaces"]) == (sha256(FAILING), sha256(first))
+    for name in NAMES:
+        assert cluster.get("v1", "ConfigMap", name, made.namespace)["data"] == {"text": "first"}, "what was made stays"
+        assert made.sources(name) == {hashlib.sha1(first).hexdigest()}, "no revision has the module that fails"
+
+    # The author goes back, and no instance waits for the end of its delay.
+    modules.files["/greeting.wasm"] = first
+    made.takes_over(first, flightChecksum=sha256(first))
+    made.say("goes on")
 
 
 def test_a_large_module_is_found_again_in_all_its_parts(cluster, host, greetings, modules):

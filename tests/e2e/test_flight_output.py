@@ -86,7 +86,7 @@ def test_a_flood_is_bounded_and_said(cluster, host, kind, namespace):
     for turn in range(6):
         cluster.patch(f"{GROUP}/v1", kind.kind, "chatty", {"spec": {"stderr": flood, "data": {"turn": str(turn)}}}, namespace)
         eventually(lambda: (cluster.get("v1", "ConfigMap", "chatty", namespace) or {})["data"].get("turn") == str(turn), "it is evaluated", 60)
-    eventually(lambda: "more bytes were dropped: what a flight may print a second]" in kind.logs("chatty", namespace), "it says that output was dropped")
+    eventually(lambda: "more bytes were dropped: the limit of a flight's output per second]" in kind.logs("chatty", namespace), "it says that output was dropped")
     assert len(kind.logs("chatty", namespace)) < 256 * 1024
 
 

@@ -78,50 +78,112 @@ def test_the_rules_are_those_of_the_release(tmp_path):
         assert one["labels"]["severity"] in ("critical", "warning") and set(one["annotations"]) == {"summary", "description"}, one["alert"]
 
 
-# (alert, the series that trigger it, the labels that it fires with)
-FIRING = [
-    ("HangarDoesNotLead", {'leader_election_master_status{job="h", name="hangar", instance="a"}': "0x60"}, {}),
-    ("HangarMainLoopSlow", {'hangar_loop_turn_seconds_bucket{job="h", instance="a", le="0.5"}': "0x60",
-                            'hangar_loop_turn_seconds_bucket{job="h", instance="a", le="1"}': "0+60x60",
-                            'hangar_loop_turn_seconds_bucket{job="h", instance="a", le="+Inf"}': "0+60x60"}, {"job": "h", "instance": "a"}),
-    ("HangarGuestMemoryShort", {'hangar_guest_memory_reserved_bytes{job="h", instance="a", namespace="x"}': "60x60",
-                                'hangar_guest_memory_reserved_bytes{job="h", instance="a", namespace="y"}': "36x60",
-                                'hangar_guest_memory_limit_bytes{job="h", instance="a"}': "100x60"}, {"job": "h", "instance": "a"}),
-    ("HangarOperatorFails", {'controller_runtime_reconcile_errors_total{job="h", controller="team/one"}': "0+1x60",
-                             'controller_runtime_reconcile_errors_total{job="other", controller="deployment"}': "0+1x60"},
-     {"job": "h", "controller": "team/one"}),
-    ("HangarReconcilesFail", {'controller_runtime_reconcile_errors_total{job="h", controller="airway"}': "0+6x60",
-                              'controller_runtime_reconcile_total{job="h", controller="airway", result="error"}': "0+6x60",
-                              'controller_runtime_reconcile_total{job="h", controller="airway", result="success"}': "0+2x60",
-                              'hangar_operators{job="h", instance="a"}': "1x60",
-                              'controller_runtime_reconcile_errors_total{job="other", controller="deployment"}': "0+6x60",
-                              'controller_runtime_reconcile_total{job="other", controller="deployment", result="error"}': "0+6x60"},
-     {"job": "h", "controller": "airway"}),
+def histogram(name, labels, seconds):
+    """One observation a second, each of half of `seconds` at least and `seconds` at most."""
+    return {f'{name}_bucket{{{labels}, le="{bound}"}}': values
+            for bound, values in ((seconds / 2, "0x60"), (seconds, "0+60x60"), ("+Inf", "0+60x60"))}
+
+
+def failing(errors, successes):
+    """A controller's reconciles each minute."""
+    return {'controller_runtime_reconcile_errors_total{job="h", controller="airway"}': f"0+{errors}x60",
+            'controller_runtime_reconcile_total{job="h", controller="airway", result="error"}': f"0+{errors}x60",
+            'controller_runtime_reconcile_total{job="h", controller="airway", result="success"}': f"0+{successes}x60",
+            'hangar_operators{job="h", instance="a"}': "1x60"}
+
+
+def ended(failed, done):
+    """A workflow's actions each minute."""
+    return {'hangar_workflow_actions_total{job="h", action="RUN_JOB", outcome="failed"}': f"0+{failed}x60",
+            'hangar_workflow_actions_total{job="h", action="RUN_JOB", outcome="done"}': f"0+{done}x60"}
+
+
+def reserved(x, y):
+    """Guest memory of two namespaces, in percent."""
+    return {'hangar_guest_memory_reserved_bytes{job="h", instance="a", namespace="x"}': f"{x}x60",
+            'hangar_guest_memory_reserved_bytes{job="h", instance="a", namespace="y"}': f"{y}x60",
+            'hangar_guest_memory_limit_bytes{job="h", instance="a"}': "100x60"}
+
+
+def descriptors(count):
+    return {'process_open_fds{job="h", instance="a"}': f"{count}x60", 'process_max_fds{job="h", instance="a"}': "100x60",
+            'hangar_operators{job="h", instance="a"}': "1x60"}
+
+
+# Of other programs, which nothing here is about.
+OTHERS = {
+    'controller_runtime_reconcile_errors_total{job="other", controller="deployment"}': "0+6x60",
+    'controller_runtime_reconcile_total{job="other", controller="deployment", result="error"}': "0+6x60",
+    'workqueue_longest_running_processor_seconds{job="other", instance="b", name="job"}': "400x60",
+    'process_open_fds{job="other", instance="b"}': "90x60", 'process_max_fds{job="other", instance="b"}': "100x60",
+    'leader_election_master_status{job="other", name="kube-scheduler", instance="b"}': "0x60"}
+LEADS = {'leader_election_master_status{job="h", name="hangar", instance="a"}': "1x60"}
+
+# (alert, the series of its situation, the labels that it fires with, series that are near to it and none)
+ALERTS = [
+    ("HangarDoesNotLead", {'leader_election_master_status{job="h", name="hangar", instance="a"}': "0x60",
+                           'leader_election_master_status{job="h", name="hangar", instance="b"}': "0x60"}, {},
+     # One of two leads; the other has led until a minute before.
+     {'leader_election_master_status{job="h", name="hangar", instance="a"}': "1x49 0x10",
+      'leader_election_master_status{job="h", name="hangar", instance="b"}': "0x49 1x10"}),
+    # None is scraped: the name is all that the alert knows.
+    ("HangarDoesNotLead", {}, {"name": "hangar"}, LEADS),
+    ("HangarMainLoopSlow", histogram("hangar_loop_turn_seconds", 'job="h", instance="a"', 1), {"job": "h", "instance": "a"},
+     histogram("hangar_loop_turn_seconds", 'job="h", instance="a"', 0.05)),
+    ("HangarUnexpectedExceptions", {'hangar_loop_exceptions_total{job="h", instance="a"}': "0x30 1x30"}, {"job": "h", "instance": "a"},
+     # Those before it was scraped first.
+     {'hangar_loop_exceptions_total{job="h", instance="a"}': "3x60"}),
+    ("HangarGuestMemoryShort", reserved(60, 36), {"job": "h", "instance": "a"}, reserved(60, 34)),
+    ("HangarOperatorFails", {'controller_runtime_reconcile_errors_total{job="h", controller="team/one"}': "0+1x60"},
+     {"job": "h", "controller": "team/one"},
+     # Once in ten minutes.
+     {'controller_runtime_reconcile_errors_total{job="h", controller="team/one"}': "0x9 1x9 2x9 3x9 4x9 5x9"}),
+    ("HangarReconcilesFail", failing(6, 2), {"job": "h", "controller": "airway"}, failing(6, 18)),
     ("HangarReconcileStuck", {'workqueue_longest_running_processor_seconds{job="h", instance="a", name="airway"}': "400x60",
-                              'workqueue_longest_running_processor_seconds{job="other", instance="b", name="job"}': "400x60",
-                              'hangar_operators{job="h", instance="a"}': "1x60"}, {"job": "h", "instance": "a", "name": "airway"}),
-    ("HangarWorkflowActionsFail", {'hangar_workflow_actions_total{job="h", action="RUN_JOB", outcome="failed"}': "0+3x60",
-                                   'hangar_workflow_actions_total{job="h", action="RUN_JOB", outcome="done"}': "0+1x60"},
-     {"job": "h", "action": "RUN_JOB"}),
-    ("HangarFileDescriptorsShort", {'process_open_fds{job="h", instance="a"}': "90x60", 'process_max_fds{job="h", instance="a"}': "100x60",
-                                    'process_open_fds{job="other", instance="b"}': "90x60", 'process_max_fds{job="other", instance="b"}': "100x60",
-                                    'hangar_operators{job="h", instance="a"}': "1x60"}, {"job": "h", "instance": "a"}),
+                              'hangar_operators{job="h", instance="a"}': "1x60"}, {"job": "h", "instance": "a", "name": "airway"},
+     {'workqueue_longest_running_processor_seconds{job="h", instance="a", name="airway"}': "290x60",
+      'hangar_operators{job="h", instance="a"}': "1x60"}),
+    ("HangarOperatorsStayInMemory", {'hangar_operator_suspend_failures_total{job="h", instance="a"}': "0+1x60"}, {"job": "h", "instance": "a"},
+     # A single failure half an hour before.
+     {'hangar_operator_suspend_failures_total{job="h", instance="a"}': "0x19 1x40"}),
+    ("HangarWorkflowActionsFail", ended(3, 1), {"job": "h", "action": "RUN_JOB"}, ended(1, 3)),
+    ("HangarNodesFailed", {'hangar_nodes{job="h", instance="a", phase="Failed"}': "2x60"}, {"job": "h"},
+     {'hangar_nodes{job="h", instance="a", phase="Failed"}': "0x60", 'hangar_nodes{job="h", instance="a", phase="Done"}': "2x60"}),
+    ("HangarReviewsSlow", histogram("hangar_admission_review_seconds", 'job="h", instance="a"', 10), {"job": "h"},
+     histogram("hangar_admission_review_seconds", 'job="h", instance="a"', 2.5)),
+    ("HangarRecordsLost", {'hangar_recorder_stopped{job="h", instance="a"}': "1x60"}, {"job": "h", "instance": "a"},
+     # It goes on for three minutes only.
+     {'hangar_recorder_stopped{job="h", instance="a"}': "0x47 1x3 0x10"}),
+    ("HangarFileDescriptorsShort", descriptors(90), {"job": "h", "instance": "a"}, descriptors(70)),
 ]
 
 
-@pytest.mark.parametrize("alert, series, labels", FIRING, ids=[alert for alert, _, _ in FIRING])
-def test_an_alert_fires_for_what_it_is_about_and_nothing_else(tmp_path, alert, series, labels):
+def fired(directory, series, alert, expected):
+    """promtool's verdict: these alerts of that name fire, 50 minutes after the beginning of the series, and no others."""
     # Without their texts, which promtool would compare, too.
     bare = {"groups": [{**group, "rules": [{key: value for key, value in rule.items() if key != "annotations"} for rule in group["rules"]]}
                        for group in RULES["groups"]]}
-    (tmp_path / "rules.yaml").write_text(yaml.safe_dump(bare))
-    (rule,) = [one for group in RULES["groups"] for one in group["rules"] if one["alert"] == alert]
+    (directory / "rules.yaml").write_text(yaml.safe_dump(bare))
+    names = [rule["alert"] for group in RULES["groups"] for rule in group["rules"]]
     unit = {"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": [
         {"interval": "1m", "input_series": [{"series": name, "values": values} for name, values in series.items()],
-         "alert_rule_test": [{"eval_time": "50m", "alertname": alert, "exp_alerts": [{"exp_labels": {**rule["labels"], **labels}}]}]}]}
-    (tmp_path / "test.yaml").write_text(yaml.safe_dump(unit))
-    code, said = promtool("test", "rules", tmp_path / "test.yaml")
+         "alert_rule_test": [{"eval_time": "50m", "alertname": name, "exp_alerts": expected if name == alert else []} for name in names]}]}
+    (directory / "test.yaml").write_text(yaml.safe_dump(unit))
+    return promtool("test", "rules", directory / "test.yaml")
+
+
+@pytest.mark.parametrize("alert, series, labels, near", ALERTS, ids=[f"{alert}-{len(series)}" for alert, series, _, _ in ALERTS])
+def test_an_alert_fires_for_what_it_is_about_and_nothing_else(tmp_path, alert, series, labels, near):
+    (rule,) = [one for group in RULES["groups"] for one in group["rules"] if one["alert"] == alert]
+    whole = {**OTHERS, **({} if alert == "HangarDoesNotLead" else LEADS)}
+    code, said = fired(tmp_path, {**whole, **series}, alert, [{"exp_labels": {**rule["labels"], **labels}}])
     assert code == 0, said
+    code, said = fired(tmp_path, {**whole, **near}, alert, [])
+    assert code == 0, said
+
+
+def test_each_alert_has_its_series():
+    assert {alert for alert, *_ in ALERTS} == {rule["alert"] for group in RULES["groups"] for rule in group["rules"]}
 
 
 # What a host says --------------------------------------------------------------------------------

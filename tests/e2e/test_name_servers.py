@@ -5,6 +5,7 @@ import socket
 import pytest
 
 from cluster import condition, eventually
+from confined import mounting
 from conftest import control_plane
 from host import Host, to_its_end
 from operators import OPERATOR, phase
@@ -52,9 +53,8 @@ def host(cluster, tmp_path, name_server):
     """A host that knows this name server only, and by /etc/resolv.conf would wait for it for minutes."""
     configuration = tmp_path / "resolv.conf"
     configuration.write_text(f"nameserver {name_server.address}\noptions timeout:30 attempts:5\n")
-    mount = f'mount --bind {configuration} /etc/resolv.conf && exec "$@"'
     yield from to_its_end(Host(cluster.kubeconfig, tmp_path / "host", "--leader-elect", "--namespace=default",
-                               inside=("unshare", "--map-root-user", "--mount", "sh", "-c", mount, "sh")))
+                               inside=mounting(f"mount --bind {configuration} /etc/resolv.conf")))
 
 
 def test_a_name_server_that_says_nothing_holds_up_one_module_and_nothing_else(cluster, host, namespace, operator, name_server):

@@ -15,14 +15,13 @@ import types
 import grpc
 import pytest
 
+from confined import mounting
 from host import BINARY
 
 NODE = BINARY.parent / "hangar-node"
 FETCH = BINARY.parent / "hangar-node-fetch"
 CONFIG = "etc/containerd/config.toml"
 BEFORE = 'version = 2\n# mine\n[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]\n  SystemdCgroup = true'
-# New namespaces for mounts need root, or a user namespace in which one is root.
-UNSHARE = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--mount", "--map-root-user"]
 
 
 def run(*command, **more):
@@ -181,8 +180,8 @@ def test_a_full_disk_leaves_a_whole_configuration(root, tmp_path):
     large = put_runtimes(tmp_path / "large", shim=b"#" * 200_000)
     (root / "opt").mkdir()
 
-    done = run(*UNSHARE, "sh", "-c", f"""
-        mount -t tmpfs -o size=64k tmpfs {root}/opt && cp {root}/{CONFIG} {root}/opt/before
+    done = run(*mounting(f"mount -t tmpfs -o size=64k,$owner tmpfs {root}/opt"), "sh", "-c", f"""
+        cp {root}/{CONFIG} {root}/opt/before
         {NODE} install --root {root} --runtimes-dir {large} --json --no-restart; echo status=$?
         cmp {root}/{CONFIG} {root}/opt/before && echo same; ls -A {root}/opt/hangar-node/bin
         {NODE} uninstall --root {root} --no-restart >/dev/null && ls -A {root}/opt""")
@@ -192,8 +191,7 @@ def test_a_full_disk_leaves_a_whole_configuration(root, tmp_path):
 
 
 def test_a_read_only_root_is_said_to_be_one(root, runtimes):
-    done = run(*UNSHARE, "sh", "-c", f"""
-        mount --bind {root} {root} && mount -o remount,bind,ro {root}
+    done = run(*mounting(f"mount --bind {root} {root} && mount -o remount,bind,ro {root}"), "sh", "-c", f"""
         {NODE} install --root {root} --runtimes-dir {runtimes} --json --no-restart; echo status=$?""")
 
     assert "status=6" in done.stdout and '"ReadOnly"' in done.stdout, done.stdout + done.stderr

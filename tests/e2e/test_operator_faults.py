@@ -16,6 +16,7 @@ import pytest
 import memos
 import read_only
 from cluster import Proxy, condition, eventually, never
+from confined import mounting
 from conftest import control_plane
 from flights import Flights, greeting
 from front import Front
@@ -402,8 +403,8 @@ def test_a_cache_on_a_read_only_disk_is_named_at_the_start(cluster, tmp_path):
     """As an SD card at the end of its life becomes."""
     cache = tmp_path / "host/cache"
     cache.mkdir(parents=True)
-    mount = f'mount -t tmpfs -o ro,mode=0700 cache "{cache}" && exec "$@"'
-    host = Host(cluster.kubeconfig, tmp_path / "host", wait=False, inside=("unshare", "--map-root-user", "--mount", "sh", "-c", mount, "sh"))
+    mount = f'mount -t tmpfs -o "ro,mode=0700,$owner" cache "{cache}"'
+    host = Host(cluster.kubeconfig, tmp_path / "host", wait=False, inside=mounting(mount))
     try:
         assert host.process.wait(60) != 0
         assert str(cache) in host.tail() and "Read-only file system" in host.tail()
@@ -470,8 +471,8 @@ class TestLastingPressure:
             directory.mkdir()
             for name, share in zip(figures, (0.95, 1), strict=True):
                 (directory / name).write_text(f"{round(share * (1 << 30))}\n")
-        mount = f'mount --bind "{groups}" /sys/fs/cgroup && exec "$@"'
-        yield from to_its_end(Host(cluster.kubeconfig, tmp_path / "host", inside=("unshare", "--map-root-user", "--mount", "sh", "-c", mount, "sh")))
+        mount = f'mount --bind "{groups}" /sys/fs/cgroup'
+        yield from to_its_end(Host(cluster.kubeconfig, tmp_path / "host", inside=mounting(mount)))
 
     def test_operators_answer_all_the_same_and_leave_as_soon_as_they_may(self, cluster, host, namespace, operator, get):
         allow(cluster, namespace, *EVERYTHING)
@@ -504,8 +505,8 @@ class TestFullDisk:
         snapshots = tmp_path / "host/cache/snapshots"
         snapshots.mkdir(parents=True, mode=0o700)
         (tmp_path / "host/cache").chmod(0o700)
-        mount = f'mount -t tmpfs -o size=1m,mode=0700 snapshots "{snapshots}" && exec "$@"'
-        yield from to_its_end(Host(cluster.kubeconfig, tmp_path / "host", inside=("unshare", "--map-root-user", "--mount", "sh", "-c", mount, "sh")))
+        mount = f'mount -t tmpfs -o "size=1m,mode=0700,$owner" snapshots "{snapshots}"'
+        yield from to_its_end(Host(cluster.kubeconfig, tmp_path / "host", inside=mounting(mount)))
 
     def test_who_finds_no_room_to_sleep_stays_and_says_so(self, cluster, host, namespace, operator, get):
         allow(cluster, namespace, *EVERYTHING)

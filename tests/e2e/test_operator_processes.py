@@ -1,6 +1,7 @@
 """Operators in guest processes: `hangar host --guest-isolation=namespace`. They sleep without a process, and wake in a new one."""
 import contextlib
 import os
+import pathlib
 import signal
 
 import pytest
@@ -87,6 +88,54 @@ def test_an_operator_that_sleeps_notices_nothing_when_its_process_is_killed(clus
     eventually(lambda: "changed after" in lines(host, "watcher", namespace), "it wakes", 30)
     assert starts(host, namespace) == 1
     assert not [event for event in events_of(cluster, "watcher", namespace) if "guest process" in event["message"]]
+
+
+def unmapped_snapshots(host):
+    """Files with memory of sleeping guests that the host does not map, by inode: the one of all snapshots, and one for each layer."""
+    process = pathlib.Path(f"/proc/{host.process.pid}")
+    mapped = (process / "maps").read_text()
+    found = {}
+    for descriptor in (process / "fd").iterdir():
+        # Descriptors are closed meanwhile.
+        with contextlib.suppress(FileNotFoundError):
+            if str(host.directory / "cache/snapshots") in os.readlink(descriptor) and f" {descriptor.stat().st_ino} " not in mapped:
+                found[descriptor.stat().st_ino] = descriptor
+    return found
+
+
+def test_a_guest_whose_layer_is_lost_fails_without_its_process(cluster, host, namespace):
+    eventually(lambda: not children(zygote(host)), "no guest process is left of before", COMPILED)
+    allow(cluster, namespace, *EVERYTHING)
+    get = lambda name: cluster.get(*OPERATOR, name, namespace)  # noqa: E731
+    printed = lambda name: lines(host, name, namespace)  # noqa: E731
+    try:
+        cluster.create(manifest("other", namespace, f"watch={namespace}", sleep={"policy": "Never"}))
+        before = unmapped_snapshots(host)
+        # Large enough for a layer, which it gets when it sleeps for the second time. The answer to its watch may have
+        # woken it already.
+        cluster.create(manifest("layered", namespace, "heap=1024", f"watch={namespace}", sleep={"after": "100ms"}))
+        for name in ("other", "layered"):
+            eventually(lambda name=name: any(line.startswith("listed") for line in printed(name)), f"{name} has listed", COMPILED)
+        eventually(lambda: phase(get("layered")) == "Asleep", "it sleeps", 30)
+        create_config_map(cluster, "wakes", namespace)
+        [layer] = eventually(lambda: set(unmapped_snapshots(host)) - set(before), "it has a layer", 30)
+        eventually(lambda: "changed wakes" in printed("layered") and phase(get("layered")) == "Asleep", "it sleeps", 30)
+        processes = children(zygote(host))
+
+        os.truncate(unmapped_snapshots(host)[layer], 0)
+        create_config_map(cluster, "after", namespace)
+
+        said = "a page of the guest's memory cannot be read from the disk"
+        eventually(lambda: said in get("layered")["status"].get("lastError", ""), "the status says why it failed", 30)
+        eventually(lambda: any(said in event["message"] for event in events_of(cluster, "layered", namespace)), "so does an Event", 30)
+        eventually(lambda: len([line for line in printed("layered") if line.startswith("listed")]) == 2, "it lists anew", 60)
+        eventually(lambda: "changed after" in printed("other"), "the other has heard of it", 30)
+        assert children(zygote(host)) == processes and len(processes) == 1, "the process is the same"
+        assert (get("layered")["status"]["restarts"], get("other")["status"]["restarts"]) == (1, 0)
+    finally:
+        for name in ("other", "layered"):
+            cluster.delete(*OPERATOR, name, namespace)
+            eventually(lambda name=name: get(name) is None, f"{name} is gone", 30)
 
 
 def test_an_operator_that_is_alone_shares_its_process_with_nobody(cluster, host, namespace):

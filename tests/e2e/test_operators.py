@@ -577,9 +577,9 @@ def test_hostile_guests_end_in_a_status_and_the_host_goes_on(cluster, host, name
     # All others fail. Those that break the contract in `allocate` never allocate here: they wait for a delay only.
     expected = dict.fromkeys(("allocate_missing", "bad_pointers", "files", "idle_not_run", "memory_missing", "run_not_idle",
                               "wakeup_missing", "wakeup_type"), "refused")
-    expected |= dict.fromkeys(("allocate_exits", "allocate_garbage", "allocate_loops", "allocate_null", "allocate_traps", "journal",
+    expected |= dict.fromkeys(("allocate_exits", "allocate_garbage", "allocate_loops", "allocate_null", "allocate_traps", "journal", "large_requests",
                                "many_requests", "process", "reactor", "reactor_alone", "waits_for_nothing"), "completes")
-    expected |= dict.fromkeys(("idle", "log_flood", "serves", "webhooks"), "works")
+    expected |= dict.fromkeys(("idle", "log_flood", "long_line", "serves", "webhooks"), "works")
     for stem, name in names.items():
         outcome = expected.get(stem.removeprefix("kube_runtime_"), "fails")
         eventually(lambda: verdict(get(name)) == outcome, f"{stem}: {outcome}", 60)

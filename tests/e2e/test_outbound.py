@@ -9,6 +9,7 @@ import pytest
 
 from airways import GUESTS
 from cluster import KINDS, ApiError, eventually
+from confined import mounting
 from conftest import COMPILED
 from host import BINARY, Host, to_its_end
 from operators import OPERATOR, events_of, lines
@@ -163,10 +164,10 @@ def start_host(cluster, directory, certificate, names, *flags):
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "hosts").write_text(names)
     mounts = (f"mount --bind {directory / 'hosts'} /etc/hosts && "
-              f"{{ [ ! -e {AUTHORITIES} ] || mount --bind {certificate[0]} {AUTHORITIES}; }} && exec \"$@\"")
+              f"{{ [ ! -e {AUTHORITIES} ] || mount --bind {certificate[0]} {AUTHORITIES}; }}")
     return Host(cluster.kubeconfig, directory / "host", "--outbound-address-allow-list=127.0.0.0/8", *flags,
                 env={"SSL_CERT_FILE": str(certificate[0]), "NO_PROXY": "*", "no_proxy": "*"},
-                inside=("unshare", "--map-root-user", "--mount", "sh", "-c", mounts, "sh"))
+                inside=mounting(mounts))
 
 
 @pytest.fixture(scope="module")

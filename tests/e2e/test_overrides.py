@@ -116,7 +116,7 @@ def test_who_may_not_update_the_airway_sets_no_override(cluster, kind, namespace
         cluster.request("PUT", path, replaced, JSON, author)
 
 
-def test_an_override_of_the_flight_replaces_its_resources_until_it_is_removed(cluster, webhook_host, kind, namespace, accounts):
+def test_an_override_of_the_flight_replaces_its_resources_over_a_restart_until_it_is_removed(cluster, webhook_host, kind, namespace, accounts):
     author, owner = accounts
     name = kind("backend")
     one = instance(name, "one", {"image": "nginx", "replicas": 1}, namespace, group=GROUP)
@@ -145,6 +145,19 @@ def test_an_override_of_the_flight_replaces_its_resources_until_it_is_removed(cl
         userInfo={"username": "root", "groups": ["system:masters"]}, object=without, oldObject=stored))
     assert status == 200 and json.loads(answer)["response"]["allowed"], answer
     assert len(approvals_of(cluster, uid)) == 1
+
+    # Another host finds the approval, and changes that were made meanwhile are carried out by the other flight.
+    assert webhook_host.stop() == 0
+    webhook_host.start()
+    eventually(lambda: try_to(cluster.request, "PATCH", path, {"spec": {"image": "nginx:2"}}, MERGE, author), "the host answers reviews", 60)
+
+    def images():
+        return [pod["image"] for one in cluster.request("GET", daemon_sets)["items"] for pod in one["spec"]["template"]["spec"]["containers"]]
+    eventually(lambda: images() == ["nginx:2"], "the DaemonSet follows the instance", 60)
+    with pytest.raises(ApiError, match="replicas must be odd but got 2"):
+        cluster.request("PATCH", path, {"spec": {"replicas": 2}}, MERGE, author)
+    assert cluster.get("apps/v1", "Deployment", "one", namespace) is None
+    assert len(approvals_of(cluster, uid)) == 1 and not events_of(cluster, "one", namespace)
 
     annotate(cluster, path, owner, flight=None)
 
@@ -224,12 +237,15 @@ def test_an_override_that_no_webhook_has_seen_has_no_effect(cluster, webhook_hos
     (said,) = eventually(lambda: events_of(cluster, "one", namespace), "an Event says so", 30)
     assert "are ignored" in said and "remove them and set them again" in said
     assert mode_of(cluster, "one", namespace) is None
-    # A forged review approves nothing that is stored.
-    body = review(operation="UPDATE", kind={"group": GROUP, "version": "v1", "kind": name}, namespace=namespace, name="one",
-                  userInfo={"username": "root", "groups": ["system:masters"]},
-                  object={**one, "metadata": {**one["metadata"], "uid": uid, "annotations": {MODE: "dynamic"}}},
-                  oldObject={**one, "metadata": {**one["metadata"], "uid": uid}})
-    assert "has these override annotations already" in ask(webhook_host, f"/validations/{name.lower()}s.{GROUP}", body)[1]
+    # A forged review approves nothing that is stored, not even by giving its uid to another name.
+    def forged(object_name):
+        metadata = {**one["metadata"], "name": object_name, "uid": uid}
+        body = review(operation="UPDATE", kind={"group": GROUP, "version": "v1", "kind": name}, namespace=namespace, name=object_name,
+                      userInfo={"username": "root", "groups": ["system:masters"]},
+                      object={**one, "metadata": {**metadata, "annotations": {MODE: "dynamic"}}}, oldObject={**one, "metadata": metadata})
+        return ask(webhook_host, f"/validations/{name.lower()}s.{GROUP}", body)[1]
+    assert "has these override annotations already" in forged("one")
+    assert json.loads(forged("another"))["response"]["allowed"]
     cluster.patch(f"{GROUP}/v1", name, "one", {"spec": {"data": {"a": "c"}}}, namespace)
     eventually(lambda: cluster.get("v1", "ConfigMap", "one", namespace)["data"] == {"a": "c"}, "it is evaluated")
     cluster.delete("v1", "ConfigMap", "one", namespace)

@@ -500,6 +500,7 @@ def test_top_stays_on_a_terminal_and_obeys_its_keys(seen, showing, teams):
         screen.shows("sort (name)")
         screen.shows(f"{mine}  ")
         assert "\x1b[?1049h" in screen.seen
+        assert " 0 guests" not in screen.seen, "the first screen has what was found already"
         screen.press("/" + mine)
         screen.shows(f"/{mine}")
         screen.press("\r")
@@ -603,6 +604,50 @@ def test_runs_of_flights_are_turns(seen, showing, aircraft, tmp_path):
     # The name of the Secret stays withheld.
     assert f"-> get secrets {namespace}/(withheld): 200 in" in run("timeline", kubeconfig, name, "-n", namespace).stdout
     eventually(lambda: (namespace, name) in guests(kubeconfig, "-n", namespace, "--window=1h"), "it is in his table", 60)
+
+
+def test_an_airway_shows_the_runs_of_its_instances(seen, showing, aircraft, unique, tmp_path):
+    kind, name, namespace = aircraft
+    plural, other = name.partition("/")[0], f"{unique}-other"
+    airway = f"airways.yoke.cd/{plural}"
+    seen.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": other}})
+    seen.create(airways.instance(kind, "two", {"behaviour": "raw", "stdout": "[]"}, other))
+
+    def shown(kubeconfig, *flags):
+        return run("timeline", kubeconfig, airway, *flags).stdout
+
+    def heads(text):
+        """(instance, time) of each turn."""
+        return [(line.split()[1], line.split()[0]) for line in text.splitlines() if ": ran " in line]
+    both = [f"{namespace}/one", f"{other}/two"]
+    text = eventually(lambda: (said := shown(seen.kubeconfig)) and {one for one, _ in heads(said)} >= set(both) and said, "both are shown", 60)
+    times = [time for _, time in heads(text)]
+    assert times == sorted(times) and f"-> patch configmaps {namespace}/made: 201 in" in text
+    slowest = json.loads(shown(seen.kubeconfig, "--slowest", "-o", "json"))["turns"]
+    took = [one.get("waitedMicroseconds", 0) + one["ranMicroseconds"] for one in slowest]
+    assert took == sorted(took, reverse=True) and {f'{one["namespace"]}/{one["name"].partition("/")[2]}' for one in slowest} == set(both)
+    assert {one for one, _ in heads(shown(seen.kubeconfig, "-n", other))} == {both[1]}
+
+    # A user of one namespace sees its instances alone, and needs no right to the Airway.
+    kubeconfig = users.with_token(seen, tmp_path, "viewer", namespace)
+    who = f"{namespace}:viewer"
+    find_host(seen, who)
+    refused = run("timeline", kubeconfig, airway, "-n", namespace)
+    assert refused.returncode == 1 and f"nor {plural} in namespace" in refused.stderr
+    users.let(seen, who, namespace, ["get"], [plural.partition(".")[0]], groups=("e2e.hangar.dev",))
+    eventually(lambda: {one for one, _ in heads(shown(kubeconfig, "-n", namespace))} == {both[0]}, "he sees his own", 60)
+    assert run("timeline", kubeconfig, airway, "-n", other).returncode == 1
+    refused = run("timeline", kubeconfig, airway)
+    assert refused.returncode == 1 and "with -n a namespace may be named" in refused.stderr
+    # With that to the Airway, he may ask about all, and still sees his own.
+    rbac, role = "/apis/rbac.authorization.k8s.io/v1", f"{unique}-airways"
+    seen.request("POST", f"{rbac}/clusterroles", {"metadata": {"name": role}, "rules": [{"apiGroups": ["yoke.cd"], "resources": ["airways"], "verbs": ["get"]}]})
+    seen.request("POST", f"{rbac}/clusterrolebindings", {"metadata": {"name": role}, "subjects": [users.subject_of(who)],
+                                                         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}})
+    eventually(lambda: {one for one, _ in heads(shown(kubeconfig))} == {both[0]}, "he sees his own of all", 60)
+
+    seen.delete("e2e.hangar.dev/v1", kind, "two", other)
+    seen.delete("v1", "Namespace", other)
 
 
 def test_a_run_of_a_flight_tells_what_it_ran_for(seen, showing, aircraft):
@@ -774,7 +819,7 @@ def test_a_role_of_what_was_used_takes_the_place_of_a_wide_one(seen, showing, wi
     refused = eventually(lambda: "Refused:" in (said := rights(seen.kubeconfig, "beyond", wide).stdout) and said, "its request was refused", 120)
     assert re.search(rf"^#   delete configmaps in namespace {wide}: (\d+) of \1 requests, last at .*; not in these roles$", refused, re.M), refused
     assert seen.get("v1", "ConfigMap", "copy", wide) is not None
-    assert f"what they use is not in here: {wide}/mirror." in refused
+    assert f"the rights that they use are not listed: {wide}/mirror." in refused
     assert "delete" not in rules(seen.kubeconfig, "beyond", wide).get(where, [])
 
 

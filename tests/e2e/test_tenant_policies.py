@@ -203,6 +203,28 @@ def test_a_workflow_is_refused_as_an_operator_is_and_goes_on_from_where_it_was(c
     cluster.delete(*workflows.WORKFLOW, "it", namespace)
 
 
+def test_a_workflow_that_has_finished_acts_as_no_account_that_a_policy_does_not_allow(cluster, host, namespace, policy):
+    """An action may be left when the machine has finished, and the spec may name another account by then."""
+    claim = ("v1", "PersistentVolumeClaim")
+    workflows.allow(cluster, namespace, ("", "persistentvolumeclaims"), verbs=("get", "list", "watch", "create", "patch"))
+    workflows.allow(cluster, namespace, account="mighty")
+    name = policy("accounts", serviceAccounts=["default"])
+    workflows.module(cluster, namespace, "provisioner", workflows.bundle(workflows.PROVISIONER))
+    cluster.create(workflows.workflow("orders", namespace, "provisioner"))
+
+    def left():
+        one = workflows.status(cluster, namespace, "orders")
+        return one.get("outbox") if one.get("finishedAt") else None
+    (action,) = eventually(left, "it has finished, and has something left to do", 90)
+    assert action["type"] == "DELETE_RESOURCES" and cluster.list(*claim, namespace)
+    cluster.patch(*workflows.WORKFLOW, "orders", {"spec": {"serviceAccountName": "mighty"}}, namespace)
+
+    said = eventually(lambda: refused(cluster, "orders", namespace, workflows.WORKFLOW), "it is refused")
+    assert f"TenantPolicy {name} does not allow the ServiceAccount mighty" in said, said
+    never(lambda: not cluster.list(*claim, namespace), "it deletes what the allowed account may not", 5)
+    cluster.delete(*workflows.WORKFLOW, "orders", namespace)
+
+
 # Budgets -----------------------------------------------------------------------------------------
 
 
@@ -361,9 +383,9 @@ def test_a_namespace_that_has_used_its_processor_time_is_braked_and_its_neighbou
 
     def counted(series, where):
         return host.metrics().get(f'hangar_guest_cpu_{series}{{namespace="{where}"}}', 0)
-    eventually(lambda: counted("seconds_total", elsewhere) > 3, "the neighbour works", 240)
-    eventually(lambda: counted("braked_seconds_total", namespace) > 0, "the namespace is braked", 60)
-    assert counted("seconds_total", elsewhere) > 2 * counted("seconds_total", namespace)
+    eventually(lambda: counted("braked_seconds_total", namespace) > 0, "the namespace is braked", 240)
+    # What both have taken before that is the same.
+    eventually(lambda: counted("seconds_total", elsewhere) > max(3, 2 * counted("seconds_total", namespace)), "the neighbour goes on working", 240)
     assert counted("namespace_limit_cores", namespace) == 0.02
     assert counted("braked_seconds_total", elsewhere) == 0 == counted("namespace_limit_cores", elsewhere)
 

@@ -110,6 +110,21 @@ def test_what_the_account_may_not_read_is_not_watched_for_it(cluster, host, name
     assert not [name for name in host.metrics() if "podtemplates" in name]
 
 
+def test_what_the_account_may_neither_make_nor_read_is_not_watched_for_it(cluster, host, namespace, flow, status):
+    """An object counts as the workflow's as soon as an action is to make it."""
+    there = {"apiVersion": "v1", "kind": "PodTemplate", "name": "private", "namespace": "kube-system"}
+    made = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "private", "namespace": "kube-system"}, "template": {}}
+    flow("greedy", input={"rounds": [[{"type": "APPLY", "params": {"manifest": made, "retry": {"attempts": 100}}},
+                                      {"type": "WAIT_FOR", "params": {**there, "jsonPath": "{.metadata.name}", "retry": {"attempts": 100}}}]]})
+
+    def refused():
+        actions = status("greedy").get("outbox") or []
+        return len(actions) == 2 and all(action.get("lastError") for action in actions)
+    eventually(refused, "both refusals are told", 60)
+
+    assert not [name for name in host.metrics() if "podtemplates" in name]
+
+
 def test_a_provisioner_that_may_not_make_deployments_deletes_what_it_made(cluster, namespace, flow, status):
     workflows.allow(cluster, namespace, ("", "persistentvolumeclaims"))
     flow("orders", PROVISIONER)

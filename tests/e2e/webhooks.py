@@ -157,10 +157,10 @@ def refused_airway(cluster, manifest):
     return str(refusal.value)
 
 
-def looking_up(cluster, airway, unique, namespace, host_namespace):
+def looking_up(cluster, airway, unique, namespace, host_namespace, matchers=("*",)):
     """A kind, and fields of an instance's spec with which its flight looks up a Secret, prints a text, and fails."""
     kind = f"A{unique}"
-    made = airway(manifest_of(f"{kind.lower()}s", kind, flight("behave"), group=GROUP, clusterAccess=True, resourceAccessMatchers=["*"]))
+    made = airway(manifest_of(f"{kind.lower()}s", kind, flight("behave"), group=GROUP, clusterAccess=True, resourceAccessMatchers=list(matchers)))
     wait_registered(cluster, host_namespace, made["metadata"]["name"])
     cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "secret", "namespace": namespace}})
     resource = {"apiVersion": "v1", "kind": "Secret", "name": "secret", "namespace": namespace}

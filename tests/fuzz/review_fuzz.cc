@@ -47,6 +47,7 @@ std::vector<std::string> pieces_of(std::string_view printed) {
 // As if the review had been large enough to be split.
 void split(hangar::admission::ConversionReview& review, std::size_t part_count) {
   const std::size_t count = review.statuses.size();
+  review.parts.clear();
   for (std::size_t part = 0; part < part_count; ++part) {
     const std::size_t begin = count * part / part_count;
     const std::size_t end = count * (part + 1) / part_count;

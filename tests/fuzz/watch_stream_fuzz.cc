@@ -42,8 +42,10 @@ WatchMachine::Next reopen(WatchMachine& machine, WatchMachine::Next next, hangar
 // The labels read without parsing the document are the document's labels.
 void check_labels(const hangar::kube::Object& object) {
   const hangar::kube::Labels labels(object);
-  const hangar::json::Value document = object.to_value();
-  const auto* const members = hangar::json::object_at(document, {"metadata", "labels"});
+  const hangar::kube::ObjectText text = object.text();
+  const auto document = hangar::json::parse(text.view());
+  if (!document) return;  // It is nested too deep.
+  const auto* const members = hangar::json::object_at(*document, {"metadata", "labels"});
   HANGAR_ASSERT((members != nullptr) == !object.labels().empty(), "labels of one reader only");
   if (members == nullptr) return;
   for (const auto& [key, value] : *members) {

@@ -19,6 +19,7 @@ import yaml
 
 import charts
 from cluster import Cluster, eventually
+from confined import mounting
 from host import BINARY, Host, free_port
 from processes import MIB, MemoryCgroup, process_tree
 from webhooks import Authority
@@ -248,10 +249,10 @@ class Stage:
         resolver.write_text(f"nameserver {self.name_server.address}\nsearch {NAMESPACE}.svc.cluster.local svc.cluster.local cluster.local\n"
                             "options ndots:5\n")
         self._hosts += 1
-        script = f'mount --bind "{resolver}" "$(readlink -f /etc/resolv.conf)" && exec "$@"'
+        mounts = mounting(f'mount --bind "{resolver}" "$(readlink -f /etc/resolv.conf)"')
         self.host = ChartHost(self._binary, self.kubeconfig, self.directory / f"host-{self._hosts}", *self._flags, f"--namespace={NAMESPACE}",
                               f"--pod={NAMESPACE}/hangar-{self._hosts}", env={"POD_NAME": f"hangar-{self._hosts}"},
-                              inside=(*self._machine.inside(), "unshare", "--map-root-user", "--mount", "sh", "-c", script, "sh"))
+                              inside=(*self._machine.inside(), *mounts))
         self.pid = self.host.process.pid
         self._machine.watch_memory(self.pid)
 

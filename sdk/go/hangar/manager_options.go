@@ -68,13 +68,17 @@ func hangarTurnOff(options *manager.Options) (changed []string) {
 type hangarWebhooks struct{ webhook.Server }
 
 func (w hangarWebhooks) Start(ctx context.Context) error {
+	guest.ServeWebhooks(w, ctx.Done())
+	return nil
+}
+
+func (w hangarWebhooks) ServeHTTP(response http.ResponseWriter, request *http.Request) {
+	// Nil before the first webhook is registered: programs may do that after their manager has started.
 	var handler http.Handler = http.NotFoundHandler()
-	// Nil before the first webhook is registered.
 	if mux := w.Server.WebhookMux(); mux != nil {
 		handler = mux
 	}
-	guest.ServeWebhooks(handler, ctx.Done())
-	return nil
+	handler.ServeHTTP(response, request)
 }
 
 func (hangarWebhooks) StartedChecker() healthz.Checker { return healthz.Ping }

@@ -3,6 +3,7 @@ package hangar
 import (
 	"context"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"slices"
 	"testing"
@@ -70,6 +71,23 @@ func TestWebhooksNeedNoCertificate(t *testing.T) {
 	cancel()
 	if err := <-ended; err != nil {
 		t.Errorf("a server without a certificate ended with %v", err)
+	}
+}
+
+func TestWebhooksMayBeRegisteredAfterTheServerHasStarted(t *testing.T) {
+	options := ctrl.Options{}
+	hangarTurnOff(&options)
+	answered := func() int {
+		written := httptest.NewRecorder()
+		options.WebhookServer.(http.Handler).ServeHTTP(written, httptest.NewRequest(http.MethodPost, "/late", nil))
+		return written.Code
+	}
+
+	before := answered()
+	options.WebhookServer.Register("/late", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+
+	if after := answered(); before != http.StatusNotFound || after != http.StatusOK {
+		t.Errorf("answered %d, then %d", before, after)
 	}
 }
 

@@ -7,6 +7,7 @@
 // process the guest lives: local_guest.h has the guests of this process.
 #pragma once
 
+#include "abi/kube_runtime/carried_guest.h"
 #include "abi/kube_runtime/limits.h"
 #include "abi/kube_runtime/messages.h"
 #include "abi/kube_runtime/output_lines.h"
@@ -75,8 +76,10 @@ struct TurnOutcome {
   std::vector<OutputLine> output;  // An unfinished line ends with the turn.
   std::uint64_t output_dropped_bytes = 0;
   bool was_asleep = false;
+  // Of bringing it into memory, if it was asleep: the time that it took, and processor time.
   Duration resume_time{};
-  Duration cpu_time{};
+  Duration resume_cpu_time{};
+  Duration cpu_time{};  // Including resuming.
 };
 
 // One guest, from _start until it is gone. Loop thread; one turn or sleep() at a time.
@@ -128,11 +131,17 @@ class Guest : public slots::InSlot {
   // The reservation for that (wasm::Engine::reserve), to be passed before start() or wake().
   virtual void provide(std::optional<budget::Reservation> memory) = 0;
 
-  // Between turns: suspends the guest to disk; the next turn resumes it. Does nothing when it has
-  // not started, or is gone. Unavailable when the disk has no room for it or for `tenant`: the
-  // guest then stays in memory, unchanged. InvalidInput: its module cannot sleep.
-  [[nodiscard]] virtual io::Task<Result<>> sleep(
+  // Between turns: suspends the guest to disk; the next turn resumes it. Returns the processor time
+  // that it took. Does nothing when it has not started, or is gone. Unavailable when the disk has
+  // no room for it or for `tenant`: the guest then stays in memory, unchanged. InvalidInput: its
+  // module cannot sleep.
+  [[nodiscard]] virtual io::Task<Result<Duration>> sleep(
       budget::Tenant tenant = budget::unnamed_consumer().tenant) = 0;
+
+  // Of a sleeping guest: gives it to the process that replaces this one (Guests::take_over); it is
+  // gone here. Unavailable, with the reason, when it does not sleep, or cannot be given away; then
+  // nothing has changed.
+  [[nodiscard]] virtual Result<CarriedGuest> carry() = 0;
 
   // As in wasm::Instance.
   [[nodiscard]] virtual std::uint64_t resident_bytes() const = 0;
@@ -152,6 +161,14 @@ class Guests {
   };
   [[nodiscard]] virtual std::unique_ptr<Guest> make(
       std::shared_ptr<const wasm::SleepableModule> module, GuestOptions options, Events events) = 0;
+  // Continues a sleeping guest of the host that this process has replaced. It must be of the same
+  // module and form (kPackedGuestVersion), and have the same options. LimitExceeded when there is
+  // no room for its snapshot any more, Corrupt when it is not whole.
+  [[nodiscard]] virtual Result<std::unique_ptr<Guest>> take_over(
+      std::shared_ptr<const wasm::SleepableModule> module, GuestOptions options, Events events,
+      budget::Tenant tenant, CarriedGuest carried) = 0;
+  // Frees what a guest holds that nobody continues.
+  virtual void discard(CarriedGuest carried) = 0;
   // Whether Guest::load() is useful here; otherwise it returns Unavailable.
   [[nodiscard]] virtual bool loads_ahead() const = 0;
   // Whether a guest may have a place for itself (GuestOptions::alone).

@@ -125,7 +125,7 @@ Result<> KnownCalls::cancel(std::span<const std::uint64_t> ids) {
   for (const std::uint64_t id : ids) {
     Call* const call = find(id);
     if (call == nullptr || call->kind == Kind::Inbound) {
-      return impossible("cancelled what was not under way");
+      return impossible("cancelled a call that was not under way");
     }
     finish(*call);
   }
@@ -162,6 +162,35 @@ void KnownCalls::finish(Call& call) {
 void KnownCalls::forget_finished() {
   std::erase_if(calls_, [](const Call& call) { return call.kind == Kind::Finished; });
   finished_ = 0;
+}
+
+CarriedCalls KnownCalls::carry() const {
+  CarriedCalls carried{.calls = {},
+                       .metrics = metrics_,
+                       .webhooks = webhooks_,
+                       .last_request = last_request_,
+                       .last_delay = last_delay_,
+                       .next_id = next_id_,
+                       .forgotten = forgotten_};
+  for (const Call& call : calls_) {
+    if (call.kind == Kind::Inbound) carried.forgotten.push_back(call.id);
+    if (call.kind != Kind::Request && call.kind != Kind::Delay) continue;
+    carried.calls.push_back({.id = call.id, .is_delay = call.kind == Kind::Delay});
+  }
+  return carried;
+}
+
+KnownCalls KnownCalls::restored(CarriedCalls carried) {
+  KnownCalls known;
+  for (const CarriedCalls::Call& call : carried.calls)
+    known.calls_.push_back({.id = call.id, .kind = call.is_delay ? Kind::Delay : Kind::Request});
+  known.metrics_ = carried.metrics;
+  known.webhooks_ = carried.webhooks;
+  known.last_request_ = carried.last_request;
+  known.last_delay_ = carried.last_delay;
+  known.next_id_ = carried.next_id;
+  known.forgotten_ = std::move(carried.forgotten);
+  return known;
 }
 
 void KnownCalls::shrink() {

@@ -46,6 +46,11 @@ class KnownCalls {
   // The requests that were forgotten since the last call.
   [[nodiscard]] std::vector<std::uint64_t> take_forgotten();
 
+  // The calls of a guest that is between turns, for the host that continues it.
+  [[nodiscard]] CarriedCalls carry() const;
+  // Restores what carry() has returned.
+  [[nodiscard]] static KnownCalls restored(CarriedCalls carried);
+
   // Releases unused memory, before a time in which the guest makes no calls.
   void shrink();
 

@@ -54,6 +54,25 @@ class KnownCallsTest : public testing::Test {
   KnownCalls calls_;
 };
 
+TEST_F(KnownCallsTest, GoOnInAnotherHost) {
+  expect_fine(outcome_of({0, 2}, {1, 3}), {.metrics = 4, .webhooks = 5, .next = 6});
+  calls_.finish(3);
+  const std::uint64_t asked = calls_.hand_in(Listener::Metrics, {}).value().id;
+
+  KnownCalls again = KnownCalls::restored(calls_.carry());
+
+  EXPECT_TRUE(again.has(0));
+  EXPECT_TRUE(again.has(1));
+  EXPECT_FALSE(again.has(3));
+  EXPECT_TRUE(again.listens(Listener::Webhooks));
+  EXPECT_EQ(again.take_forgotten(), std::vector<std::uint64_t>{asked}) << "nobody waits any more";
+  // Ids are still not given twice.
+  KnownCalls copy = again;
+  EXPECT_FALSE(copy.take(outcome_of({2}), {.next = 9}).has_value());
+  EXPECT_TRUE(again.take(outcome_of({7}), {.metrics = 4, .webhooks = 5, .next = 8}).has_value());
+  EXPECT_EQ(again.carry().calls.size(), 4U);
+}
+
 TEST_F(KnownCallsTest, AreWaitedForUntilTheyFinish) {
   expect_fine(outcome_of({0, 2}, {1}), {.metrics = std::nullopt, .next = 3});
 

@@ -38,8 +38,10 @@
 #include <cstdint>
 #include <cstring>
 #include <expected>
+#include <iterator>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -194,17 +196,41 @@ class StartTurn final : public wasm::Turn {
 };
 
 // Delivers answers. For each one with bytes the guest first allocates memory. A guest that runs
-// until it is idle does so once, after the last answer.
+// until it is idle does so after the last answer. It takes events first and deals with them before
+// it gets anything else: a task that an answer wakes would otherwise look at a cache that does not
+// have them yet.
 class WakeTurn final : public wasm::Turn {
  public:
-  WakeTurn(std::vector<Wakeup> wakeups, bool runs_until_idle)
-      : wakeups_(std::move(wakeups)), is_to_run_(runs_until_idle) {}
+  WakeTurn(std::vector<Wakeup> wakeups, PendingCalls& pending, bool runs_until_idle)
+      : wakeups_(std::move(wakeups)), pending_(pending), is_to_run_(runs_until_idle) {
+    if (!runs_until_idle) return;
+    // The parts of one call stay in their order: the head of a watch may be no event.
+    std::set<std::uint64_t> later;
+    std::vector<Wakeup> ordered;
+    std::vector<Wakeup> others;
+    for (Wakeup& wakeup : wakeups_) {
+      const bool is_first = wakeup.is_event && !later.contains(wakeup.id);
+      if (!is_first) later.insert(wakeup.id);
+      (is_first ? ordered : others).push_back(std::move(wakeup));
+    }
+    pause_at_ = ordered.size();
+    std::ranges::move(others, std::back_inserter(ordered));
+    wakeups_ = std::move(ordered);
+  }
 
   Result<std::optional<Invocation>> next(GuestMemory memory, std::uint64_t result) override {
     if (is_allocating_) {
       is_allocating_ = false;
       return wake(HANGAR_TRY(hand_over(memory, static_cast<std::uint32_t>(result))));
     }
+    const bool is_to_pause = pause_at_ > 0 && at_ >= pause_at_ && at_ < wakeups_.size();
+    if (is_to_pause) {
+      pause_at_ = 0;
+      return Invocation{.function = std::string(kRunUntilIdle)};
+    }
+    // The guest may have cancelled some in this turn.
+    while (at_ < wakeups_.size() && !pending_.has(wakeups_[at_].id))
+      ++at_;
     if (at_ == wakeups_.size()) {
       if (!std::exchange(is_to_run_, false)) return std::nullopt;
       return Invocation{.function = std::string(kRunUntilIdle)};
@@ -233,13 +259,16 @@ class WakeTurn final : public wasm::Turn {
   Result<std::optional<Invocation>> wake(std::uint32_t address) {
     // The guest has a copy of the bytes, so ours are released.
     const Wakeup wakeup = std::move(wakeups_[at_++]);
+    if (wakeup.finished) pending_.finish(wakeup.id);
     const std::uint64_t size = wakeup.is_null ? 0 : wakeup.bytes.size();
     return Invocation{.function = std::string(kWakeup),
                       .arguments = {wakeup.id, wakeup.finished ? 1U : 0U, address, size}};
   }
 
   std::vector<Wakeup> wakeups_;
+  PendingCalls& pending_;
   std::size_t at_ = 0;
+  std::size_t pause_at_ = 0;  // Before this one the guest runs until it is idle; zero: it does not.
   bool is_allocating_ = false;
   bool is_to_run_;
 };
@@ -396,6 +425,12 @@ std::unique_ptr<Guest> LocalGuests::make(std::shared_ptr<const wasm::SleepableMo
   return std::make_unique<LocalGuest>(*this, std::move(module), std::move(options));
 }
 
+Result<std::unique_ptr<Guest>> LocalGuests::take_over(
+    std::shared_ptr<const wasm::SleepableModule> /*module*/, GuestOptions /*options*/,
+    Events /*events*/, budget::Tenant /*tenant*/, CarriedGuest /*carried*/) {
+  return fail(ErrorKind::Unavailable, "guests of the host's own process cannot be continued");
+}
+
 struct LocalGuest::New {
   std::shared_ptr<const wasm::SleepableModule> module;
   GuestOptions options;
@@ -549,11 +584,12 @@ io::Task<TurnOutcome> LocalGuest::wake(std::vector<Wakeup> wakeups, std::stop_to
   bool is_timer_due = false;
   for (Wakeup& wakeup : wakeups) {
     if (!pending_.has(wakeup.id)) continue;
-    if (wakeup.finished) pending_.finish(wakeup.id);
     if (timer_ && wakeup.id == timer_->id) {
+      pending_.finish(wakeup.id);
       timer_.reset();
       is_timer_due = true;
     } else {
+      if (wakeup.finished) pending_.expect_finish(wakeup.id);
       deliverable.push_back(std::move(wakeup));
     }
   }
@@ -561,7 +597,7 @@ io::Task<TurnOutcome> LocalGuest::wake(std::vector<Wakeup> wakeups, std::stop_to
   if (auto* const asleep = std::get_if<Asleep>(&state_)) {
     state_ = std::make_unique<Awake>(*this, std::move(*asleep));
   }
-  WakeTurn turn(std::move(deliverable), runs_until_idle_);
+  WakeTurn turn(std::move(deliverable), pending_, runs_until_idle_);
   co_return co_await run(turn, std::move(stop), std::move(consumer));
 }
 
@@ -617,22 +653,29 @@ Result<LocalGuest::Inbound> LocalGuest::hand_in(Listener listener, const HttpReq
   return Inbound{.id = id, .wakeup = {.id = *found, .bytes = encode_inbound_request(id, request)}};
 }
 
-io::Task<Result<>> LocalGuest::sleep(budget::Tenant tenant) {
+io::Task<Result<Duration>> LocalGuest::sleep(budget::Tenant tenant) {
   auto* const awake = std::get_if<std::unique_ptr<Awake>>(&state_);
-  if (awake == nullptr) co_return Result<>();
+  if (awake == nullptr) co_return Duration::zero();
   const std::unique_ptr<Awake>& guest = *awake;
-  HANGAR_CO_TRY(co_await guest->instance.sleep(home_.snapshots(), std::move(tenant)));
+  const Duration cpu_time =
+      HANGAR_CO_TRY(co_await guest->instance.sleep(home_.snapshots(), std::move(tenant)));
   std::optional<wasm::SleepingInstance> instance = guest->instance.take_asleep();
   HANGAR_ASSERT(instance.has_value(),
                 "a guest that has had a turn and has not ended has memory to save");
   Asleep asleep{.instance = *std::move(instance), .process = guest->state.take_state()};
   state_.emplace<Asleep>(std::move(asleep));
   pending_.shrink();
-  co_return Result<>();
+  co_return cpu_time;
 }
 
 bool LocalGuest::is_asleep() const {
   return std::holds_alternative<Asleep>(state_);
+}
+
+Result<CarriedGuest> LocalGuest::carry() {
+  return fail(ErrorKind::Unavailable,
+              "it sleeps on images of the host's own process, which end with it "
+              "(--guest-isolation=none)");
 }
 
 std::uint64_t LocalGuest::resident_bytes() const {
@@ -663,6 +706,7 @@ io::Task<TurnOutcome> LocalGuest::run(wasm::Turn& turn, std::stop_token stop,
                       .output_dropped_bytes = output.dropped_bytes,
                       .was_asleep = report.was_asleep,
                       .resume_time = report.resume_time,
+                      .resume_cpu_time = report.resume_cpu_time,
                       .cpu_time = report.cpu_time};
   if (!outcome.ended) {
     if (report.has_timed_out && runs_until_idle_) {

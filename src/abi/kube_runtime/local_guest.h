@@ -67,6 +67,11 @@ class LocalGuests final : public Guests {
   [[nodiscard]] std::unique_ptr<Guest> make(std::shared_ptr<const wasm::SleepableModule> module,
                                             GuestOptions options, Events events) override;
 
+  // Their images and snapshots are this process's own.
+  [[nodiscard]] Result<std::unique_ptr<Guest>> take_over(
+      std::shared_ptr<const wasm::SleepableModule> module, GuestOptions options, Events events,
+      budget::Tenant tenant, CarriedGuest carried) override;
+  void discard(CarriedGuest /*carried*/) override {}
   [[nodiscard]] bool loads_ahead() const override { return true; }
   [[nodiscard]] bool has_places_alone() const override { return false; }
 
@@ -99,8 +104,9 @@ class LocalGuest final : public Guest {
   void forget(std::uint64_t id) override { pending_.forget_inbound(id); }
   [[nodiscard]] std::uint64_t memory_bytes_needed() const override;
   void provide(std::optional<budget::Reservation> memory) override;
-  [[nodiscard]] io::Task<Result<>> sleep(
+  [[nodiscard]] io::Task<Result<Duration>> sleep(
       budget::Tenant tenant = budget::unnamed_consumer().tenant) override;
+  [[nodiscard]] Result<CarriedGuest> carry() override;
   [[nodiscard]] std::uint64_t resident_bytes() const override;
   [[nodiscard]] std::uint64_t disk_bytes() const override;
 

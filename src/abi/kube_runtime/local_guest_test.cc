@@ -129,7 +129,7 @@ class GuestTest : public testing::TestWithParam<bool> {
  private:
   TurnOutcome after_turn(LocalGuest& guest, TurnOutcome outcome) {
     if (outcome.ended && !outcome.exit_code && GetParam()) {
-      const Result<> slept = rig_.await(guest.sleep());
+      const Result<Duration> slept = rig_.await(guest.sleep());
       EXPECT_TRUE(slept.has_value()) << slept.error().message();
       EXPECT_TRUE(guest.is_asleep());
     }
@@ -313,6 +313,37 @@ TEST_P(GuestTest, AGuestWithASchedulerRunsOnceAfterAllAnswersUntilItIsIdle) {
   EXPECT_THAT(outcome.delays, IsEmpty());
   EXPECT_FALSE(guest->waits_for(0));
   EXPECT_FALSE(guest->waits_for(timer));
+}
+
+TEST_P(GuestTest, AGuestWithASchedulerDealsWithEventsBeforeItGetsAnswers) {
+  const auto guest = make_waiting("kube_runtime_idle");
+
+  TurnOutcome outcome =
+      wake(*guest, {{.id = 0, .is_event = true, .bytes = "event"}, {.id = 0, .bytes = "answer"}});
+  ASSERT_TRUE(outcome.ended.has_value()) << outcome.ended.error().message();
+  EXPECT_THAT(texts_of(outcome), ElementsAre("w0", "1i", "w0", "1i"));
+}
+
+TEST_P(GuestTest, TheHeadOfAWatchComesBeforeItsEvents) {
+  const auto guest = make_waiting("kube_runtime_idle");
+
+  TurnOutcome outcome =
+      wake(*guest, {{.id = 0, .bytes = "head"}, {.id = 0, .is_event = true, .bytes = "event"}});
+  ASSERT_TRUE(outcome.ended.has_value()) << outcome.ended.error().message();
+  EXPECT_THAT(texts_of(outcome), ElementsAre("w0", "w0", "1i"));
+}
+
+TEST_P(GuestTest, AGuestGetsNoAnswerToWhatItHasCancelledOverAnEventOfTheSameTurn) {
+  const auto guest = make_waiting("kube_runtime_idle");
+  ASSERT_TRUE(wake(*guest, {{.id = 0, .is_event = true, .bytes = "a"}}).ended.has_value());
+
+  // It cancels the request in its third run.
+  const TurnOutcome outcome = wake(*guest, {{.id = 0, .is_event = true, .bytes = "event"},
+                                            {.id = 0, .finished = true, .bytes = "answer"}});
+
+  ASSERT_TRUE(outcome.ended.has_value()) << outcome.ended.error().message();
+  EXPECT_THAT(texts_of(outcome), ElementsAre("w0", "1i", "1i"));
+  EXPECT_THAT(outcome.cancelled, Not(testing::Contains(0U)));
 }
 
 TEST_P(GuestTest, AGuestThatIsIdleForEverHasFailed) {
@@ -677,7 +708,7 @@ TEST_P(GuestTest, StaysAsItWasWhenItCannotSleep) {
   ASSERT_TRUE(rig_.await(guest.start({})).ended.has_value());
   ASSERT_TRUE(rig_.await(guest.wake({{.id = 1, .bytes = "x"}}, {})).ended.has_value());
 
-  const Result<> slept = rig_.await(guest.sleep());
+  const Result<Duration> slept = rig_.await(guest.sleep());
   ASSERT_FALSE(slept.has_value());
   EXPECT_EQ(name_of(slept.error().kind()), name_of(ErrorKind::Unavailable));
   EXPECT_FALSE(guest.is_asleep());

@@ -23,6 +23,9 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
+// No method of HTTP is as long. The host copies it into descriptions of what it does.
+constexpr std::size_t kMethodBytesMax = 64;
+
 // The bound of the guests' own HTTP library.
 constexpr std::size_t kUriBytesMax = 65534;
 
@@ -167,12 +170,31 @@ Result<Headers> read_headers(Reader& reader) {
   return headers;
 }
 
+std::uint64_t memory_bytes_of(const Headers& headers) {
+  std::uint64_t bytes = headers.size() * sizeof(Headers::value_type);
+  for (const auto& [name, value] : headers)
+    bytes += name.size() + value.size();
+  return bytes;
+}
+
 }  // namespace
+
+std::uint64_t memory_bytes_of(const HttpRequest& request) {
+  return request.method.size() + request.uri.size() + memory_bytes_of(request.headers) +
+         request.body.size();
+}
+
+std::uint64_t memory_bytes_of(const InboundAnswer& answer) {
+  return memory_bytes_of(answer.headers) + answer.body.size();
+}
 
 Result<HttpRequest> decode_request(std::string_view bytes) {
   Reader reader(bytes, "a request");
   const std::string_view method = HANGAR_TRY(reader.text("the method"));
-  if (!is_token(method)) return reader.refuse("the method is not a token");
+  if (method.size() > kMethodBytesMax || !is_token(method)) {
+    return reader.refuse(
+        fmt::format("the method is not a token of at most {} bytes", kMethodBytesMax));
+  }
   const std::string_view uri = HANGAR_TRY(reader.text("the URI"));
   if (!is_uri(uri)) return reader.refuse("the URI is empty, too long or not of printable ASCII");
   Headers headers = HANGAR_TRY(read_headers(reader));

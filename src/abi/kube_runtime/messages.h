@@ -39,7 +39,8 @@ struct Delay {
 struct Wakeup {
   std::uint64_t id = 0;
   bool finished = false;
-  bool is_null = false;  // Has no bytes: the end of a stream or of a delay.
+  bool is_null = false;   // Has no bytes: the end of a stream or of a delay.
+  bool is_event = false;  // Of a stream.
   std::string bytes;
 };
 
@@ -55,6 +56,11 @@ struct InboundAnswer {
 
   friend bool operator==(const InboundAnswer&, const InboundAnswer&) = default;
 };
+
+// What they take in memory, with the strings of each header: a thousand empty headers are few bytes
+// in a message.
+[[nodiscard]] std::uint64_t memory_bytes_of(const HttpRequest& request);
+[[nodiscard]] std::uint64_t memory_bytes_of(const InboundAnswer& answer);
 
 // GuestFault for bytes that are not a request. Every length is checked before anything is
 // allocated. Method, URI and headers contain nothing that could end a line of HTTP: they are safe

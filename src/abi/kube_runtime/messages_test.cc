@@ -135,6 +135,7 @@ TEST(DecodeRequest, RefusesWhatCouldEndALineOfHttp) {
   const auto encoded = [](const HttpRequest& request) { return encode_request(request); };
   expect_fault(encoded({.method = "GET /x HTTP/1.1\r\n", .uri = "/"}), "method is not a token");
   expect_fault(encoded({.method = "", .uri = "/"}), "method is not a token");
+  expect_fault(encoded({.method = std::string(65, 'A'), .uri = "/"}), "method is not a token");
   expect_fault(encoded({.method = "GET", .uri = ""}), "the URI is empty");
   expect_fault(encoded({.method = "GET", .uri = "/a b"}), "the URI");
   expect_fault(encoded({.method = "GET", .uri = "/\r\nhost: h"}), "the URI");
@@ -164,6 +165,15 @@ TEST(DecodeRequest, HeadersAreBoundedByWhatTheyTakeWhenTheyAreCopied) {
     append_text(bytes, "");
   append_text(bytes, "");
   expect_fault(bytes, "headers take more than 262144 bytes");
+}
+
+TEST(Messages, TakeMoreMemoryThanTheirBytesIfTheyHaveManyHeaders) {
+  HttpRequest request{.method = "GET", .uri = "/", .headers = {}, .body = "abc"};
+  EXPECT_EQ(memory_bytes_of(request), 7U);
+  request.headers.assign(1000, {"a", ""});
+  EXPECT_EQ(memory_bytes_of(request), 7U + 1000 * (1 + 2 * sizeof(std::string)));
+  EXPECT_EQ(memory_bytes_of(InboundAnswer{.id = 1, .status = 200, .headers = request.headers}),
+            1000 * (1 + 2 * sizeof(std::string)));
 }
 
 TEST(DecodeRequest, ReadsBodiesOfAnyBytes) {

@@ -23,14 +23,6 @@ namespace {
 // The HTTP status that replaces an answer that does not fit.
 constexpr int kInsufficientStorage = 507;
 
-// The size of the request as sent.
-std::uint64_t bytes_of(const HttpRequest& request) {
-  std::uint64_t total = request.method.size() + request.uri.size() + request.body.size();
-  for (const auto& [name, value] : request.headers)
-    total += name.size() + value.size();
-  return total;
-}
-
 }  // namespace
 
 Result<std::uint64_t> PendingCalls::add_request(HttpRequest request, bool is_stream) {
@@ -40,7 +32,7 @@ Result<std::uint64_t> PendingCalls::add_request(HttpRequest request, bool is_str
                 fmt::format("the guest asks for more than {} requests at once",
                             limits::kGuestRequestsWaitingMax));
   }
-  const std::uint64_t bytes = bytes_of(request);
+  const std::uint64_t bytes = memory_bytes_of(request);
   if (waiting.requests_bytes + bytes > limits::kGuestRequestsWaitingBytesMax) {
     return fail(ErrorKind::LimitExceeded,
                 fmt::format("the guest's requests have more than {} bytes at once",
@@ -139,7 +131,7 @@ void PendingCalls::cancel(std::uint64_t id) {
   bool is_taken = true;
   if (calls_[index].kind == Kind::Waiting) {
     const auto waiting = std::ranges::find_if(untaken_->requests, has_id);
-    untaken_->requests_bytes -= bytes_of(waiting->request);
+    untaken_->requests_bytes -= memory_bytes_of(waiting->request);
     untaken_->requests.erase(waiting);
     // Counted as in flight, so that it finishes like the others.
     calls_[index].kind = Kind::Request;
@@ -148,7 +140,7 @@ void PendingCalls::cancel(std::uint64_t id) {
   } else if (untaken_ != nullptr) {
     is_taken = std::erase_if(untaken_->delays, has_id) == 0;
   }
-  if (is_taken) untaken().cancelled.push_back(id);
+  if (is_taken && !calls_[index].is_finishing) untaken().cancelled.push_back(id);
   finish(id);
 }
 
@@ -158,7 +150,7 @@ std::vector<HttpCall> PendingCalls::take_calls() {
   std::list<HttpCall>& waiting = untaken_->requests;
   while (!waiting.empty() && requests_ < limits::kGuestRequestsMax) {
     HttpCall& call = waiting.front();
-    untaken_->requests_bytes -= bytes_of(call.request);
+    untaken_->requests_bytes -= memory_bytes_of(call.request);
     calls_[index_of(call.id)].kind = Kind::Request;
     ++requests_;
     taken.push_back(std::move(call));
@@ -207,6 +199,12 @@ void PendingCalls::finish(std::uint64_t id) {
   if (calls_.size() > 2 * open_count()) forget_finished();
 }
 
+void PendingCalls::expect_finish(std::uint64_t id) {
+  if (const std::size_t index = index_of(id); index < calls_.size()) {
+    calls_[index].is_finishing = true;
+  }
+}
+
 void PendingCalls::pack(Packer& into) const {
   into(next_id_);
   into.each(calls_, [&into](const Call& call) { into(call.id, call.kind); });
@@ -227,7 +225,7 @@ void PendingCalls::unpack(Unpacker& from) {
   from.each(waiting.requests, [&](HttpCall& call) {
     from(call.id, call.is_stream, call.request.method, call.request.uri, call.request.body);
     from.each(call.request.headers, [&from](auto& header) { from(header.first, header.second); });
-    waiting.requests_bytes += bytes_of(call.request);
+    waiting.requests_bytes += memory_bytes_of(call.request);
   });
   forget_untaken();
 }

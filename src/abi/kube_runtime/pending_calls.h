@@ -55,6 +55,9 @@ class PendingCalls {
     return open_count() == 0 && !find(Listener::Webhooks).has_value();
   }
   void finish(std::uint64_t id);
+  // The last piece of its answer is there, and the guest gets it in this turn: the host need not
+  // know that it is cancelled until then.
+  void expect_finish(std::uint64_t id);
 
   // For a guest that is to continue in another process: after a turn, when calls, delays and
   // answers have been taken.
@@ -79,6 +82,7 @@ class PendingCalls {
   struct Call {
     std::uint64_t id = 0;
     Kind kind = Kind::Waiting;
+    bool is_finishing = false;  // Within a turn.
   };
   using Calls = std::vector<Call, slots::Allocator<Call>>;
   // Calls that have not been taken yet.

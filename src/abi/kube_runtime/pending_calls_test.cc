@@ -196,6 +196,19 @@ TEST(PendingCalls, AFloodOfBytesIsALimitUntilTheyAreSent) {
   EXPECT_TRUE(pending.add_request(large, false).has_value());
 }
 
+TEST(PendingCalls, AFloodOfEmptyHeadersIsALimit) {
+  PendingCalls pending;
+  HttpRequest request = get("/");
+  request.headers.assign(8000, {"a", ""});
+  Result<std::uint64_t> last = 0;
+  std::uint64_t taken = 0;
+  while ((last = pending.add_request(request, false)))
+    ++taken;
+
+  EXPECT_LT(taken, limits::kGuestRequestsWaitingBytesMax / (8000 * 2 * sizeof(std::string)));
+  EXPECT_THAT(last.error().message(), HasSubstr("bytes at once"));
+}
+
 TEST(PendingCalls, AFloodOfDelaysIsALimitUntilTheyEnd) {
   PendingCalls pending;
   for (std::uint32_t index = 0; index < limits::kGuestDelaysMax; ++index)

@@ -4,8 +4,14 @@
 #include "base/number.h"
 #include "json/value.h"
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 namespace hangar::abi::statemachine {
 
@@ -57,6 +63,11 @@ Result<std::vector<Delay>> delays_of(std::string_view definition, std::string_vi
   if (!machine.is_object()) return fail(ErrorKind::InvalidInput, "the definition is not an object");
   std::vector<Delay> delays;
   walk(machine, at, delays);
+  if (delays.size() > limits::kMachineDelaysMax) {
+    return fail(ErrorKind::LimitExceeded,
+                fmt::format("the machine's states have {} delays, at most {} can run",
+                            delays.size(), limits::kMachineDelaysMax));
+  }
   return delays;
 }
 

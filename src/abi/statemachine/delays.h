@@ -25,7 +25,8 @@ struct Delay {
   bool operator==(const Delay&) const = default;
 };
 
-// `value`: the value of a state, as in Step::value. InvalidInput when either is not valid.
+// `value`: the value of a state, as in Step::value. InvalidInput when either is not valid;
+// LimitExceeded when there are more than limits::kMachineDelaysMax.
 [[nodiscard]] Result<std::vector<Delay>> delays_of(std::string_view definition,
                                                    std::string_view value);
 

@@ -31,6 +31,10 @@ inline constexpr std::uint64_t kMachineAnswerBytesMax = kMiB;
 // The timers that one step starts and cancels, together: four times as many as a workflow may have.
 inline constexpr std::size_t kMachineStepTimersMax = 1024;
 
+// The delays of the present states of a machine and its actors: as many as a workflow may have
+// timers. A definition has room for thousands, each of which is compared with every timer.
+inline constexpr std::size_t kMachineDelaysMax = 256;
+
 // A JavaScript bundle. XState and a machine have 100 KB; the memory image has some 20 times
 // that size.
 inline constexpr std::uint64_t kMachineBundleBytesMax = 8 * kMiB;

@@ -103,6 +103,11 @@ std::optional<std::string> missing_plugin(std::string_view bytes) {
   return header ? wasm::missing_plugin(*header) : std::nullopt;
 }
 
+std::string_view bundle_interpreter() {
+  return {hangar_machine_runtime_begin,
+          static_cast<std::size_t>(hangar_machine_runtime_end - hangar_machine_runtime_begin)};
+}
+
 struct Runtime::Native {
   Native(wasm::CodeCache& cache_in, std::filesystem::path image_directory_in,
          ProgramRunner* elsewhere_in)
@@ -117,9 +122,7 @@ struct Runtime::Native {
       std::stop_token stop) {
     const io::Semaphore::Slot slot = HANGAR_CO_TRY(co_await starting_.acquire(stop));
     if (script_module_ != nullptr) co_return script_module_;
-    auto bytes = std::make_shared<const std::string>(
-        hangar_machine_runtime_begin,
-        static_cast<std::size_t>(hangar_machine_runtime_end - hangar_machine_runtime_begin));
+    auto bytes = std::make_shared<const std::string>(bundle_interpreter());
     const wasm::Digest digest = co_await cache.engine().workers().run(
         budget::Consumer::of_host("machine runtime"), [bytes] { return wasm::Digest::of(*bytes); });
     script_module_ = HANGAR_CO_TRY(co_await wasm::SleepableModule::load(
@@ -203,7 +206,7 @@ class ProgramMachine final : public Machine {
                                                          Asker asker) override {
     if (!is_bundle()) {
       co_return fail(ErrorKind::NotFound,
-                     fmt::format("{} does not tell what its machine is: draw the bundle",
+                     fmt::format("{} does not describe its machine: draw the bundle",
                                  program_->shape == Shape::Command ? "a command"
                                                                    : "a module with handle_event"));
     }

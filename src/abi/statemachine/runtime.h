@@ -28,6 +28,9 @@ namespace hangar::abi::statemachine {
 // bytes. Any thread.
 [[nodiscard]] std::optional<std::string> missing_plugin(std::string_view bytes);
 
+// The module in which bundles run; part of this program. Any thread.
+[[nodiscard]] std::string_view bundle_interpreter();
+
 // Loop thread. Outlives its machines, and is destroyed before the code cache.
 class Runtime {
  public:

@@ -273,6 +273,8 @@ io::Task<void> Informer::work(std::shared_ptr<Informer> self) {
     }
   };
   const AtEnd at_end{*self};
+  const io::Loop::Activity activity(
+      self->loop_, "cache of " + self->scope().resource.qualified_plural() + ": delivery");
   while (!self->works_.empty()) {
     co_await self->slice_.turn();
     self->deliver([&self] {

@@ -56,6 +56,12 @@ class Ration::Share {
     bytes_ += bytes;
     return {};
   }
+  // Whether there is room or not: nothing else of the namespace gets any until these have theirs.
+  void add_anyway(std::uint64_t bytes) {
+    const std::scoped_lock lock(mutex_);
+    bytes_ += bytes;
+    (void)allowance_->resize(bytes_);
+  }
   void subtract(std::uint64_t bytes) {
     const std::scoped_lock lock(mutex_);
     bytes_ -= bytes;
@@ -67,7 +73,7 @@ class Ration::Share {
   const std::string namespace_;
   std::mutex mutex_;
   const std::unique_ptr<Allowance> allowance_;
-  std::uint64_t bytes_ = 0;
+  std::uint64_t bytes_ = 0;  // The allowance may have less, after add_anyway().
 };
 
 // The deleter of a counted object, by which it is recognised.
@@ -75,6 +81,11 @@ struct Ration::Counted {
   ObjectPtr object;
   std::shared_ptr<Share> share;
   std::uint64_t bytes = 0;
+
+  static ObjectPtr pointer_to(ObjectPtr object, std::shared_ptr<Share> share, std::uint64_t bytes) {
+    const Object* const counted = object.get();
+    return ObjectPtr(counted, Counted{std::move(object), std::move(share), bytes});
+  }
 
   void operator()(const Object* /*object*/) {
     object.reset();
@@ -95,13 +106,17 @@ Result<ObjectPtr> Ration::hold(ObjectPtr object) const {
   // Of a packed object, too, the bytes before packing: what it is packed to depends on others.
   const std::uint64_t bytes = object->size_bytes();
   HANGAR_TRY(share->add(bytes));
-  const Object* const counted = object.get();
-  return ObjectPtr(counted, Counted{std::move(object), std::move(share), bytes});
+  return Counted::pointer_to(std::move(object), std::move(share), bytes);
 }
 
 ObjectPtr Ration::hold_or_bare(ObjectPtr object) const {
   Result<ObjectPtr> held = hold(object);
-  return held ? *std::move(held) : bare_of(*object);
+  if (held) return *std::move(held);
+  ObjectPtr bare = bare_of(*object);
+  std::shared_ptr<Share> share = Share::of(state_, bare->key().namespace_);
+  const std::uint64_t bytes = bare->size_bytes();
+  share->add_anyway(bytes);
+  return Counted::pointer_to(std::move(bare), std::move(share), bytes);
 }
 
 bool Ration::has_room(const std::string& namespace_name, std::uint64_t bytes) const {

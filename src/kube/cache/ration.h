@@ -24,7 +24,8 @@ class Ration {
   // The same object, counted until nobody holds what is returned. LimitExceeded, the allowance's
   // error, if its namespace has no room for it. An object that is counted is not counted again.
   [[nodiscard]] Result<ObjectPtr> hold(ObjectPtr object) const;
-  // The same; the bare object in place of an error.
+  // The same; the bare object in place of an error. It is counted whether it has room or not: while
+  // the bare objects of a namespace exceed its bound, hold() takes no other.
   [[nodiscard]] ObjectPtr hold_or_bare(ObjectPtr object) const;
   // Whether hold() would take an object of that many bytes (Object::size_bytes()) now.
   [[nodiscard]] bool has_room(const std::string& namespace_name, std::uint64_t bytes) const;

@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace hangar::kube {
 namespace {
@@ -104,7 +105,36 @@ TEST_F(RationTest, KeepsABareObjectInPlaceOfOneThatIsRefused) {
   EXPECT_TRUE(bare->is_bare());
   EXPECT_EQ(bare->key(), (ObjectKey{"a", "a"}));
   EXPECT_LT(bare->size_bytes(), 1'000U);
+}
+
+// Small objects are hardly smaller bare, and there may be very many.
+TEST_F(RationTest, CountsBareObjectsToo) {
+  ObjectPtr bare = ration_.hold_or_bare(object("a", 60'000));
+
+  EXPECT_EQ(books_.held["a"], bare->size_bytes());
+  EXPECT_EQ(ration_.hold(bare).value(), bare) << "once";
+  EXPECT_EQ(books_.held["a"], bare->size_bytes());
+  bare.reset();
+  EXPECT_EQ(books_.held["a"], 0U);
   EXPECT_EQ(books_.allowances, 0);
+}
+
+TEST_F(RationTest, HoldsNothingWholeWhileBareObjectsExceedTheBound) {
+  std::vector<ObjectPtr> bare;
+  std::uint64_t bytes = 0;
+  while (bytes <= 2 * kBytesMax) {
+    bare.push_back(ration_.hold_or_bare(object("a", 60'000)));
+    bytes += bare.back()->size_bytes();
+  }
+
+  EXPECT_LE(books_.held["a"], kBytesMax);
+  EXPECT_GT(books_.held["a"], kBytesMax - 2 * bare.front()->size_bytes());
+  EXPECT_FALSE(ration_.has_room("a", 1));
+  EXPECT_FALSE(ration_.hold(object("a", 0)).has_value());
+  EXPECT_TRUE(ration_.hold(object("b", 6'000)).has_value());
+  bare.erase(bare.begin() + 1, bare.end());
+  EXPECT_EQ(books_.held["a"], bare.front()->size_bytes());
+  EXPECT_TRUE(ration_.hold(object("a", 6'000)).has_value());
 }
 
 TEST_F(RationTest, TellsWhetherThereIsRoomAndTakesNone) {

@@ -6,6 +6,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "io/loop.h"
+#include "io/part.h"
 #include "io/task.h"
 #include "kube/cache/informer.h"
 #include "kube/cache/object_set.h"
@@ -38,6 +39,13 @@ constexpr ExponentialBackoff kListBackoff{.min = std::chrono::milliseconds(800),
 // Longer than an API server needs to read its roles. If a right was really revoked, informers stay
 // unchanged for this long.
 constexpr std::chrono::seconds kRefusalMayPass{30};
+
+// For reports of a blocked loop. A watch may be shared: it does not work for its first user.
+std::string in_words(const Scope& scope) {
+  std::string text = "watch of " + scope.resource.qualified_plural();
+  if (!scope.namespace_.empty()) text += " in " + scope.namespace_;
+  return text;
+}
 
 // What an object in a list that is being read costs besides itself.
 constexpr std::size_t kHeldBytes = 128;
@@ -75,6 +83,7 @@ void Reflector::stop() {
 }
 
 io::Task<void> Reflector::run(std::shared_ptr<Reflector> self) {
+  const io::Loop::Activity activity(self->platform_->loop, in_words(self->scope_));
   co_await self->watcher_.run(self->stop_.get_token());
 }
 
@@ -407,6 +416,8 @@ void Reflector::start_listing(const MemberPtr& member) {
 io::Task<void> Reflector::list(std::shared_ptr<Reflector> self, MemberPtr member,
                                std::stop_token stop) {
   const Scope scope = member->informer->scope();
+  const io::Loop::Activity activity(self->platform_->loop, in_words(scope) + ": list");
+  const io::Loop::DoingPtr doing = self->platform_->loop.activity();
   for (std::uint64_t failures = 0; !stop.stop_requested(); ++failures) {
     const std::string known_before = member->informer->given_version();
     ListOptions options{.namespace_ = scope.namespace_,
@@ -418,7 +429,8 @@ io::Task<void> Reflector::list(std::shared_ptr<Reflector> self, MemberPtr member
       member->meanwhile.clear();          // The list will include these changes.
       self->forget_incoming(*member);
     };
-    options.holds = [&self, &member, &stop](ObjectPtr object) -> Result<ObjectPtr> {
+    options.holds = [&self, &member, &stop, &doing](ObjectPtr object) -> Result<ObjectPtr> {
+      const io::Resumed resumed(self->platform_->loop, doing);
       if (stop.stop_requested()) return fail(ErrorKind::Cancelled, "the informer has left");
       object = self->owner_.shared(std::move(object), member->informer->scope().detail);
       self->take_in(*member, std::move(object));

@@ -1,5 +1,6 @@
 #include "kube/internal/answers.h"
 
+#include "base/limits.h"
 #include "base/number.h"
 #include "base/result.h"
 #include "base/text.h"
@@ -26,6 +27,18 @@ namespace hangar::kube {
 
 namespace {
 
+// Guests decide how long the message of a Status is: the API server repeats the value that it
+// refuses, megabytes of it. The loop has other work than to parse that.
+constexpr std::size_t kStatusBytesMax = 256 * limits::kKiB;
+
+// How much is shown of what is not parsed, or is not a Status.
+constexpr std::size_t kGlanceBytes = 200;
+
+Result<json::Value> parse_status(std::string_view body) {
+  if (body.size() <= kStatusBytesMax) return json::parse(body);
+  return fail(ErrorKind::LimitExceeded, "a Status is not as long");
+}
+
 ErrorKind kind_of(int http_status) {
   switch (http_status) {
     case 401:
@@ -51,13 +64,15 @@ ErrorKind kind_of(int http_status) {
 }  // namespace
 
 Error error_from_status(int http_status, std::string_view body) {
-  const auto status = json::parse(body);
+  const auto status = parse_status(body);
   const std::string_view message =
       status ? json::string_at(*status, {"message"}) : std::string_view();
   // The API server answers server-side apply of an object with a field of the wrong type with 500
   // and no reason. The object is at fault, and retrying cannot help.
-  const bool is_wrong_type =
-      http_status == 500 && message.starts_with("failed to create typed patch object");
+  constexpr std::string_view kWrongType = "failed to create typed patch object";
+  const bool says_so =
+      status ? message.starts_with(kWrongType) : body.substr(0, kGlanceBytes).contains(kWrongType);
+  const bool is_wrong_type = http_status == 500 && says_so;
   const ErrorKind kind = is_wrong_type ? ErrorKind::InvalidInput : kind_of(http_status);
   if (status && json::string_at(*status, {"kind"}) == "Status" && !message.empty()) {
     constexpr std::size_t kReasonBytesMax = 64;
@@ -66,7 +81,6 @@ Error error_from_status(int http_status, std::string_view body) {
             std::string(utf8_beginning(json::string_at(*status, {"reason"}), kReasonBytesMax)));
   }
   // The text is not from the API server but, for instance, a proxy's page: its beginning suffices.
-  constexpr std::size_t kGlanceBytes = 200;
   std::string glance(utf8_beginning(body, kGlanceBytes));
   std::ranges::replace_if(
       glance, [](char character) { return static_cast<unsigned char>(character) < 0x20; }, ' ');
@@ -87,7 +101,7 @@ std::optional<std::chrono::seconds> retry_after(const http::Response& response) 
     // The other form of the header, a date, is useless without a common clock.
     return std::chrono::seconds(parse_number<std::uint32_t>(*header).value_or(1));
   }
-  const auto status = json::parse(response.body);
+  const auto status = parse_status(response.body);
   if (!status) return std::nullopt;
   const std::int64_t seconds = json::int_at(*status, {"details", "retryAfterSeconds"});
   if (seconds <= 0) return std::nullopt;

@@ -1,11 +1,13 @@
 #include "kube/internal/answers.h"
 
+#include "base/limits.h"
 #include "base/result.h"
 #include "http/client.h"
 #include "kube/client.h"
 #include "kube/limits.h"
 #include "kube/object.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -65,6 +67,25 @@ TEST(StatusError, ShowsAGlanceOfWhatIsNoStatus) {
   EXPECT_LT(error_from_status(502, std::string(100'000, 'x')).message().size(), 300);
 }
 
+// The API server repeats what it refuses: a label of a megabyte makes a message of several.
+TEST(StatusError, IsNotReadFromAnAnswerThatIsTooLong) {
+  const auto error = [](int http_status, std::string_view message) {
+    return error_from_status(
+        http_status,
+        fmt::format(
+            R"({{"kind":"Status","apiVersion":"v1","metadata":{{}},"status":"Failure","message":"{}{}","reason":"Invalid"}})",
+            message, std::string(limits::kMiB, 'x')));
+  };
+
+  const Error invalid = error(422, R"(X \"x\" is invalid: )");
+  EXPECT_EQ(invalid.kind(), ErrorKind::InvalidInput);
+  EXPECT_TRUE(invalid.message().starts_with("the server answered 422: {")) << invalid.message();
+  EXPECT_LT(invalid.message().size(), 300);
+  EXPECT_EQ(error(500, "failed to create typed patch object (ns/x; /v1, Kind=X): .a").kind(),
+            ErrorKind::InvalidInput);
+  EXPECT_EQ(error(500, "etcd is full").kind(), ErrorKind::Unavailable);
+}
+
 TEST(StatusError, KeepsMessagesOfBoundedSize) {
   // Cut between characters, so that the result is still UTF-8.
   std::string long_text = "x";
@@ -87,6 +108,10 @@ TEST(RetryAfter, IsReadFromTheHeaderOrTheStatus) {
   EXPECT_EQ(asked({}, R"({"details":{"retryAfterSeconds":3}})"), seconds(3));
   EXPECT_EQ(asked({}, R"({"details":{"retryAfterSeconds":0}})"), std::nullopt);
   EXPECT_EQ(asked({}, "no json"), std::nullopt);
+  EXPECT_EQ(asked({}, R"({"details":{"retryAfterSeconds":3},"message":")" +
+                          std::string(limits::kMiB, 'x') + "\"}"),
+            std::nullopt)
+      << "too long for the loop";
 }
 
 TEST(Warnings, AreTheQuotedTextsOfAllHeaders) {

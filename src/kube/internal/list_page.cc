@@ -24,6 +24,8 @@ Result<bool> PageReader::step(std::size_t bytes) {
     if (is_in_items_ && HANGAR_TRY(read_items(until))) return false;
     if (read_member()) continue;
     HANGAR_TRY(skim_.finish());
+    // Taken for an empty list, a status or a proxy's own document would end all objects.
+    if (!has_items_) return fail(ErrorKind::InvalidInput, "it has no items, so it is not a list");
     return true;
   }
 }
@@ -49,9 +51,12 @@ bool PageReader::read_member() {
     read_metadata();
   } else if (*key != "items") {
     skim_.value();
-  } else if (!skim_.skip_null()) {
-    elements_ = skim_.array();
-    is_in_items_ = true;
+  } else {
+    has_items_ = true;
+    if (!skim_.skip_null()) {
+      elements_ = skim_.array();
+      is_in_items_ = true;
+    }
   }
   return true;
 }

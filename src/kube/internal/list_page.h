@@ -9,7 +9,7 @@
 #include "io/task.h"
 #include "io/turns.h"
 #include "io/workers.h"
-#include "kube/internal/skim.h"
+#include "json/skim.h"
 #include "kube/object.h"
 
 #include <cstddef>
@@ -48,9 +48,10 @@ class PageReader {
   void read_metadata();
 
   const GroupVersionKind gvk_;
-  Skim skim_;
-  Skim::Members members_;
-  Skim::Members elements_;
+  json::Skim skim_;
+  json::Skim::Members members_;
+  json::Skim::Members elements_;
+  bool has_items_ = false;  // As each list of an API server, also an empty one.
   bool is_in_items_ = false;
   std::vector<ObjectPtr> items_;
   PageEnd end_;

@@ -3,8 +3,8 @@
 #include "base/result.h"
 #include "json/value.h"
 #include "kube/client.h"
-#include "kube/limits.h"
 #include "kube/object.h"
+#include "kube/object_text.h"
 
 #include <optional>
 #include <string>
@@ -73,7 +73,7 @@ Result<WatchEvent> parse_watch_event(std::string_view line) {
     line.remove_suffix(1);
   // The text around the object is short; managedFields, which we drop, count towards the
   // limit, too.
-  if (line.size() > limits::kWatchLineBytesMax) {
+  if (line.size() > limits::kObjectTextBytesMax) {
     return fail(ErrorKind::LimitExceeded, "watch event is larger than any stored object");
   }
   if (const auto envelope = open_usual_envelope(line)) {

@@ -1,9 +1,11 @@
 #include "kube/watch/watcher.h"
 
+#include "base/random.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "io/exception.h"
 #include "io/loop.h"
+#include "io/part.h"
 #include "io/task.h"
 #include "kube/client.h"
 #include "kube/internal/documents.h"
@@ -17,7 +19,6 @@
 #include <array>
 #include <chrono>
 #include <optional>
-#include <random>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -44,7 +45,7 @@ Watcher::Watcher(io::Loop& loop, const Client& client, Scope scope, ServerTraits
       client_(client),
       scope_(std::move(scope)),
       sink_(sink),
-      machine_(traits, std::random_device()(),
+      machine_(traits, random_number(),
                WatchMachine::Listing{
                    .on_listed = [&sink](ObjectPtr object) { sink.on_listed(std::move(object)); },
                    .on_unlisted = [&sink](const ObjectKey& key) { sink.on_unlisted(key); }}) {}
@@ -75,7 +76,9 @@ io::Task<WatchMachine::Next> Watcher::list(std::stop_token stop) {
                       .label_selector = scope_.label_selector,
                       .field_selector = scope_.field_selector,
                       .detail = scope_.detail};
-  options.holds = [this](ObjectPtr object) -> Result<ObjectPtr> {
+  const io::Part part(loop_, "list");
+  options.holds = [this, doing = loop_.activity()](ObjectPtr object) -> Result<ObjectPtr> {
+    const io::Resumed resumed(loop_, doing);
     sink_.on_listed(std::move(object));
     return nullptr;  // The sink has it.
   };
@@ -98,6 +101,7 @@ io::Task<WatchMachine::Next> Watcher::watch(WatchMachine::Watch watch, std::stop
   add_selector(query, "labelSelector", scope_.label_selector);
   add_selector(query, "fieldSelector", scope_.field_selector);
 
+  const io::Part part(loop_, "events");
   std::stop_source stream;
   const std::stop_callback on_stop(stop, [&stream] { stream.request_stop(); });
   const io::Loop::Timer lifetime =
@@ -114,8 +118,11 @@ io::Task<WatchMachine::Next> Watcher::watch(WatchMachine::Watch watch, std::stop
                         .on_late_failure = [stream]() mutable { stream.request_stop(); }});
   Result<> ended = co_await client_.watch(
       scope_.resource, scope_.namespace_, std::move(query),
-      [&reading](std::string_view line) { return reading.take(line); }, stream.get_token(),
-      scope_.detail);
+      [this, &reading, doing = loop_.activity()](std::string_view line) {
+        const io::Resumed resumed(loop_, doing);
+        return reading.take(line);
+      },
+      stream.get_token(), scope_.detail);
   care_.cancel();
   const Result<> read = co_await reading.finish();
   if (!read && read.error().kind() != ErrorKind::Cancelled) ended = read;

@@ -38,4 +38,20 @@ std::optional<std::string> percent_decode(std::string_view text, std::string_vie
   return decoded;
 }
 
+std::optional<std::string> plain_path(std::string_view path) {
+  constexpr std::string_view kNeverEscaped("/%\0", 3);
+  std::optional<std::string> decoded = percent_decode(path, kNeverEscaped);
+  if (!decoded || decoded->contains('\\')) return std::nullopt;
+  std::string_view rest = *decoded;
+  while (!rest.empty()) {
+    rest.remove_prefix(1);  // Its slash.
+    const std::string_view segment = rest.substr(0, rest.find('/'));
+    if (segment == "." || segment == ".." || (segment.empty() && !rest.empty())) {
+      return std::nullopt;
+    }
+    rest.remove_prefix(segment.size());
+  }
+  return decoded;
+}
+
 }  // namespace hangar::modules::internal

@@ -59,7 +59,8 @@ class ProofSearch {
       }
     }
     if (index) {
-      const Result<std::vector<Descriptor>> listed = read_referrers(*index);
+      const Result<std::vector<Descriptor>> listed = co_await workers_.run(
+          whose_, [bytes = *std::move(index)] { return read_referrers(bytes); });
       if (!listed) why_not_ = listed.error().message();
       for (const Descriptor& one : listed ? *listed : std::vector<Descriptor>())
         if (HANGAR_CO_TRY(co_await look_behind(one.digest))) co_return std::move(found_);
@@ -71,7 +72,8 @@ class ProofSearch {
  private:
   io::Task<Result<>> read_manifests() {
     Registry::Manifest manifest = HANGAR_CO_TRY(co_await registry_.manifest(digest_, stop_));
-    auto content = HANGAR_CO_TRY(read_manifest(manifest.bytes));
+    auto content = HANGAR_CO_TRY(
+        co_await workers_.run(whose_, [bytes = manifest.bytes] { return read_manifest(bytes); }));
     found_.proof.manifests.push_back(std::move(manifest.bytes));
     if (const auto* const inner = std::get_if<ModuleManifest>(&content)) {
       manifest = HANGAR_CO_TRY(co_await registry_.manifest(inner->manifest.digest, stop_));
@@ -91,7 +93,8 @@ class ProofSearch {
     }
     // The tag often names one of the referrers.
     if (!seen_.insert(manifest->digest).second) co_return false;
-    Result<std::vector<ListedSignature>> listed = read_signatures(manifest->bytes);
+    Result<std::vector<ListedSignature>> listed = co_await workers_.run(
+        whose_, [bytes = std::move(manifest->bytes)] { return read_signatures(bytes); });
     if (!listed) {
       why_not_ = listed.error().message();
       co_return false;

@@ -47,7 +47,7 @@ io::Task<Result<Registry::Manifest>> Registry::manifest(std::string reference,
                                                         std::stop_token stop) {
   Get what{.path = "manifests/" + reference,
            .accept = manifest_media_types(),
-           .bytes_max = limits::kRegistryAnswerBytesMax,
+           .bytes_max = limits::kManifestBytesMax,
            .redirects_max = 0};
   Result<std::string> bytes = co_await get(std::move(what), std::move(stop));
   if (!bytes) co_return std::unexpected(std::move(bytes).error().in("manifest " + reference));
@@ -88,7 +88,17 @@ io::Task<Result<std::string>> Registry::blob(Descriptor descriptor, OnBytes on_b
 io::Task<Result<std::string>> Registry::get(Get what, std::stop_token stop) {
   http::Response response = HANGAR_CO_TRY(co_await send(what, stop));
   if (response.status == http::kUnauthorized && authorization_.empty()) {
-    HANGAR_CO_TRY(co_await authenticate(std::move(response.headers), stop));
+    http::Headers challenge = std::move(response.headers);
+    if (what.redirects_max > 0) {
+      // The answer may be that of a server that the registry redirects to, and that server must not
+      // choose the token server, which gets the credentials.
+      Get direct = what;
+      direct.redirects_max = 0;
+      http::Response own = HANGAR_CO_TRY(co_await send(std::move(direct), stop));
+      if (own.status != http::kUnauthorized) co_return std::unexpected(refusal(response));
+      challenge = std::move(own.headers);
+    }
+    HANGAR_CO_TRY(co_await authenticate(std::move(challenge), stop));
     response = HANGAR_CO_TRY(co_await send(what, stop));
   }
   if (response.status == http::kOk) co_return std::move(response.body);
@@ -240,7 +250,7 @@ io::Task<Result<>> Registry::authenticate(http::Headers headers, std::stop_token
   request.transport = trust_.transport;
   request.requester = trust_.requester;
   const http::Response response = HANGAR_CO_TRY(co_await download(
-      &client_, std::move(request), limits::kRegistryAnswerBytesMax, {}, {}, std::move(stop)));
+      &client_, std::move(request), limits::kTokenAnswerBytesMax, {}, {}, std::move(stop)));
   authorization_ = "Bearer " + HANGAR_CO_TRY(read_token(response));
   co_return Result<>();
 }

@@ -3,6 +3,7 @@
 // occurred in the block is written as its number.
 #pragma once
 
+#include "base/limits.h"
 #include "base/text.h"
 #include "base/time.h"
 #include "base/varint.h"
@@ -10,13 +11,17 @@
 
 #include <boost/unordered/unordered_flat_map.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <memory_resource>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace hangar::recorder::internal {
@@ -37,14 +42,27 @@ class KnownTexts {
  public:
   // Zero: the text is new; it gets the next number.
   [[nodiscard]] std::uint64_t number_of(std::string_view text) {
-    if (const auto found = numbers_.find(text); found != numbers_.end()) return found->second;
-    numbers_.emplace(text, numbers_.size() + 1);
+    if (!known_) known_ = std::make_unique<Known>();
+    auto& numbers = known_->numbers;
+    if (const auto found = numbers.find(text); found != numbers.end()) return found->second;
+    char* const copy = std::pmr::polymorphic_allocator<char>(&known_->memory).allocate(text.size());
+    std::ranges::copy(text, copy);
+    numbers.emplace(std::string_view(copy, text.size()), numbers.size() + 1);
     return 0;
   }
-  void clear() { numbers_ = {}; }
 
  private:
-  boost::unordered_flat_map<std::string, std::uint64_t, TextHash, std::equal_to<>> numbers_;
+  // As much as malloc maps by itself, of which only the used pages are touched: hundreds of small
+  // pieces on the heap, for half a second, would leave holes there.
+  struct Known {
+    using Number = std::pair<const std::string_view, std::uint64_t>;
+    std::pmr::monotonic_buffer_resource memory{2 * limits::kMiB};
+    boost::unordered_flat_map<std::string_view, std::uint64_t, TextHash, std::equal_to<>,
+                              std::pmr::polymorphic_allocator<Number>>
+        numbers{&memory};
+  };
+
+  std::unique_ptr<Known> known_;
 };
 
 class Writer {

@@ -8,7 +8,7 @@
 #include "budget/consumer.h"
 #include "io/file.h"
 #include "wasm/code_cache.h"
-#include "wasm/code_config.h"
+#include "wasm/code_target.h"
 #include "wasm/digest.h"
 #include "wasm/engine.h"
 #include "wasm/internal/engine_native.h"
@@ -19,7 +19,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
@@ -35,7 +34,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
@@ -53,36 +51,6 @@ namespace {
 
 constexpr std::string_view kEntrySuffix = ".cwasm";
 constexpr std::string_view kTemporaryPrefix = "tmp-";
-
-// The processor features that code generation depends on: a cache on a shared disk, or in a machine
-// image, may be used on another processor.
-std::string processor_features() {
-#if defined(__x86_64__)
-  std::string text = "x86_64";
-  const auto add = [&text](std::string_view name, bool has) {
-    if (has) fmt::format_to(std::back_inserter(text), " {}", name);
-  };
-  __builtin_cpu_init();
-  add("sse3", __builtin_cpu_supports("sse3"));
-  add("ssse3", __builtin_cpu_supports("ssse3"));
-  add("sse4.1", __builtin_cpu_supports("sse4.1"));
-  add("sse4.2", __builtin_cpu_supports("sse4.2"));
-  add("popcnt", __builtin_cpu_supports("popcnt"));
-  add("avx", __builtin_cpu_supports("avx"));
-  add("avx2", __builtin_cpu_supports("avx2"));
-  add("fma", __builtin_cpu_supports("fma"));
-  add("bmi", __builtin_cpu_supports("bmi"));
-  add("bmi2", __builtin_cpu_supports("bmi2"));
-  add("avx512f", __builtin_cpu_supports("avx512f"));
-  add("avx512dq", __builtin_cpu_supports("avx512dq"));
-  add("avx512vl", __builtin_cpu_supports("avx512vl"));
-  add("avx512bitalg", __builtin_cpu_supports("avx512bitalg"));
-  add("avx512vbmi", __builtin_cpu_supports("avx512vbmi"));
-  return text;
-#else
-  return fmt::format("hwcap {:x} {:x}", ::getauxval(AT_HWCAP), ::getauxval(AT_HWCAP2));
-#endif
-}
 
 // A mapped file.
 class Mapping {
@@ -127,12 +95,14 @@ std::string sign(const std::string& secret, const std::string& key,
   return to_hex(hmac_sha256(secret, {key, std::string_view("\0", 1), code}));
 }
 
-// "<key>-<checksum of the file>.cwasm"; with a seal the checksum is keyed.
+// "<key>-<checksum of the file>.cwasm", or "<key>-<checksum>-<builder>.cwasm"; with a seal the
+// checksum is keyed and covers the builder, too.
 std::string entry_name(const std::string& key, std::span<const std::byte> bytes,
-                       const CodeCache::Seal* seal) {
+                       const std::string& builder, const CodeCache::Seal* seal) {
+  const std::string suffix = builder.empty() ? "" : "-" + builder;
   const std::string checksum =
-      seal == nullptr ? Digest::of(bytes).to_hex() : sign(seal->key, key, bytes);
-  return fmt::format("{}-{}{}", key, checksum, kEntrySuffix);
+      seal == nullptr ? Digest::of(bytes).to_hex() : sign(seal->key, key + suffix, bytes);
+  return fmt::format("{}-{}{}{}", key, checksum, suffix, kEntrySuffix);
 }
 
 std::unexpected<Error> cannot(std::string_view doing, const fs::path& path) {
@@ -198,8 +168,7 @@ CodeFile::~CodeFile() {
 }
 
 std::string key_of(const Digest& digest) {
-  const Digest made_by = Digest::of(fmt::format("{}\n{}\n", kCodeVersion, processor_features()));
-  return fmt::format("{}-{}", digest.to_hex(), made_by.to_hex().substr(0, 16));
+  return fmt::format("{}-{}", digest.to_hex(), CodeTarget::this_machine().id());
 }
 
 std::optional<fs::path> find_entry(const fs::path& directory, const std::string& key) {
@@ -211,19 +180,30 @@ std::optional<fs::path> find_entry(const fs::path& directory, const std::string&
   return std::nullopt;
 }
 
+std::string builder_of(const fs::path& entry) {
+  // Digest, target and checksum come first.
+  std::string rest = entry.stem().string();
+  for (int part = 0; part < 3; ++part) {
+    const std::size_t end = rest.find('-');
+    if (end == std::string::npos) return {};
+    rest.erase(0, end + 1);
+  }
+  return rest;
+}
+
 fs::path temporary_name(const fs::path& directory) {
   static std::atomic<std::uint64_t> count = 0;
   return directory / fmt::format("{}{}-{}", kTemporaryPrefix, ::getpid(), ++count);
 }
 
 Result<> publish(const fs::path& temporary, const fs::path& directory, const std::string& key,
-                 const CodeCache::Seal* seal) {
+                 const std::string& builder, const CodeCache::Seal* seal) {
   const CodeFile file(temporary);
   const Mapping mapping(file.descriptor());
   if (mapping.bytes().empty()) {
     return fail(ErrorKind::Unavailable, "hangar-compile wrote nothing");
   }
-  const fs::path entry = directory / entry_name(key, mapping.bytes(), seal);
+  const fs::path entry = directory / entry_name(key, mapping.bytes(), builder, seal);
   std::error_code error;
   if (seal == nullptr) {
     fs::rename(temporary, entry, error);
@@ -278,7 +258,7 @@ Result<std::shared_ptr<const Module>> load_entry(const Engine& engine, const Dig
   }
   {
     const Mapping mapping(file->descriptor());
-    const std::string name = entry_name(key_of(digest), mapping.bytes(), seal);
+    const std::string name = entry_name(key_of(digest), mapping.bytes(), builder_of(entry), seal);
     if (!is_same_in_constant_time(entry.filename().string(), name)) {
       return discard(entry, "native code fails its checksum");
     }

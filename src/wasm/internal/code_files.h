@@ -41,14 +41,17 @@ class CodeFile {
 [[nodiscard]] std::optional<std::filesystem::path> find_entry(
     const std::filesystem::path& directory, const std::string& key);
 
+// Who has compiled the entry; empty: this host, or another that shares the directory.
+[[nodiscard]] std::string builder_of(const std::filesystem::path& entry);
+
 // A name for a file that is to become an entry; unique for each call.
 [[nodiscard]] std::filesystem::path temporary_name(const std::filesystem::path& directory);
 
-// Turns complete native code into the entry for `key`. With a seal, `temporary` is in the seal's
-// private directory.
+// Turns complete native code into the entry for `key`, with `builder` in its name unless that is
+// empty. With a seal, `temporary` is in the seal's private directory.
 [[nodiscard]] Result<> publish(const std::filesystem::path& temporary,
                                const std::filesystem::path& directory, const std::string& key,
-                               const CodeCache::Seal* seal);
+                               const std::string& builder, const CodeCache::Seal* seal);
 
 // NotFound when the entry is gone. Corrupt when its bytes do not match its name or wasmtime refuses
 // it; the entry is then deleted. `allocation` as in CodeCache::load.

@@ -1,8 +1,10 @@
 #include "wasm/snapshot/base_image.h"
 
+#include "base/digest.h"
 #include "base/limits.h"
 #include "base/result.h"
 #include "base/slots.h"
+#include "base/varint.h"
 #include "wasm/snapshot/page_range.h"
 #include "wasm/snapshot/private_file.h"
 #include "wasm/snapshot/rewrite.h"
@@ -19,7 +21,9 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -33,6 +37,9 @@ constexpr std::size_t kExtentsMax = 8;
 
 // Neighbouring pages are written together, up to this size.
 constexpr std::size_t kWriteBytes = 256 * limits::kKiB;
+
+// Numbers of images that their content decides have this bit; others count from one.
+constexpr std::uint64_t kOfContent = std::uint64_t{1} << 63;
 
 std::uint64_t next_number() {
   static std::atomic<std::uint64_t> last = 0;
@@ -69,7 +76,10 @@ struct BaseImage::Parts {
 // Writes pages in ascending order.
 class BaseImage::Writer {
  public:
-  explicit Writer(PrivateFile file) : file_(std::move(file)) {}
+  enum class Number : std::uint8_t { Next, ByContent };
+  Writer(PrivateFile file, Number number) : file_(std::move(file)) {
+    if (number == Number::ByContent) content_.emplace();
+  }
 
   Result<> add(std::uint32_t page, std::span<const std::byte> bytes) {
     if (std::memcmp(bytes.data(), zero_page(), kPageBytes) == 0) return {};
@@ -83,18 +93,33 @@ class BaseImage::Writer {
 
   Result<std::shared_ptr<const BaseImage>> finish() && {
     HANGAR_TRY(flush());
-    return Parts::make(std::move(file_), next_number(), std::move(pages_));
+    const std::uint64_t number = content_ ? number_of_content() : next_number();
+    return Parts::make(std::move(file_), number, std::move(pages_));
   }
 
  private:
   Result<> flush() {
     if (pending_.empty()) return {};
     HANGAR_TRY(file_.write(std::uint64_t{pending_page_} * kPageBytes, pending_));
+    if (content_) {
+      std::string place;
+      append_varint(place, pending_page_);
+      content_->add(place);
+      content_->add({reinterpret_cast<const char*>(pending_.data()), pending_.size()});
+    }
     pending_.clear();
     return {};
   }
 
+  [[nodiscard]] std::uint64_t number_of_content() {
+    const Sha256Bytes digest = content_->finish();
+    std::uint64_t number = 0;
+    std::memcpy(&number, digest.data(), sizeof number);
+    return number | kOfContent;
+  }
+
   PrivateFile file_;
+  std::optional<Sha256> content_;  // What was written, and where that is.
   PageRanges pages_;
   std::uint32_t pending_page_ = 0;
   std::vector<std::byte> pending_;
@@ -102,7 +127,7 @@ class BaseImage::Writer {
 
 Result<std::shared_ptr<const BaseImage>> BaseImage::of_data(const std::filesystem::path& directory,
                                                             std::span<const DataPiece> data) {
-  Writer writer(HANGAR_TRY(PrivateFile::open(directory)));
+  Writer writer(HANGAR_TRY(PrivateFile::open(directory)), Writer::Number::ByContent);
   std::array<std::byte, kPageBytes> page{};
   std::uint64_t page_number = 0;
   for (const DataPiece& piece : data) {
@@ -126,7 +151,7 @@ Result<std::shared_ptr<const BaseImage>> BaseImage::of_data(const std::filesyste
 Result<std::shared_ptr<const BaseImage>> BaseImage::of_memory(
     const std::filesystem::path& directory, std::span<const std::byte> memory,
     const PageRanges& pages) {
-  Writer writer(HANGAR_TRY(PrivateFile::open(directory)));
+  Writer writer(HANGAR_TRY(PrivateFile::open(directory)), Writer::Number::Next);
   for (const PageRange& range : pages) {
     for (std::uint32_t page = range.first; page < range.end(); ++page)
       HANGAR_TRY(writer.add(page, memory.subspan(std::size_t{page} * kPageBytes, kPageBytes)));

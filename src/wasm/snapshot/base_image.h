@@ -23,7 +23,8 @@ class BaseImage {
   struct Parts;
 
  public:
-  // Blocking. Unavailable when the disk has no room.
+  // Blocking. Unavailable when the disk has no room. The number depends on the content only: it is
+  // the same for a host that replaces this one.
   [[nodiscard]] static Result<std::shared_ptr<const BaseImage>> of_data(
       const std::filesystem::path& directory, std::span<const DataPiece> data);
   // An image of `memory`, which must be zero outside of `pages`.
@@ -42,7 +43,7 @@ class BaseImage {
   BaseImage& operator=(const BaseImage&) = delete;
   ~BaseImage();
 
-  // Unique among the images that this process has made.
+  // Unique among the images of one module that this process has made.
   [[nodiscard]] std::uint64_t number() const { return number_; }
   [[nodiscard]] int descriptor() const { return file_.descriptor(); }
   // The size of the file in whole pages. Memory beyond it is zero.

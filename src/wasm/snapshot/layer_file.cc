@@ -14,12 +14,18 @@
 #include <span>
 #include <system_error>
 #include <tuple>
+#include <utility>
 
 namespace hangar::wasm {
 
 LayerFile::~LayerFile() {
-  std::ignore = file_.truncate(0);  // Its last descriptor frees the space otherwise.
+  // Its last descriptor frees the space otherwise.
+  if (file_.descriptor() >= 0) std::ignore = file_.truncate(0);
   store_.give_back_layer_file(*this);
+}
+
+io::Descriptor LayerFile::leave() && {
+  return io::Descriptor(std::move(file_).release());
 }
 
 Result<> LayerFile::write_pages(std::uint32_t first, std::span<const std::byte> pages) const {

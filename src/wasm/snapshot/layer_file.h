@@ -33,6 +33,9 @@ class LayerFile : public slots::InSlot {
   // still uses a mapping of it fails.
   ~LayerFile();
 
+  // Ends it without emptying the file, which another process of this host continues to use.
+  [[nodiscard]] io::Descriptor leave() &&;
+
   [[nodiscard]] std::uint32_t pages() const { return pages_; }
   [[nodiscard]] std::uint64_t disk_bytes() const { return std::uint64_t{pages_} * kPageBytes; }
 
@@ -48,7 +51,7 @@ class LayerFile : public slots::InSlot {
   void use() const { used_ = io::Loop::now(); }
 
   SnapshotStore& store_;
-  const PrivateFile file_;
+  PrivateFile file_;  // None after leave().
   const std::uint32_t pages_;
   const std::uint32_t account_;  // The number of its tenant in the store.
   mutable std::atomic<Instant> used_;

@@ -27,6 +27,8 @@ class PrivateFile {
   ~PrivateFile();
 
   [[nodiscard]] int descriptor() const { return descriptor_; }
+  // The caller closes it.
+  [[nodiscard]] int release() && { return std::exchange(descriptor_, -1); }
   // Unavailable, with the system's reason: no space, a broken disk.
   [[nodiscard]] Result<> write(std::uint64_t offset, std::span<const std::byte> bytes) const;
   // Unavailable also when the file ends before the range does.

@@ -9,8 +9,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace hangar::wasm {
@@ -58,6 +60,16 @@ Result<RewrittenModule> rewrite(std::span<const std::byte> module, const WriteMo
   result.has_start = answer->has_start;
   result.memory_bytes_min = answer->memory_bytes;
   return result;
+}
+
+Result<std::optional<std::string>> rewritten_form(std::string_view module) {
+  std::string form;
+  const RewrittenModule rewritten = HANGAR_TRY(
+      rewrite(std::as_bytes(std::span(module)), [&form](std::span<const std::byte> piece) {
+        form.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+      }));
+  if (rewritten.obstacle) return std::nullopt;
+  return form;
 }
 
 }  // namespace hangar::wasm

@@ -56,4 +56,8 @@ using WriteModule = std::function<void(std::span<const std::byte>)>;
 [[nodiscard]] Result<RewrittenModule> rewrite(std::span<const std::byte> module,
                                               const WriteModule& write);
 
+// The same as one text; std::nullopt when there is an obstacle: hosts then compile the module as it
+// is.
+[[nodiscard]] Result<std::optional<std::string>> rewritten_form(std::string_view module);
+
 }  // namespace hangar::wasm

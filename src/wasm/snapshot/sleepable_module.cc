@@ -178,6 +178,10 @@ std::uint64_t SleepableModule::memory_bytes_min() const {
   return native_->memory_bytes_min;
 }
 
+std::uint64_t SleepableModule::image_number() const {
+  return native_->initial == nullptr ? 0 : native_->initial->number();
+}
+
 std::uint64_t SleepableModule::image_bytes() const {
   const auto settled = native_->settled();
   return (native_->initial != nullptr ? native_->initial->disk_bytes() : 0) +

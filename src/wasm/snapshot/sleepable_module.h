@@ -43,6 +43,9 @@ class SleepableModule : public std::enable_shared_from_this<SleepableModule> {
   [[nodiscard]] const std::string* obstacle() const;
   // The initial size of an instance's linear memory.
   [[nodiscard]] std::uint64_t memory_bytes_min() const;
+  // Names the image of the initial memory, which snapshots differ from: the same in each process
+  // that reads the same module. Zero with an obstacle.
+  [[nodiscard]] std::uint64_t image_number() const;
   // The size of the shared images on disk.
   [[nodiscard]] std::uint64_t image_bytes() const;
   // Work for a worker: drops its images, and its code unless that is loaded, from the page cache,

@@ -6,6 +6,8 @@
 #include "base/time.h"
 #include "budget/accounts.h"
 #include "budget/consumer.h"
+#include "io/descriptor.h"
+#include "io/file.h"
 #include "wasm/limits.h"
 #include "wasm/snapshot/layer_file.h"
 #include "wasm/snapshot/page_layer.h"
@@ -16,6 +18,7 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include <algorithm>
@@ -105,6 +108,14 @@ class FreeSpace {
       end_ = offset;
     } else {
       insert(offset, size);
+    }
+  }
+
+  // Before anything was taken: these ranges are taken, which ascend and do not overlap.
+  void take_all(std::span<const std::pair<std::uint64_t, std::uint64_t>> ranges) {
+    for (const auto& [offset, size] : ranges) {
+      if (offset > end_) insert(end_, offset - end_);
+      end_ = offset + size;
     }
   }
 
@@ -233,6 +244,69 @@ Result<std::unique_ptr<SnapshotStore>> SnapshotStore::open(const std::filesystem
 
 Result<std::unique_ptr<SnapshotStore>> SnapshotStore::open(const std::filesystem::path& directory) {
   return open(directory, Limits());
+}
+
+Result<std::unique_ptr<SnapshotStore>> SnapshotStore::open_again(
+    const std::filesystem::path& directory, Limits limits, io::Descriptor file,
+    std::vector<Extent> kept) {
+  HANGAR_TRY(io::make_private_directory(directory));
+  std::ranges::sort(kept, {}, &Extent::offset);
+  struct stat status{};
+  if (::fstat(file.value(), &status) != 0 || !S_ISREG(status.st_mode)) {
+    return fail(ErrorKind::Corrupt, "the file of snapshots is not a regular file");
+  }
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
+  const std::uint64_t file_size =
+      std::min<std::uint64_t>(static_cast<std::uint64_t>(status.st_size), limits.file_bytes_max);
+  std::uint64_t end = 0;
+  for (const Extent& extent : kept) {
+    const bool is_within = extent.size_bytes > 0 && extent.offset % kGrainBytes == 0 &&
+                           extent.offset >= end && extent.offset <= file_size &&
+                           extent.size_bytes <= file_size - extent.offset;
+    if (!is_within) {
+      return fail(ErrorKind::Corrupt, fmt::format("{} bytes at {} are not a snapshot of its file",
+                                                  extent.size_bytes, extent.offset));
+    }
+    ranges.emplace_back(extent.offset, rounded(extent.size_bytes));
+    end = ranges.back().first + ranges.back().second;
+  }
+  auto native =
+      std::make_unique<Native>(PrivateFile::adopt(std::move(file).release()), directory, limits);
+  native->space.take_all(ranges);
+  return std::unique_ptr<SnapshotStore>(new SnapshotStore(std::move(native)));
+}
+
+Result<SnapshotStore::Extent> SnapshotStore::adopt(Extent kept, const budget::Tenant& tenant) {
+  const std::uint64_t size = rounded(kept.size_bytes);
+  {
+    const std::scoped_lock lock(native_->mutex);
+    if (const auto account = native_->shares.add(tenant, size)) {
+      native_->live_bytes += size;
+      kept.account = *account;
+      return kept;
+    }
+  }
+  discard(kept);
+  return fail(ErrorKind::LimitExceeded, "no room on disk for its snapshot");
+}
+
+void SnapshotStore::discard(Extent kept) {
+  const std::scoped_lock lock(native_->mutex);
+  native_->give_back(kept.offset, rounded(kept.size_bytes));
+}
+
+void SnapshotStore::leave(Extent extent) {
+  const std::uint64_t size = rounded(extent.size_bytes);
+  const std::scoped_lock lock(native_->mutex);
+  native_->live_bytes -= size;
+  native_->shares.subtract(extent.account, size);
+}
+
+Result<io::Descriptor> SnapshotStore::leave_file() const {
+  io::Descriptor file(::fcntl(native_->file.descriptor(), F_DUPFD_CLOEXEC, 0));
+  if (file.is_open()) return file;
+  return fail(ErrorKind::Unavailable, fmt::format("pass on the file of snapshots: {}",
+                                                  std::generic_category().message(errno)));
 }
 
 SnapshotStore::SnapshotStore(std::unique_ptr<Native> native) : native_(std::move(native)) {}
@@ -392,30 +466,50 @@ std::uint32_t SnapshotStore::locked_layer_file_pages_max(const budget::Tenant& t
                                     kPageBytes);
 }
 
+Result<std::uint32_t> SnapshotStore::reserve_layer_file(std::uint32_t pages,
+                                                        const budget::Tenant& tenant) {
+  const std::uint64_t size = std::uint64_t{pages} * kPageBytes;
+  // Workers make layer files at the same time, so one lock is for the check and for the count.
+  const std::scoped_lock lock(native_->mutex);
+  if (pages == 0 || pages > locked_layer_file_pages_max(tenant)) return no_room_for_layer();
+  const auto added = native_->shares.add(tenant, size);
+  if (!added) return no_room_for_layer();
+  native_->layer_file_bytes += size;
+  ++native_->layer_files;
+  return *added;
+}
+
+std::unique_ptr<LayerFile> SnapshotStore::add_layer_file(PrivateFile file, std::uint32_t pages,
+                                                         std::uint32_t account) {
+  auto made = std::make_unique<LayerFile>(*this, std::move(file), pages, account);
+  const std::scoped_lock lock(native_->mutex);
+  native_->made_layer_files.insert(made.get());
+  return made;
+}
+
 Result<std::unique_ptr<LayerFile>> SnapshotStore::make_layer_file(std::uint32_t pages,
                                                                   const budget::Tenant& tenant) {
-  const std::uint64_t size = std::uint64_t{pages} * kPageBytes;
-  std::uint32_t account = 0;
-  {
-    // Workers make layer files at the same time, so one lock is for the check and for the count.
-    const std::scoped_lock lock(native_->mutex);
-    if (pages == 0 || pages > locked_layer_file_pages_max(tenant)) return no_room_for_layer();
-    const auto added = native_->shares.add(tenant, size);
-    if (!added) return no_room_for_layer();
-    account = *added;
-    native_->layer_file_bytes += size;
-    ++native_->layer_files;
-  }
+  const std::uint32_t account = HANGAR_TRY(reserve_layer_file(pages, tenant));
   Result<PrivateFile> file = PrivateFile::open(native_->directory);
-  Result<> sized = file ? file->truncate(size) : std::unexpected(file.error());
+  Result<> sized =
+      file ? file->truncate(std::uint64_t{pages} * kPageBytes) : std::unexpected(file.error());
   if (!sized) {
     give_back_layer_file(pages, account);
     return std::unexpected(std::move(sized).error());
   }
-  auto made = std::make_unique<LayerFile>(*this, *std::move(file), pages, account);
-  const std::scoped_lock lock(native_->mutex);
-  native_->made_layer_files.insert(made.get());
-  return made;
+  return add_layer_file(*std::move(file), pages, account);
+}
+
+Result<std::unique_ptr<LayerFile>> SnapshotStore::adopt_layer_file(io::Descriptor file,
+                                                                   std::uint32_t pages,
+                                                                   const budget::Tenant& tenant) {
+  struct stat status{};
+  if (::fstat(file.value(), &status) != 0 || !S_ISREG(status.st_mode) ||
+      static_cast<std::uint64_t>(status.st_size) != std::uint64_t{pages} * kPageBytes) {
+    return fail(ErrorKind::Corrupt, fmt::format("its layer is not a file of {} pages", pages));
+  }
+  const std::uint32_t account = HANGAR_TRY(reserve_layer_file(pages, tenant));
+  return add_layer_file(PrivateFile::adopt(std::move(file).release()), pages, account);
 }
 
 void SnapshotStore::give_back_layer_file(std::uint32_t pages, std::uint32_t account) {

@@ -6,6 +6,7 @@
 #include "base/time.h"
 #include "budget/accounts.h"
 #include "budget/consumer.h"
+#include "io/descriptor.h"
 #include "wasm/limits.h"
 #include "wasm/snapshot/page_range.h"
 #include "wasm/snapshot/snapshots.h"
@@ -15,10 +16,12 @@
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <vector>
 
 namespace hangar::wasm {
 
 class LayerFile;
+class PrivateFile;
 
 // Any thread.
 class SnapshotStore final : public Snapshots {
@@ -33,6 +36,23 @@ class SnapshotStore final : public Snapshots {
   [[nodiscard]] static Result<std::unique_ptr<SnapshotStore>> open(
       const std::filesystem::path& directory);
   ~SnapshotStore();
+
+  // A host that is replaced in place leaves the extents of sleeping guests to its successor, and
+  // the file with them.
+  //
+  // Continues to use the file of such a host, which has sleeping guests at `kept` (accounts are
+  // ignored). Each of `kept` must be either adopted or discarded. Corrupt when they cannot be
+  // extents of this file.
+  [[nodiscard]] static Result<std::unique_ptr<SnapshotStore>> open_again(
+      const std::filesystem::path& directory, Limits limits, io::Descriptor file,
+      std::vector<Extent> kept);
+  // Counts one of `kept` as the tenant's. LimitExceeded; then it is discarded.
+  [[nodiscard]] Result<Extent> adopt(Extent kept, const budget::Tenant& tenant);
+  void discard(Extent kept);
+  // Ends this store's part in an extent, whose space stays in use.
+  void leave(Extent extent);
+  // A descriptor of the file, for the successor. Unavailable when there are none left.
+  [[nodiscard]] Result<io::Descriptor> leave_file() const;
 
   [[nodiscard]] Result<Extent> write(
       std::span<const std::byte> bytes,
@@ -58,6 +78,10 @@ class SnapshotStore final : public Snapshots {
   // as this process has descriptors for, Unavailable when the disk fails.
   [[nodiscard]] Result<std::unique_ptr<LayerFile>> make_layer_file(std::uint32_t pages,
                                                                    const budget::Tenant& tenant);
+  // The same with a file that the host before this one has left.
+  [[nodiscard]] Result<std::unique_ptr<LayerFile>> adopt_layer_file(io::Descriptor file,
+                                                                    std::uint32_t pages,
+                                                                    const budget::Tenant& tenant);
   // The largest layer for which make_layer_file() would have room now.
   [[nodiscard]] std::uint32_t layer_file_pages_max(const budget::Tenant& tenant);
 
@@ -78,6 +102,11 @@ class SnapshotStore final : public Snapshots {
 
   // Requires that the mutex is held.
   [[nodiscard]] std::uint32_t locked_layer_file_pages_max(const budget::Tenant& tenant);
+  // Counts a layer file as the tenant's; returns the number of its account.
+  [[nodiscard]] Result<std::uint32_t> reserve_layer_file(std::uint32_t pages,
+                                                         const budget::Tenant& tenant);
+  [[nodiscard]] std::unique_ptr<LayerFile> add_layer_file(PrivateFile file, std::uint32_t pages,
+                                                          std::uint32_t account);
   // What may be stored uncompressed now.
   [[nodiscard]] std::uint64_t room_for_layers(const budget::Tenant& tenant);
   void give_back_layer_file(std::uint32_t pages, std::uint32_t account);

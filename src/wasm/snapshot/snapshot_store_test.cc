@@ -4,12 +4,17 @@
 #include "base/result.h"
 #include "budget/accounts.h"
 #include "budget/consumer.h"
+#include "io/descriptor.h"
 #include "io/test_full_disk.h"
 #include "wasm/limits.h"
+#include "wasm/snapshot/layer_file.h"
+#include "wasm/snapshot/page_range.h"
 #include "wasm/test_guests.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/types.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -71,6 +76,91 @@ TEST_F(SnapshotStoreTest, KeepsExtentsApart) {
     store->free(extents[index]);
   }
   EXPECT_EQ(store->live_bytes(), 0U);
+}
+
+TEST_F(SnapshotStoreTest, LeavesExtentsToAnotherStoreOfTheFile) {
+  const budget::Tenant tenant = budget::Tenant::of_namespace("a");
+  auto store = open();
+  const auto first = store->write(bytes_of(3000, 1), tenant).value();
+  const auto second = store->write(bytes_of(5000, 2), tenant).value();
+  const auto third = store->write(bytes_of(700, 3), tenant).value();
+  store->leave(first);
+  store->free(second);
+  store->leave(third);
+  io::Descriptor file = store->leave_file().value();
+  store.reset();
+
+  store =
+      SnapshotStore::open_again(directory_.path() / "store", {}, std::move(file), {third, first})
+          .value();
+  const auto again = store->adopt(first, tenant).value();
+  EXPECT_EQ(read(*store, again), bytes_of(3000, 1));
+  EXPECT_GT(store->accounts().held_bytes(tenant), 0U);
+  // The room between the two is free, and so is what is discarded.
+  const auto between = store->write(bytes_of(4000, 4), tenant).value();
+  EXPECT_EQ(between.offset, second.offset);
+  EXPECT_EQ(read(*store, again), bytes_of(3000, 1));
+  store->discard(third);
+  store->free(between);
+  store->free(again);
+  EXPECT_EQ(store->live_bytes(), 0U);
+}
+
+TEST_F(SnapshotStoreTest, RefusesExtentsThatItsFileCannotHave) {
+  auto store = open();
+  const auto one = store->write(bytes_of(3000, 1)).value();
+  using Extents = std::vector<SnapshotStore::Extent>;
+  const std::vector<Extents> refused = {
+      {{.offset = one.offset, .size_bytes = 0}},
+      {{.offset = one.offset + 1, .size_bytes = 1}},
+      {{.offset = one.offset, .size_bytes = 1 << 30U}},
+      {{.offset = ~std::uint64_t{255}, .size_bytes = 256}},
+      {one, one},
+      {{.offset = one.offset, .size_bytes = 300}, {.offset = one.offset + 256, .size_bytes = 1}}};
+  for (const Extents& extents : refused) {
+    const auto opened = SnapshotStore::open_again(directory_.path() / "store", {},
+                                                  store->leave_file().value(), extents);
+    ASSERT_FALSE(opened.has_value());
+    EXPECT_EQ(opened.error().kind(), ErrorKind::Corrupt);
+  }
+  store->free(one);
+}
+
+TEST_F(SnapshotStoreTest, GivesBackWhatATenantHasNoRoomFor) {
+  auto store = open();
+  const auto one = store->write(bytes_of(3000, 1)).value();
+  store->leave(one);
+  io::Descriptor file = store->leave_file().value();
+  store.reset();
+  store = SnapshotStore::open_again(directory_.path() / "store", {.tenant_bytes_max = 1000},
+                                    std::move(file), {one})
+              .value();
+
+  const auto adopted = store->adopt(one, budget::Tenant::of_namespace("a"));
+
+  ASSERT_FALSE(adopted.has_value());
+  EXPECT_EQ(adopted.error().kind(), ErrorKind::LimitExceeded);
+  EXPECT_EQ(store->live_bytes(), 0U);
+}
+
+TEST_F(SnapshotStoreTest, LeavesLayerFilesWithWhatIsInThem) {
+  const budget::Tenant tenant = budget::Tenant::of_namespace("a");
+  const auto store = open();
+  auto layer = store->make_layer_file(2, tenant).value();
+  ASSERT_TRUE(layer->write_pages(1, bytes_of(kPageBytes, 5)).has_value());
+  io::Descriptor file = std::move(*layer).leave();
+  layer.reset();
+  EXPECT_EQ(store->live_bytes(), 0U);
+
+  io::Descriptor another(::dup(file.value()));
+  EXPECT_FALSE(store->adopt_layer_file(std::move(another), 3, tenant).has_value()) << "of 2 pages";
+  const auto again = store->adopt_layer_file(std::move(file), 2, tenant).value();
+
+  std::vector<std::byte> page(kPageBytes);
+  const io::Descriptor reader = again->open_for_reading().value();
+  EXPECT_EQ(::pread(reader.value(), page.data(), page.size(), kPageBytes),
+            static_cast<ssize_t>(kPageBytes));
+  EXPECT_EQ(page, bytes_of(kPageBytes, 5));
 }
 
 TEST_F(SnapshotStoreTest, UsesTheRoomOfFreedExtentsAgain) {

@@ -56,6 +56,7 @@ Result<FileTree> FileTree::of(std::map<std::string, std::string> files) {
     // Paths are unique keys of the map, and a file comes before any path below it.
     tree.nodes_[at].content = std::move(content);
   }
+  tree.nodes_.shrink_to_fit();  // It lives as long as its guest, also while that sleeps.
   return tree;
 }
 

@@ -10,6 +10,7 @@
 #include "modules/docker_config.h"
 #include "modules/fetcher.h"
 #include "modules/internal/registry_auth.h"
+#include "modules/limits.h"
 #include "raw_server.h"
 #include "testing/control_plane.h"
 #include "testing/shared_control_plane.h"
@@ -333,6 +334,26 @@ TEST_F(ScriptedRegistry, GetsATokenAndShowsItToTheRegistryOnly) {
   EXPECT_EQ(registry.requests()[0].header("Authorization"), "");
 }
 
+TEST_F(ScriptedRegistry, DecidesAloneWhichTokenServerGetsTheCredentials) {
+  RawServer thief([&](const Request&) { return answer(200, R"({"token": "stolen"})"); });
+  RawServer object_store([&](const Request&) {
+    return answer(401, "{}", {{"WWW-Authenticate", challenge(thief.url("/token"))}});
+  });
+  RawServer registry([&](const Request& request) {
+    if (request.path.contains("/blobs/")) {
+      return answer(307, "", {{"Location", object_store.url("/object")}});
+    }
+    return answer(200, manifest_);
+  });
+  host_.fetcher->use_credentials(docker_config(registry.address(), "user", "pass"));
+
+  const Result<Fetched> fetched = host_.fetch(reference(registry));
+
+  ASSERT_FALSE(fetched.has_value());
+  EXPECT_EQ(fetched.error().kind(), ErrorKind::Denied);
+  EXPECT_TRUE(thief.requests().empty());
+}
+
 TEST_F(ScriptedRegistry, IsAskedAgainOnceTheCredentialIsAnother) {
   std::atomic<bool> is_away = false;
   RawServer registry([&](const Request& request) {
@@ -451,6 +472,18 @@ TEST_F(ScriptedRegistry, SurvivesAnswersThatAreNoManifest) {
 
     EXPECT_FALSE(host_.fetch(reference(registry)).has_value()) << body.substr(0, 10);
   }
+}
+
+TEST_F(ScriptedRegistry, GivesNoManifestThatIsLargerThanThatOfAnyModule) {
+  const std::string padded = manifest_ + std::string(limits::kManifestBytesMax, ' ');
+  RawServer registry([&](const Request& request) {
+    return answer(200, request.path.contains("/blobs/") ? module_ : padded);
+  });
+
+  const Result<Fetched> fetched = host_.fetch(reference(registry));
+
+  ASSERT_FALSE(fetched.has_value());
+  EXPECT_EQ(fetched.error().kind(), ErrorKind::LimitExceeded);
 }
 
 TEST_F(ScriptedRegistry, SaysThatItCannotBeReached) {

@@ -1,0 +1,12 @@
+(module ;; Prints a line of a hundred thousand bytes, without an end, each time it is woken.
+  (import "delay-abi" "delay" (func $delay (param i64) (result i64)))
+  (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
+  (memory (export "memory") 2)
+  (func (export "_start")
+    (memory.fill (i32.const 1024) (i32.const 120) (i32.const 100000))
+    (drop (call $delay (i64.const 1))))
+  (func (export "allocate") (param i32) (result i32) (i32.const 512))
+  (func (export "wakeup") (param i64 i32 i32 i32)
+    (i32.store (i32.const 0) (i32.const 1024)) (i32.store (i32.const 4) (i32.const 100000))
+    (drop (call $write (i32.const 2) (i32.const 0) (i32.const 1) (i32.const 8)))
+    (drop (call $delay (i64.const 1)))))
