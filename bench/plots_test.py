@@ -1,14 +1,19 @@
 """plots.py: pictures that say what the files say, the same each time, on light and on dark pages."""
+import ast
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree
 
+import pytest
+
 from harness import Report, at_least, at_most, at_most_of_peer
-from plots import PALETTES, Scale, number, plot, ratio_of, runs_of, ticks_between
+from plots import CHOICES, PALETTES, ROWS_MAX, Scale, chosen, known, number, plot, ratio_of, runs_of, ticks_between
 
 PLOTS = pathlib.Path(__file__).parent / "plots.py"
+DRAWN = pathlib.Path(__file__).parent.parent / "docs/operating/benchmarks"
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -30,16 +35,24 @@ def texts(picture):
 
 def test_a_picture_is_xml_and_names_figure_values_peer_and_target():
     said = texts(plot("made-up", [run()]))
-    assert "latency of <a> hop" in said and "10 of 20 ms: R&D's peer; target <= 0.6 x peer" in said and "0.5" in said
-    assert "one run" in said and "Figures that have no place on this scale: 3." in said
+    assert "latency of <a> hop" in said and "hangar 10 ms; peer 20 ms; target <= 0.6 x peer" in said and "0.5" in said
+    assert "Ratio to the target or the peer (R&D's peer); one run" in said and "Figures that have no place on this scale: 3." in said
 
 
 def test_the_same_files_make_the_same_bytes():
     assert plot("made-up", [run(), run(12)]) == plot("made-up", [run(), run(12)])
 
 
-def test_runs_are_shown_by_their_median_and_their_ends():
+def test_runs_are_shown_by_the_newest_and_their_ends():
     assert "0.5 (0.4 to 0.9)" in texts(plot("made-up", [run(8), run(18), run(10)]))
+
+
+def test_a_peer_is_named_once_or_in_each_row():
+    report = Report("made-up")
+    report.figures = run()
+    report.add("memory of another", "MiB", 1, 2, "another")
+    said = texts(plot("made-up", [report.figures]))
+    assert "Ratio to the target or the peer; one run" in said and "hangar 1 MiB; peer 2 MiB; peer: another" in said
 
 
 def test_a_figure_without_a_peer_is_compared_with_its_target():
@@ -69,7 +82,7 @@ def test_ticks_are_round_and_few():
     scale = Scale([0.95, 1.05])
     assert ticks_between(scale.low, scale.high) == [0.5, 1, 2]
     assert ticks_between(0.001, 200) == [0.001, 0.01, 0.1, 1, 10, 100]
-    assert [number(value) for value in (0, 0.1, 1234.5, 0.00012, 0.333)] == ["0", "0.1", "1234", "1.2e-04", "0.333"]
+    assert [number(value) for value in (0, 0.1, 1234.5, 0.00012, 0.333)] == ["0", "0.1", "1,234", "1.2e-04", "0.333"]
 
 
 def luminance(colour):
@@ -111,16 +124,71 @@ def script(*arguments):
     return subprocess.run([sys.executable, str(PLOTS), *arguments], capture_output=True, text=True, check=False)
 
 
-def test_the_script_writes_a_picture_for_each_benchmark(tmp_path):
-    write(tmp_path / "figures/ring.json", run())
+def test_the_script_writes_a_picture_for_each_benchmark_and_names_the_others(tmp_path):
+    write(tmp_path / "figures/made-up.json", run())
     done = script(f"--figures={tmp_path / 'figures'}", f"--out={tmp_path / 'out'}")
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "out/ring.svg").read_text() == plot("ring", [run()])
+    assert (tmp_path / "out/made-up.svg").read_text() == plot("made-up", [run()])
+    assert f"not measured yet: {', '.join(known())}. Run make bench NAME=" in done.stderr
+
+
+def test_a_picture_is_drawn_again_without_the_runs(tmp_path):
+    write(tmp_path / "figures/runs/made-up/1.json", run(1 / 3))
+    write(tmp_path / "figures/runs/made-up/2.json", run())
+    assert script(f"--figures={tmp_path / 'figures'}", f"--out={tmp_path / 'out'}").returncode == 0
+    drawn = (tmp_path / "out/made-up.svg").read_text()
+    (tmp_path / "out/made-up.svg").unlink()
+    done = script(f"--figures={tmp_path / 'nothing'}", f"--out={tmp_path / 'out'}", "made-up")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out/made-up.svg").read_text() == drawn
+
+
+def test_a_choice_leaves_out_renames_and_orders(monkeypatch):
+    monkeypatch.setitem(CHOICES, "made-up", ("what it is", {"rate": "speed", "memory": "all memory"}))
+    picture = plot("made-up", [run()])
+    said = texts(picture)
+    assert "made-up: what it is" in said and [one for one in said if one in ("speed", "all memory", "rate", "latency of <a> hop")] == ["speed", "all memory"]
+    assert plot("made-up", json.loads(json.dumps(chosen("made-up", [run()])))) == picture
+
+
+def test_what_a_choice_names_and_a_run_lacks_is_said(tmp_path):
+    write(tmp_path / "figures/ring.json", run())
+    done = script(f"--figures={tmp_path / 'figures'}", f"--out={tmp_path / 'out'}", "ring")
+    assert "ring: no figure 'CPU a hop, asleep', which CHOICES names" in done.stderr
+
+
+def figures_in(source):
+    """What a benchmark can call its figures: a pattern for each first argument of report.add, where it can be read off."""
+    for call in ast.walk(ast.parse(source)):
+        if isinstance(call, ast.Call) and getattr(call.func, "attr", getattr(call.func, "id", None)) == "add" and call.args:
+            parts = call.args[0].values if isinstance(call.args[0], ast.JoinedStr) else [call.args[0]]
+            yield "".join(re.escape(part.value) if isinstance(part, ast.Constant) else ".*" for part in parts)
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_a_benchmark_has_the_figures_that_a_choice_names(name):
+    source = (pathlib.Path(__file__).parent / name / "bench.py").read_text()
+    patterns = list(figures_in(source))
+    assert not [figure for figure in CHOICES[name][1] if not any(re.fullmatch(pattern, figure) for pattern in patterns)]
+    assert len(CHOICES[name][1]) <= ROWS_MAX
+
+
+@pytest.mark.parametrize("path", sorted(DRAWN.glob("*.svg")), ids=lambda path: path.stem)
+def test_a_picture_in_the_docs_is_that_of_its_figures(path):
+    assert path.read_text() == plot(path.stem, json.loads(path.with_suffix(".json").read_text()))
+
+
+@pytest.mark.parametrize("path", sorted(DRAWN.glob("*.svg")), ids=lambda path: path.stem)
+def test_a_picture_in_the_docs_is_small_needs_no_other_file_and_is_shown(path):
+    picture = path.read_text().replace("http://www.w3.org/2000/svg", "", 1)
+    assert len(picture) < 16 * 1024 and not re.search(r"href|url\(|https?:|<script|<image", picture)
+    assert len(json.loads(path.with_suffix(".json").read_text())[-1]) <= ROWS_MAX
+    assert f"(benchmarks/{path.name})" in (DRAWN.parent / "benchmarks.md").read_text()
 
 
 def test_without_figures_the_script_says_how_to_make_them(tmp_path):
     done = script(f"--figures={tmp_path}", f"--out={tmp_path / 'out'}", "ring")
-    assert done.returncode != 0 and "no figures of ring: run make bench" in done.stderr and not (tmp_path / "out").exists()
+    assert done.returncode != 0 and "not measured yet: ring. Run make bench" in done.stderr and not (tmp_path / "out").exists()
 
 
 def test_a_run_is_kept_beside_those_before_it(tmp_path):

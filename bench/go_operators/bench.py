@@ -331,7 +331,7 @@ def first_ones(place, directory, changes):
         host.stop()
 
 
-SERIES = ("resumes", "resume_seconds", "suspends", "suspend_seconds", "cpu_seconds")
+SERIES = ("wakes", "resumes", "resume_seconds", "suspends", "suspend_seconds", "cpu_seconds")
 
 
 def measure(host, natives, rounds, never_sleep=False):
@@ -457,7 +457,7 @@ def main():
     add_turns(report, "a process for each namespace: ", *walled[:2])
     report.add("a process for each namespace: anonymous memory, all asleep", "MiB", walled_asleep["anonymous"], resident["anonymous"], PEER)
     for label, (_, _, seen) in (("", turns), ("never asleep: ", awake), ("a process for each namespace: ", walled)):
-        report.note(f"{label}in a change {seen['resumes']:.2f} resumes, {1000 * seen['resume_seconds']:.1f} ms; {seen['suspends']:.2f} suspends, "
+        report.note(f"{label}in a change {seen['wakes']:.2f} turns; {seen['resumes']:.2f} resumes, {1000 * seen['resume_seconds']:.1f} ms; {seen['suspends']:.2f} suspends, "
                     f"{1000 * seen['suspend_seconds']:.1f} ms; {1000 * seen['cpu_seconds']:.1f} ms of CPU in the guest")
     report.note("watches: " + ", ".join(f"{kind} {watches[0][kind]} (natively {watches[1][kind]})" for kind in WATCHED))
     report.note(f"{count} operators of {len(PROGRAMS)} programs; starts: {', '.join(f'{one:.2f}' for one in guests)} s, "

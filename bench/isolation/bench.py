@@ -13,7 +13,6 @@ figures are those of all its processes together, guest processes included.
     bench/isolation/run.sh [--quick] [--namespaces=N] [--rounds=N] [--sleepers=N] [--sleepers-namespaces=N]
 """
 import argparse
-import concurrent.futures
 import pathlib
 import shutil
 import statistics
@@ -27,12 +26,12 @@ import harness  # noqa: E402
 from harness import at_least_of_peer, at_most, at_most_of_peer, progress  # noqa: E402
 from hangar_run import total  # noqa: E402
 import airways  # noqa: E402
-import operators  # noqa: E402
 import workflows  # noqa: E402
 from cluster import Cluster, eventually, is_ready  # noqa: E402
 from operators import OPERATOR, copier, phase  # noqa: E402
 from processes import children  # noqa: E402
 from rings import Ring  # noqa: E402
+from sleepers import Sleepers, for_each  # noqa: E402
 
 GROUP = "bench.hangar.dev"
 MACHINE = "patient"
@@ -42,7 +41,6 @@ FLAGS = {NONE: "--guest-isolation=none", SHARED: "--guest-isolation=shared", NAM
 LABELS = {SHARED: "one process for all", NAMESPACE: "a process per namespace", ALONE: "a process per operator"}
 PEER = "in the host's process"
 HOPS = 50  # Enough that ticks of the processor time, 10 ms, do not matter.
-CLIENTS = 4
 # What the wall may cost a warm domain, a cold one, and one that is asleep.
 WARM_MOST, COLD_MOST_MS, DOMAIN_MOST_MIB, ASLEEP_MOST_MIB = 1.15, 0.5, 1, 40
 RATE_LEAST = 0.95
@@ -79,8 +77,7 @@ class World:
         return all(phase(self.cluster.get(*OPERATOR, "copier", name)) == wanted for name in self.ring.namespaces)
 
     def _all(self, act):
-        with concurrent.futures.ThreadPoolExecutor(CLIENTS) as clients:
-            list(clients.map(act, self.ring.namespaces))
+        for_each(self.ring.namespaces, act)
 
     def touch_instances(self):
         self.turns += 1
@@ -230,25 +227,15 @@ def asleep(report, options, scratch):
     cluster = Cluster()
     host = None
     try:
-        cluster.apply_crds(harness.ROOT / "deploy/crds")
-        namespaces = [f"sleepers-{index:04}" for index in range(options.sleepers_namespaces)]
-        for name in namespaces:
-            cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-            operators.allow(cluster, name, "get", "list", "watch")
+        sleepers = Sleepers(cluster, options.sleepers, options.sleepers_namespaces)
         host = harness.hangar_host_class()(cluster.kubeconfig, scratch / "sleepers", FLAGS[NAMESPACE], "--features=operators", inside=machine.inside())
-        progress(f"{options.sleepers} operators in {len(namespaces)} namespaces fall asleep")
-        with concurrent.futures.ThreadPoolExecutor(CLIENTS) as clients:
-            list(clients.map(lambda index: cluster.create(operators.manifest(
-                f"sleeper-{index:05}", namespaces[index % len(namespaces)], f"watch={namespaces[index % len(namespaces)]}",
-                sleep={"after": "0s"})), range(options.sleepers)))
-
-        def all_sleep():
-            metrics = host.metrics()
-            return metrics["hangar_operators"] == options.sleepers and metrics["hangar_operators_resident"] == 0 and not guest_processes(host)
-        eventually(all_sleep, "all sleep, and no guest process is left", 3600)
+        progress(f"{options.sleepers} operators in {options.sleepers_namespaces} namespaces fall asleep")
+        sleepers.create()
+        sleepers.wait_until_asleep(host.metrics, 3600)
+        eventually(lambda: not guest_processes(host), "no guest process is left", 3600)
         time.sleep(10)
         rss = sum(harness.memory(pid)["rss"] for pid in harness.process_tree(host.process.pid))
-        report.add(f"{options.sleepers} operators asleep in {len(namespaces)} namespaces: RSS of the host and the zygote", "MiB", rss)
+        report.add(f"{options.sleepers} operators asleep in {options.sleepers_namespaces} namespaces: RSS of the host and the zygote", "MiB", rss)
         kernel = machine.kernel_memory()
         report.add("the same: memory of the kernel", "MiB", kernel)
         report.add("the same: both", "MiB", None if kernel is None else rss + kernel, target=at_most(ASLEEP_MOST_MIB))

@@ -3,11 +3,13 @@
 
 A host that records and one that does not work in turns of a few rounds; the idle one is stopped (SIGSTOP), and nothing else
 differs. The ring is bench/ring's, with one module for all; a pair is two adjacent turns, and the figure is the median of all
-pairs: the machine's speed changes from second to second by more than the difference between the two.
+pairs: the machine's speed changes from second to second by more than the difference between the two. Both hosts are started
+several times, because two processes of the same program differ, too: by where their memory lies.
 
-    bench/recorder/run.sh [--quick] [--operators=N] [--pairs=N] [--rounds=N] [--sleepers=N] [--only=VARIANT,...]
+    bench/recorder/run.sh [--quick] [--operators=N] [--pairs=N] [--rounds=N] [--starts=N] [--sleepers=N] [--only=VARIANT,...]
 """
 import argparse
+import contextlib
 import os
 import pathlib
 import shutil
@@ -73,27 +75,25 @@ class Stopped:
         self.host.close()
 
 
-def on_the_ring(cluster, ring, directory, caches, pairs, rounds, sleep_flags):
+def on_the_ring(cluster, ring, directory, caches, pairs, rounds, starts, sleep_flags):
     """Ratios of CPU with and without, one per pair; ms per hop of both; records per hop."""
     ring_directory(ring, directory, ring.count, False)
-    hops = rounds * ring.count
     ratios, cpu, recorded = [], {name: [] for name in RECORDING}, []
-    hosts = {}
-    try:
-        for name, flags in RECORDING.items():
-            hosts[name] = Stopped(cluster, ring, directory, caches[name], [*sleep_flags, *flags])
-        for pair in range(pairs):
-            seen = {}
-            for name in sorted(RECORDING, reverse=bool(pair % 2)):
-                seen[name], count = hosts[name].cost_of(rounds)
-                cpu[name].append(1000 * seen[name] / hops)
-                if name == "on":
-                    recorded.append(count / hops)
-            ratios.append(seen["on"] / seen["off"])
-            progress(f"  off {cpu['off'][-1]:.3f} ms a hop, on {cpu['on'][-1]:.3f}, {100 * (ratios[-1] - 1):+.1f} %")
-    finally:
-        for host in hosts.values():
-            host.close()
+    for start in range(starts):
+        names = sorted(RECORDING, reverse=bool(start % 2))
+        with contextlib.ExitStack() as ending:
+            hosts = {}
+            for name in names:
+                hosts[name] = Stopped(cluster, ring, directory, caches[name], [*sleep_flags, *RECORDING[name]])
+                ending.callback(hosts[name].close)
+            for pair in range(start, pairs, starts):
+                for name in sorted(RECORDING, reverse=bool(pair // starts % 2)):
+                    seconds, count = hosts[name].cost_of(rounds)
+                    cpu[name].append(1000 * seconds / (rounds * ring.count))
+                    if name == "on":
+                        recorded.append(count / (rounds * ring.count))
+                ratios.append(cpu["on"][-1] / cpu["off"][-1])
+                progress(f"  off {cpu['off'][-1]:.3f} ms a hop, on {cpu['on'][-1]:.3f}, {100 * (ratios[-1] - 1):+.1f} %")
     return ratios, cpu, recorded
 
 
@@ -113,12 +113,14 @@ def main():
     parser.add_argument("--operators", type=int)
     parser.add_argument("--pairs", type=int)
     parser.add_argument("--rounds", type=int)
+    parser.add_argument("--starts", type=int, help="of each host; the figure of memory has twice as many")
     parser.add_argument("--sleepers", type=int)
     parser.add_argument("--only", default=",".join(VARIANTS))
     options = parser.parse_args()
     count = options.operators or (10 if options.quick else 100)
     pairs = options.pairs or (1 if options.quick else 60)
     rounds = options.rounds or (3 if options.quick else 4)
+    starts = options.starts or (1 if options.quick else 6)
     sleepers = options.sleepers or (50 if options.quick else 10_000)
     settle = 1 if options.quick else 15
     only = options.only.split(",")
@@ -135,7 +137,7 @@ def main():
             if variant not in only:
                 continue
             progress(f"{variant}: {count} operators, {pairs} pairs of {rounds} rounds")
-            ratios, cpu, recorded = on_the_ring(cluster, ring, scratch / variant, caches, pairs, rounds, flags)
+            ratios, cpu, recorded = on_the_ring(cluster, ring, scratch / variant, caches, pairs, rounds, starts, flags)
             report.add(f"{variant}: CPU that recording adds", "%", [100 * (ratio - 1) for ratio in ratios], target=at_most(2))
             report.add(f"{variant}: CPU a hop, recorded", "ms", cpu["on"], cpu["off"], "hangar, not recorded")
             report.add(f"{variant}: records a hop", "", recorded)
@@ -147,7 +149,7 @@ def main():
             # They wait for ConfigMaps that are never created.
             directory_of_operators(directory, SLEEPER, sleepers, False, arguments=lambda _: [f"events={ring.namespaces[0]},1000", "exit=0"])
             seen = {name: [] for name in RECORDING}
-            for _ in range(1 if options.quick else 5):
+            for _ in range(1 if options.quick else 2 * starts):
                 for name, flags in RECORDING.items():
                     seen[name].append(memory_of_sleepers(cluster, directory, caches[name], sleepers, flags, settle))
                     progress(f"memory, {name}: {seen[name][-1]:.0f} KiB")
@@ -159,7 +161,7 @@ def main():
     finally:
         cluster.close()
         shutil.rmtree(scratch, ignore_errors=True)
-    report.note(f"{count} operators of one module; hosts with and without the recorder in turns")
+    report.note(f"{count} operators of one module; hosts with and without the recorder in turns, each started {starts} times")
     report.finish()
 
 

@@ -175,4 +175,24 @@ std::vector<Pattern> all_patterns(std::uint64_t seed) {
   return patterns;
 }
 
+Pattern several_at_once(std::uint64_t seed) {
+  constexpr int kDays = 8;
+  constexpr double kHour = 3600;
+  Dice dice(seed);
+  Pattern pattern = make("several at once", kDays * kDay);
+  std::vector<double> wakes = beats(dice, 0, pattern.seconds, 600, 0.1);
+  for (double midnight = 0; midnight < pattern.seconds; midnight += kDay) {
+    wakes.push_back(midnight + 2 * kHour + normal(dice, 1));
+    // The first burst of a day, then one in a quarter of an hour.
+    double at = midnight + 8 * kHour;
+    while ((at += exponential(dice, 900)) < midnight + 18 * kHour) {
+      const int events = std::uniform_int_distribution<int>(2, 30)(dice);
+      for (int event = 0; event < events; ++event)
+        wakes.push_back(at += exponential(dice, 0.5));
+    }
+  }
+  add(pattern, std::move(wakes), "several");
+  return pattern;
+}
+
 }  // namespace hangar::bench_sleep

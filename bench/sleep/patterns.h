@@ -18,4 +18,8 @@ struct Pattern {
 // periodic, periodic_noise, changing, bursty, diurnal, nightly, dependent.
 [[nodiscard]] std::vector<Pattern> all_patterns(std::uint64_t seed);
 
+// Days of one operator: it resyncs every ten minutes, gets bursts of events while people work, and
+// has a job at 02:00.
+[[nodiscard]] Pattern several_at_once(std::uint64_t seed);
+
 }  // namespace hangar::bench_sleep

@@ -4,7 +4,10 @@
 // hangar's own code (src/foresight).
 //
 //   sleep_simulation [--seed=N] [--resume-ms=N] [--cpu-ms=N] [--mib=N] [--latency-ms=N]
-//                    [--published-cpu=N]
+//                    [--published-cpu=N] [--day]
+//
+// With --day: one operator that has several patterns at once, and when its guest was in memory on
+// the last day (day_picture.py).
 #include "foresight/forecaster.h"
 #include "foresight/leaders.h"
 #include "patterns.h"
@@ -48,6 +51,7 @@ struct Parameters {
   double mib = 2;              // Of a guest in memory.
   double latency = 0.02;       // spec.sleep.wakeLatency.
   double published_cpu = 5.8;  // Times as much for a cycle of the published system.
+  bool is_day = false;
 
   [[nodiscard]] double break_even() const { return cpu * kMibPerCore / mib; }
 };
@@ -59,6 +63,9 @@ struct Totals {
   std::uint64_t hits = 0;
   std::uint64_t misses = 0;
   std::vector<float> latencies;
+  // When each guest was in memory, from `stays_from` on.
+  double stays_from = kForEver;
+  std::vector<std::pair<double, double>> stays;
 };
 
 // What a policy decides: a plan for each idle time, as foresight::Plan.
@@ -194,13 +201,16 @@ class Predictive final : public Policy {
 class Simulation {
  public:
   // `resident_max`: the least recently woken idle operator leaves memory above that many.
+  // `stays_from`: from when on stays are kept.
   Simulation(const Parameters& parameters, const Pattern& pattern, Policy& policy,
-             std::size_t resident_max)
+             std::size_t resident_max, double stays_from = kForEver)
       : parameters_(parameters),
         pattern_(pattern),
         policy_(policy),
         resident_max_(resident_max),
-        operators_(pattern.wakes.size()) {}
+        operators_(pattern.wakes.size()) {
+    totals_.stays_from = stays_from;
+  }
 
   Totals run() {
     for (std::size_t who = 0; who < operators_.size(); ++who) {
@@ -260,7 +270,12 @@ class Simulation {
   }
   void end_stay(std::size_t who, double now) {
     One& one = operators_[who];
-    if (one.since && pattern_.is_counted[who]) totals_.resident_seconds += now - *one.since;
+    if (one.since && pattern_.is_counted[who]) {
+      totals_.resident_seconds += now - *one.since;
+      if (now > totals_.stays_from) {
+        totals_.stays.emplace_back(std::max(*one.since, totals_.stays_from), now);
+      }
+    }
     one.since.reset();
   }
   void drop(std::size_t who, double now) {
@@ -384,10 +399,41 @@ void compare(const Parameters& parameters, const Pattern& pattern) {
   run("oracle", oracle, count);
 }
 
+// Times are seconds since the last midnight.
+void print_day(const Parameters& parameters, std::uint64_t seed) {
+  const Pattern pattern = several_at_once(seed);
+  const double midnight = pattern.seconds - 24 * 3600;
+  const auto run = [&](std::string_view name, Policy& policy) {
+    const Totals totals =
+        Simulation(parameters, pattern, policy, pattern.wakes.size(), midnight).run();
+    std::string stays;
+    for (const auto& [from, to] : totals.stays)
+      stays += fmt::format("{}[{:.3f},{:.3f}]", stays.empty() ? "" : ",", from - midnight,
+                           to - midnight);
+    fmt::print(R"({{"policy":"{}","stays":[{}]}})"
+               "\n",
+               name, stays);
+  };
+  std::string wakes;
+  for (const double at : pattern.wakes.front())
+    if (at >= midnight) wakes += fmt::format("{}{:.3f}", wakes.empty() ? "" : ",", at - midnight);
+  fmt::print(R"({{"wakes":[{}]}})"
+             "\n",
+             wakes);
+  Fixed idle(1);
+  run("Idle", idle);
+  Predictive predictive(parameters, pattern);
+  run("Predictive", predictive);
+}
+
 std::optional<Parameters> parse(int count, char** arguments) {
   Parameters parameters;
   for (int index = 1; index < count; ++index) {
     const std::string_view argument(arguments[index]);
+    if (argument == "--day") {
+      parameters.is_day = true;
+      continue;
+    }
     const std::size_t equals = argument.find('=');
     if (equals == std::string_view::npos) return std::nullopt;
     const std::string_view name = argument.substr(0, equals);
@@ -416,10 +462,14 @@ int simulate(int count, char** arguments) {
   if (!parameters) {
     fmt::print(stderr,
                "sleep_simulation [--seed=N] [--resume-ms=N] [--cpu-ms=N] [--mib=N] "
-               "[--latency-ms=N] [--published-cpu=N]\n");
+               "[--latency-ms=N] [--published-cpu=N] [--day]\n");
     return 2;
   }
   fmt::print(stderr, "seed {}\n", parameters->seed);
+  if (parameters->is_day) {
+    print_day(*parameters, parameters->seed);
+    return 0;
+  }
   for (const Pattern& pattern : all_patterns(parameters->seed))
     compare(*parameters, pattern);
   return 0;

@@ -12,7 +12,9 @@ host, such as the last release, in a directory with its programs; it is attacked
 """
 import argparse
 import contextlib
+import math
 import pathlib
+import re
 import shutil
 import sys
 import tempfile
@@ -40,6 +42,8 @@ REMOVAL_FLOOR_MS = 1000
 # Operators that the victim deletes, one after the other; the slowest counts.
 REMOVALS = 3
 STOPPED = at_most(5)
+# Long work of the main loop is cut into pieces that should take no longer.
+TURN_MS = 2
 # What the victim is promised: its operator answers a change within so many milliseconds, if nobody attacks.
 SERVED = at_most(100)
 
@@ -74,6 +78,20 @@ def p99_ms(took):
     return 1000 * harness.percentile(took, 99)
 
 
+def loop_turns(host):
+    """How many turns of the main loop took at most so many seconds, by that bound."""
+    found = {re.search('le="([^"]+)"', name)[1]: count for name, count in host.metrics().items() if name.startswith("hangar_loop_turn_seconds_bucket")}
+    return {float(bound): count for bound, count in found.items()}  # float("+Inf") is infinity.
+
+
+def long_turns(before, after):
+    """Of the turns between: the percentage of those longer than TURN_MS, and milliseconds that none exceeded (None: more than all bounds)."""
+    turns = {bound: after[bound] - before[bound] for bound in sorted(after)}
+    total = turns.pop(math.inf)
+    longest = next((1000 * bound for bound, count in turns.items() if count == total), None)
+    return {"long_turns": 100 * (1 - turns[TURN_MS / 1000] / max(total, 1)), "longest_turn": longest}
+
+
 def time_to_stop(stage, attackers, before):
     """Seconds from the deletion of the attackers' operators until none of them is left in the host."""
     for attacker in attackers:
@@ -96,12 +114,14 @@ def attacked(stage, ways, label, seconds):
     spares = begin_spares(stage)
     kills = stage.memory_kills()
     stage.forget_peak()
+    turns = loop_turns(stage.host)
     seen = {"ended": None}
     together = Together(stage, ways, label)
     try:
         together.begin()
         seen |= sample(stage, seconds, spares)
         seen["peak"] = stage.peak_bytes() / MIB
+        seen |= long_turns(turns, loop_turns(stage.host))
         seen["killed"] = stage.memory_kills() - kills
         seen["going"] = sum(attack.is_going_on() for attack in together.attacks)
         seen["stop"] = time_to_stop(stage, together.attackers(), before)
@@ -180,6 +200,8 @@ def main():
                        slower(peer, peers, figure, floor) if peer else None, peer_name, SLOWER)
         report.add(f"{label}: peak memory of the host", "MiB", seen.get("peak"), peer.get("peak"), peer_name, at_most(1024))
         report.add(f"{label}: until the attacker's operators are stopped", "s", seen.get("stop"), peer.get("stop"), peer_name, STOPPED)
+        report.add(f"{label}: turns of the main loop longer than {TURN_MS} ms", "%", seen.get("long_turns"), peer.get("long_turns"), peer_name)
+        report.add(f"{label}: no turn of the main loop was longer than", "ms", seen.get("longest_turn"), peer.get("longest_turn"), peer_name)
         for who, figures in (("hangar", seen), ("peer", peer)):
             if figures.get("ended"):
                 report.note(f"{label}: {who} did not serve the victim: {figures['ended']}")
