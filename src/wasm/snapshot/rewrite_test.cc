@@ -2,6 +2,9 @@
 
 #include "base/consumer.h"
 #include "base/result.h"
+#include "budget/cache_charges.h"
+#include "budget/consumer.h"
+#include "wasm/code_cache.h"
 #include "wasm/digest.h"
 #include "wasm/module_header.h"
 #include "wasm/snapshot/sleepable_module.h"
@@ -204,6 +207,32 @@ TEST(Rewrite, WhatItMakesIsCompiledAsItWouldBeWithoutIt) {
       EXPECT_EQ(*same, exported);
     }
   }
+}
+
+TEST(Rewrite, AnImageCountsForItsNamespaceBeforeTheModuleIsCompiled) {
+  GuestRig rig;
+  const TemporaryDirectory directory;
+  budget::CacheCharges charges;
+  charges.limit_tenants({.namespaces = {{"poor", {.bytes_max = 1, .set_by = "TenantPolicy a"}}}});
+  CodeCache cache(rig.engine(), {.directory = directory.path() / "code",
+                                 .compile_program = HANGAR_COMPILE_PROGRAM,
+                                 .charges = &charges});
+  ASSERT_TRUE(cache.open());
+  const auto bytes = GuestRig::bytes_of("sleeper");
+  const auto load_for = [&](const std::string& tenant) {
+    return rig.await(SleepableModule::load(
+        cache, Digest::of(*bytes), bytes, directory.path() / "images", {},
+        budget::Consumer{.tenant = budget::Tenant::of_namespace(tenant), .name = "module"}));
+  };
+
+  const auto refused = load_for("poor");
+
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_TRUE(budget::is_too_little_disk(refused.error())) << refused.error().message();
+  EXPECT_EQ(cache.compiled_count(), 0U);
+  EXPECT_TRUE(load_for("rich").has_value());
+  EXPECT_EQ(charges.charged_bytes(budget::Tenant::of_namespace("rich")), 0U)
+      << "whoever uses the module charges it";
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "base/slots.h"
 #include "base/time.h"
 #include "budget/beneficiaries.h"
+#include "budget/consumer.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "io/turns.h"
@@ -36,6 +37,7 @@
 #include <string_view>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 namespace hangar::wasm {
 
@@ -110,6 +112,21 @@ io::Task<Result<std::shared_ptr<const Module>>> load_rewritten(
                                 std::move(beneficiaries));
 }
 
+// Charges one of the beneficiaries with an image while the result exists. The error of the last one
+// if none of them may have so much.
+io::Task<Result<std::shared_ptr<const void>>> charge_image(CodeCache& cache, Digest digest,
+                                                           std::uint64_t image_bytes,
+                                                           budget::Beneficiaries beneficiaries) {
+  Result<std::shared_ptr<const void>> charged;
+  // A copy, because others may join while a worker makes the charge.
+  const std::vector<budget::Consumer> consumers = beneficiaries.all();
+  for (const budget::Consumer& consumer : consumers) {
+    charged = co_await cache.charge(digest, image_bytes, consumer);
+    if (charged) break;
+  }
+  co_return charged;
+}
+
 }  // namespace
 
 io::Task<Result<std::shared_ptr<const SleepableModule>>> SleepableModule::load(
@@ -127,6 +144,12 @@ io::Task<Result<std::shared_ptr<const SleepableModule>>> SleepableModule::load(
   auto native = std::make_unique<Native>(cache.engine(), std::move(image_directory));
   native->digest = digest;
   native->code_digest = prepared.digest;
+  // The module may wait for the compiler for minutes, and its image takes up disk space meanwhile.
+  std::shared_ptr<const void> charged;
+  if (prepared.image != nullptr) {
+    charged = HANGAR_CO_TRY(
+        co_await charge_image(cache, prepared.digest, prepared.image->disk_bytes(), beneficiaries));
+  }
   // Never from the pool, because these instances live long.
   std::shared_ptr<const Module> code;
   if (prepared.module.obstacle) {
