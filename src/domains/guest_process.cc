@@ -78,7 +78,7 @@ void GuestProcess::drop_module(std::uint64_t module) {
 void GuestProcess::begin(const protocol::BeginRun& order,
                          const protocol::Conversation::Terms& terms) {
   talk_.begin(order.run, terms, io::Loop::now());
-  send({.bytes = protocol::encode(order)});
+  send({.bytes = protocol::encode(order), .begun = order.run});
   look_later();
 }
 
@@ -126,7 +126,7 @@ void GuestProcess::tell(const protocol::ToGuest& order, std::vector<io::Descript
 void GuestProcess::begin(std::uint64_t run, const protocol::ToGuest& order,
                          const protocol::Conversation::Terms& terms) {
   talk_.begin(run, terms, io::Loop::now());
-  send({.bytes = protocol::encode(order)});
+  send({.bytes = protocol::encode(order), .begun = run});
   look_later();
 }
 
@@ -141,6 +141,7 @@ void GuestProcess::close() {
 void GuestProcess::drop_unsent() {
   unsent_.clear();
   unsent_answer_bytes_ = 0;
+  unsent_runs_.clear();
   write_watch_.reset();
 }
 
@@ -153,6 +154,7 @@ void GuestProcess::end(std::optional<Error> breach) {
 void GuestProcess::send(Unsent unsent) {
   if (socket_ < 0) return;
   if (unsent.is_answer) unsent_answer_bytes_ += unsent.bytes.size();
+  if (unsent.begun) unsent_runs_.insert(*unsent.begun);
   unsent_.push_back(std::move(unsent));
   if (write_watch_ == nullptr) flush();
   if (!takes_answers()) pace();
@@ -181,6 +183,7 @@ void GuestProcess::flush() {
     first.sent_bytes += static_cast<std::size_t>(size);
     if (first.sent_bytes < first.bytes.size()) continue;
     if (first.is_answer) unsent_answer_bytes_ -= first.bytes.size();
+    if (first.begun) unsent_runs_.erase(*first.begun);
     unsent_.pop_front();
   }
   write_watch_.reset();
@@ -235,6 +238,11 @@ Result<> GuestProcess::read_frames(budget::Slices::Job& turn) {
     }
     protocol::FromGuest message =
         HANGAR_TRY(protocol::decode_from_guest(frame->type, frame->payload));
+    // A process that guesses the numbers of its runs would end them without reading their orders,
+    // which would fill the host's memory: they count for their tenant only until the run has ended.
+    if (is_ahead(message)) {
+      return fail(ErrorKind::GuestFault, "it sent a message about a run before it read the order");
+    }
     // The host has asked for these.
     if (!std::holds_alternative<protocol::Pong>(message)) {
       turn.add(kMessageCost + frame->payload.size());
@@ -243,6 +251,19 @@ Result<> GuestProcess::read_frames(budget::Slices::Job& turn) {
     HANGAR_TRY(events_.on_message(std::move(message)));
   }
   return {};
+}
+
+bool GuestProcess::is_ahead(const protocol::FromGuest& message) const {
+  if (unsent_runs_.empty()) return false;
+  return std::visit(
+      [this](const auto& one) {
+        if constexpr (requires { one.run; }) {
+          return unsent_runs_.contains(one.run);
+        } else {
+          return false;
+        }
+      },
+      message);
 }
 
 bool GuestProcess::takes_answers() const {

@@ -18,6 +18,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -75,6 +76,7 @@ class GuestProcess {
     std::size_t sent_bytes = 0;
     std::vector<io::Descriptor> descriptors = {};  // Sent with the first byte.
     bool is_answer = false;
+    std::optional<std::uint64_t> begun = {};  // The run that this order begins.
   };
 
   void send(Unsent unsent);
@@ -86,6 +88,8 @@ class GuestProcess {
   [[nodiscard]] io::Task<void> hear_in_turn(std::stop_token closed);
   void hear(budget::Slices::Job& turn);
   [[nodiscard]] Result<> read_frames(budget::Slices::Job& turn);
+  // Whether the message is about a run whose order the process cannot have read.
+  [[nodiscard]] bool is_ahead(const guest_protocol::FromGuest& message) const;
   // Whether to read from the process now: only while it reads its own answers.
   [[nodiscard]] bool takes_answers() const;
   // Starts or stops reading from the process, and takes a turn if messages wait for one.
@@ -105,9 +109,10 @@ class GuestProcess {
   guest_protocol::Frames frames_;
   std::deque<Unsent> unsent_;
   std::size_t unsent_answer_bytes_ = 0;
-  bool has_rest_ = false;        // Some received bytes are not handled yet.
-  bool waits_for_turn_ = false;  // To handle them.
-  bool is_look_due_ = false;     // judge() waits for them.
+  std::set<std::uint64_t> unsent_runs_;  // The runs that orders in `unsent_` begin.
+  bool has_rest_ = false;                // Some received bytes are not handled yet.
+  bool waits_for_turn_ = false;          // To handle them.
+  bool is_look_due_ = false;             // judge() waits for them.
   std::stop_source closed_;
   std::unique_ptr<io::Loop::Watch> read_watch_;   // Set while it is read from.
   std::unique_ptr<io::Loop::Watch> write_watch_;  // Set while messages are unsent.

@@ -325,5 +325,38 @@ TEST_F(GuestProcessTest, ThatNeverReadsItsAnswersIsSilent) {
   EXPECT_NE(breach_->message().find("did not answer"), std::string::npos) << breach_->message();
 }
 
+TEST_F(GuestProcessTest, EndsNoRunBeforeItHasReadItsOrder) {
+  // More than a socket takes.
+  process_->begin({.run = 1, .stdin_bytes = std::string(8 * limits::kMiB, 'x')}, {});
+
+  send(protocol::encode(protocol::FromGuest(protocol::EndRun{.run = 1})));
+  loop_.run_until([this] { return is_over_ || !heard_.empty(); });
+
+  EXPECT_TRUE(heard_.empty());
+  ASSERT_TRUE(breach_.has_value());
+  EXPECT_EQ(breach_->kind(), ErrorKind::GuestFault);
+}
+
+TEST_F(GuestProcessTest, EndsARunOnceItHasReadItsOrder) {
+  const protocol::BeginRun order{.run = 1, .stdin_bytes = std::string(8 * limits::kMiB, 'x')};
+  process_->begin(order, {});
+  std::string into(limits::kMiB, '\0');
+  std::vector<int> none;
+  std::size_t rest = protocol::encode(protocol::ToGuest(order)).size();
+  while (rest > 0) {
+    const ssize_t size = io::receive_local(peer_, into, none, io::Waiting::No);
+    if (size > 0) rest -= static_cast<std::size_t>(size);
+    bool has_turned = false;
+    loop_.post([&has_turned] { has_turned = true; });
+    loop_.run_until([&has_turned] { return has_turned; });
+  }
+
+  send(protocol::encode(protocol::FromGuest(protocol::EndRun{.run = 1})));
+  loop_.run_until([this] { return is_over_ || !heard_.empty(); });
+
+  EXPECT_EQ(heard_.size(), 1U);
+  EXPECT_FALSE(is_over_);
+}
+
 }  // namespace
 }  // namespace hangar::domains
