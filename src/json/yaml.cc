@@ -100,7 +100,10 @@ std::optional<std::string> with_whole_escapes(std::string_view text) {
 // after the first failure it ignores all further events.
 class EventReader final : public YAML::EventHandler {
  public:
-  explicit EventReader(std::string_view text) : text_(text) { find_lines(); }
+  EventReader(std::string_view text, std::uint64_t alias_bytes_max)
+      : text_(text), alias_bytes_max_(alias_bytes_max) {
+    find_lines();
+  }
 
   [[nodiscard]] const std::optional<Failure>& failure() const { return failure_; }
   [[nodiscard]] std::vector<Value> take() { return std::move(documents_); }
@@ -257,8 +260,7 @@ class EventReader final : public YAML::EventHandler {
   // Takes `cost` from the budget for the copies that aliases and anchors make.
   bool spend(const YAML::Mark& mark, std::size_t cost) {
     if (cost > budget_) {
-      set_failure(mark,
-                  fmt::format("aliases that stand for more than {} bytes", limits::kAliasBytesMax));
+      set_failure(mark, fmt::format("aliases that stand for more than {} bytes", alias_bytes_max_));
       return false;
     }
     budget_ -= cost;
@@ -361,18 +363,20 @@ class EventReader final : public YAML::EventHandler {
   }
 
   std::string_view text_;
+  const std::uint64_t alias_bytes_max_;
   std::vector<std::size_t> lines_;  // The offset at which each line begins.
   std::vector<Frame> frames_;
   std::map<YAML::anchor_t, Sized> anchors_;  // The complete ones of the current document.
-  std::uint64_t budget_ = limits::kAliasBytesMax;
+  std::uint64_t budget_ = alias_bytes_max_;
   std::size_t document_count_ = 0;
   int document_line_ = 0;  // The line at which the current document begins.
   std::vector<Value> documents_;
   std::optional<Failure> failure_;
 };
 
-std::variant<std::vector<Value>, Failure> read_yaml(std::string_view text) {
-  EventReader builder(text);
+std::variant<std::vector<Value>, Failure> read_yaml(std::string_view text,
+                                                    std::uint64_t alias_bytes_max) {
+  EventReader builder(text, alias_bytes_max);
   try {
     std::ispanstream stream(std::span<const char>(text.data(), text.size()));
     YAML::Parser parser(stream);
@@ -434,7 +438,7 @@ JsonAttempt read_json(std::string_view text) {
 
 }  // namespace
 
-Result<std::vector<Value>> parse_yaml_stream(std::string_view text) {
+Result<std::vector<Value>> parse_yaml_stream(std::string_view text, std::uint64_t alias_bytes_max) {
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   const std::size_t first = text.find_first_not_of(" \t\r\n");
@@ -447,15 +451,15 @@ Result<std::vector<Value>> parse_yaml_stream(std::string_view text) {
     if (json.is_final) return to_error(json.failure);
   }
   if (const auto forbidden = find_forbidden(text)) return to_error(*forbidden);
-  auto yaml = read_yaml(text);
+  auto yaml = read_yaml(text, alias_bytes_max);
   if (auto* documents = std::get_if<std::vector<Value>>(&yaml)) return std::move(*documents);
   // Reports the failure of the reader that got further: it fits the text better.
   const Failure& failure = std::get<Failure>(yaml);
   return to_error(maybe_json && json.failure.position > failure.position ? json.failure : failure);
 }
 
-Result<Value> parse_yaml(std::string_view text) {
-  std::vector<Value> documents = HANGAR_TRY(parse_yaml_stream(text));
+Result<Value> parse_yaml(std::string_view text, std::uint64_t alias_bytes_max) {
+  std::vector<Value> documents = HANGAR_TRY(parse_yaml_stream(text, alias_bytes_max));
   if (documents.size() != 1) {
     return fail(ErrorKind::InvalidInput,
                 fmt::format("expected one document, not {}: give exactly one", documents.size()));

@@ -7,8 +7,10 @@
 #pragma once
 
 #include "base/result.h"
+#include "json/limits.h"
 #include "json/value.h"
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,14 +19,16 @@ namespace hangar::json {
 
 // Returns every document of a stream separated by `---`; empty documents and nulls are left out.
 // One document that does not parse fails the whole stream (InvalidInput, with line and column), and
-// so does a second document without its `---`. Aliases are expanded within limits::kAliasBytesMax.
+// so does a second document without its `---`. Aliases are expanded within `alias_bytes_max`.
 // Keys are taken as written (`8080: x` has the key "8080"). InvalidInput for keys that are not
 // scalars, keys given twice, and tags other than the core ones. Texts of JSON documents take a fast
 // path and follow parse() in every respect.
-[[nodiscard]] Result<std::vector<Value>> parse_yaml_stream(std::string_view text);
+[[nodiscard]] Result<std::vector<Value>> parse_yaml_stream(
+    std::string_view text, std::uint64_t alias_bytes_max = limits::kAliasBytesMax);
 
 // Parses exactly one document.
-[[nodiscard]] Result<Value> parse_yaml(std::string_view text);
+[[nodiscard]] Result<Value> parse_yaml(std::string_view text,
+                                       std::uint64_t alias_bytes_max = limits::kAliasBytesMax);
 
 // Writes a document without the leading `---`, ending in a newline. Strings that YAML would not
 // read as strings are quoted.

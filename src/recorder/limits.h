@@ -51,6 +51,8 @@ inline constexpr std::size_t kBodyBytesMax = 16 * limits::kKiB;
 inline constexpr std::size_t kBodyReadBytesMax = 256 * limits::kKiB;
 // YAML takes many times the time of JSON; applied manifests are short.
 inline constexpr std::size_t kBodyYamlBytesMax = 32 * limits::kKiB;
+// What its aliases may stand for: with them a few lines would take as long as megabytes of JSON.
+inline constexpr std::size_t kBodyAliasBytesMax = kBodyReadBytesMax;
 // Secrets that a body names one by one; more count as all of the cluster.
 inline constexpr std::size_t kBodySecretsMax = 16;
 // Once a block has this size, further bodies of it are left out. Texts that are replaced, and

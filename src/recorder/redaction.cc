@@ -203,7 +203,7 @@ Result<json::Value> parsed(std::string_view body) {
   if (value || body.size() > kBodyYamlBytesMax) return value;
   // Otherwise another format, such as Protobuf, might be read as YAML.
   if (body.contains('\0') || valid_utf8_prefix(body) != body.size()) return value;
-  return json::parse_yaml(body);
+  return json::parse_yaml(body, kBodyAliasBytesMax);
 }
 
 }  // namespace

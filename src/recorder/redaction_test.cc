@@ -125,6 +125,18 @@ TEST(Redactor, ReadsShortYaml) {
   EXPECT_EQ(redacted(long_yaml).state, BodyState::Unreadable);
 }
 
+TEST(Redactor, ReadsYamlWhoseAliasesStandForLittle) {
+  const auto with_aliases = [](std::size_t count) {
+    std::string yaml = "a: &a [" + std::string(10'000, 'x') + "]\nb: [plain";
+    for (std::size_t alias = 0; alias < count; ++alias)
+      yaml += ", *a";
+    return yaml + "]\n";
+  };
+
+  EXPECT_EQ(redacted(with_aliases(1)).state, BodyState::Cut);
+  EXPECT_EQ(redacted(with_aliases(100)).state, BodyState::Unreadable);
+}
+
 TEST(Redactor, KeepsNothingThatItCannotRead) {
   for (const std::string_view body :
        {std::string_view("k8s\0\n\rhunter2", 13), std::string_view("hunter2"),
