@@ -123,6 +123,10 @@ void GuestProcess::tell(const protocol::ToGuest& order, std::vector<io::Descript
   send({.bytes = protocol::encode(order), .descriptors = std::move(descriptors)});
 }
 
+void GuestProcess::remind(const protocol::ToGuest& order) {
+  if (unsent_.empty()) tell(order);
+}
+
 void GuestProcess::begin(std::uint64_t run, const protocol::ToGuest& order,
                          const protocol::Conversation::Terms& terms) {
   talk_.begin(run, terms, io::Loop::now());

@@ -63,6 +63,9 @@ class GuestProcess {
   void load(const guest_protocol::LoadSleepable& order, std::vector<io::Descriptor> descriptors);
   // Sends an order about a long-lived guest that starts no run.
   void tell(const guest_protocol::ToGuest& order, std::vector<io::Descriptor> descriptors = {});
+  // The same for an order that will be repeated: not sent while earlier ones wait to be read.
+  // Otherwise a process that reads nothing would be owed ever more of them.
+  void remind(const guest_protocol::ToGuest& order);
   // BeginTurn or SleepGuest.
   void begin(std::uint64_t run, const guest_protocol::ToGuest& order,
              const guest_protocol::Conversation::Terms& terms);

@@ -325,6 +325,29 @@ TEST_F(GuestProcessTest, ThatNeverReadsItsAnswersIsSilent) {
   EXPECT_NE(breach_->message().find("did not answer"), std::string::npos) << breach_->message();
 }
 
+TEST_F(GuestProcessTest, IsRemindedOfLittleThatItHasNotRead) {
+  constexpr std::size_t kReminders = 100'000;
+  for (std::size_t count = 0; count < kReminders; ++count)
+    process_->remind(protocol::ForgetBeginnings{});
+
+  std::string into(limits::kMiB, '\0');
+  std::vector<int> none;
+  std::size_t read_bytes = 0;
+  // Until nothing has come in many turns of the loop, which would send what waits.
+  for (std::size_t empty_turns = 0; empty_turns < 100;) {
+    const ssize_t size = io::receive_local(peer_, into, none, io::Waiting::No);
+    empty_turns = size > 0 ? 0 : empty_turns + 1;
+    if (size > 0) read_bytes += static_cast<std::size_t>(size);
+    bool has_turned = false;
+    loop_.post([&has_turned] { has_turned = true; });
+    loop_.run_until([&has_turned] { return has_turned; });
+  }
+
+  EXPECT_GT(read_bytes, 0U);
+  const std::string order = protocol::encode(protocol::ToGuest(protocol::ForgetBeginnings{}));
+  EXPECT_LT(read_bytes, kReminders * order.size() / 2);
+}
+
 TEST_F(GuestProcessTest, EndsNoRunBeforeItHasReadItsOrder) {
   // More than a socket takes.
   process_->begin({.run = 1, .stdin_bytes = std::string(8 * limits::kMiB, 'x')}, {});

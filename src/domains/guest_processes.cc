@@ -902,7 +902,7 @@ void GuestProcesses::on_memory(ProcessId id, std::uint64_t bytes) {
   }
   const bool is_short = !has_room || engine_.memory()->waiting_count() > 0;
   if (is_short && most_bytes > kOwnBytesUsual && !process.machines.empty()) {
-    process.channel->tell(protocol::ForgetBeginnings{});
+    process.channel->remind(protocol::ForgetBeginnings{});
   }
 }
 
@@ -912,7 +912,7 @@ std::size_t GuestProcesses::give_back() {
   for (const auto& [id, process] : processes_) {
     if (std::ranges::find(actions.end, id) != actions.end.end() || process->machines.empty())
       continue;
-    process->channel->tell(protocol::ForgetBeginnings{});
+    process->channel->remind(protocol::ForgetBeginnings{});
     ++concerned;
   }
   carry_out(std::move(actions));
