@@ -65,6 +65,13 @@ bool is_secret(std::string_view group, std::string_view kind_or_plural) {
   return group.empty() && (kind_or_plural == "secrets" || kind_or_plural == "Secret");
 }
 
+// A path that was not recognised as that of a resource may still contain the name of a Secret.
+std::string_view without_secret(std::string_view path) {
+  constexpr std::string_view kSecrets = "/secrets/";
+  const std::size_t at = path.find(kSecrets);
+  return at == std::string_view::npos ? path : path.substr(0, at + kSecrets.size());
+}
+
 std::string text_of(const recorder::Waking& waking) {
   if (!waking.event.empty()) return std::string(waking.event);
   std::string text(recorder::name_of(waking.cause));
@@ -133,7 +140,7 @@ Span span_of(const recorder::Asked& asked, const recorder::TurnTrace& ids,
   add(attributes, "hangar.object.namespace", asked.namespace_);
   if (!is_secret(asked.group, asked.resource)) {
     add(attributes, "hangar.object.name", asked.name);
-    add(attributes, "url.path", asked.path);
+    add(attributes, "url.path", without_secret(asked.path));
   }
   add(attributes, "hangar.request.bytes", asked.bytes);
   return span;

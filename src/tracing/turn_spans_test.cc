@@ -222,6 +222,19 @@ TEST_F(TurnSpansTest, AreLinkedToTheTracesThatObjectsName) {
   EXPECT_NE(given_[0].trace, given_[0].links[0].trace);
 }
 
+TEST_F(TurnSpansTest, NameNoSecretByAPathOfNoResource) {
+  TurnSpans& spans = spans_of(1);
+  recorder::Asked asked = asked_in(3, 1);
+  asked.resource = {};
+  asked.name = {};
+  asked.path = "/api/v1/proxy/namespaces/team/secrets/password";
+  spans.on_asked(asked);
+  spans.on_answered(answer_to(1, 404));
+
+  ASSERT_EQ(given_.size(), 1);
+  EXPECT_EQ(text_in(given_[0], "url.path"), "/api/v1/proxy/namespaces/team/secrets/");
+}
+
 TEST_F(TurnSpansTest, NameNoSecret) {
   TurnSpans& spans = spans_of(1);
   recorder::Asked asked = asked_in(3, 1);
