@@ -99,17 +99,21 @@ io::Task<Result<>> ReleaseWork::prepare(Stages& stages) {
 
 io::Task<Result<Progress>> ReleaseWork::apply(const Stages& stages,
                                               const std::optional<Source>& source) {
-  std::vector<Instance::Released> released;
+  is_recorded_ = false;
+  std::vector<Instance::Released>& released = memory_.released;
+  if (stages.empty()) released.clear();
   for (std::size_t index = 0; index < stages.size(); ++index) {
     Progress progress = HANGAR_CO_TRY(co_await apply_stage(stages[index], stages, source));
+    if (index == 0) released.clear();
+    const std::size_t first = released.size();
     for (const json::Value& resource : stages[index]) {
       released.push_back({.ref = ref_of(resource), .gvk = HANGAR_CO_TRY(kube::gvk_of(resource))});
     }
-    memory_.released = released;
     if (!progress.done) co_return progress;
     if (index + 1 == stages.size()) break;
-    // The next stage may need this one, so it begins when this one is ready.
-    const ReleaseReadiness ready = HANGAR_CO_TRY(co_await readiness());
+    // The next stage may need this one, so it begins when this one is ready. The earlier ones were
+    // ready a moment ago: with thousands of stages, looking at them again would take minutes.
+    const ReleaseReadiness ready = HANGAR_CO_TRY(co_await readiness_from(first));
     if (ready.state == Readiness::State::Failed) {
       co_return fail(ErrorKind::GuestFault, "release did not become ready: " + ready.why);
     }
@@ -117,12 +121,12 @@ io::Task<Result<Progress>> ReleaseWork::apply(const Stages& stages,
       co_return Progress{.done = false, .waiting_for = ready.why, .failure = ready.failure};
     }
   }
-  const auto is_gone = [&](const auto& entry) {
-    return std::ranges::none_of(released, [&](const auto& one) { return one.ref == entry.first; });
-  };
+  std::set<ResourceRef> present;
+  for (const Instance::Released& one : released)
+    present.insert(one.ref);
+  const auto is_gone = [&](const auto& entry) { return !present.contains(entry.first); };
   std::erase_if(memory_.applied, is_gone);
   std::erase_if(memory_.scripted, is_gone);
-  memory_.released = std::move(released);
   co_return Progress{};
 }
 
@@ -144,8 +148,10 @@ io::Task<Result<Progress>> ReleaseWork::apply_stage(const Stage& stage, const St
   const StagePlan plan = *std::move(planned);
   if (!plan.apply.empty()) {
     HANGAR_CO_TRY(co_await send_all(stage, rehearsal_of(plan, options_.rehearse), true));
-    if (source) {
+    // Once: to compare all stages with the record again takes long for a large release.
+    if (source && !is_recorded_) {
       HANGAR_CO_TRY(co_await memory_.history->record(stages, *source, io::Loop::wall_now(), stop_));
+      is_recorded_ = true;
     }
     HANGAR_CO_TRY(co_await send_all(stage, plan.apply, false));
   }
@@ -303,17 +309,21 @@ io::Task<Result<Progress>> ReleaseWork::prune_one(PruneStep step) {
 }
 
 io::Task<Result<ReleaseReadiness>> ReleaseWork::readiness() {
+  return readiness_from(0);
+}
+
+io::Task<Result<ReleaseReadiness>> ReleaseWork::readiness_from(std::size_t first) {
   scripts_time_ = {};
   std::vector<io::Task<Result<Readiness>>> looks;
-  for (const Instance::Released& one : memory_.released)
-    looks.push_back(readiness_of_one(one));
+  for (std::size_t index = first; index < memory_.released.size(); ++index)
+    looks.push_back(readiness_of_one(memory_.released[index]));
   ReleaseReadiness worst;
   std::vector<Result<Readiness>> answers = co_await io::all(parts_.loop, std::move(looks));
   for (std::size_t index = 0; index < answers.size(); ++index) {
     Readiness readiness = HANGAR_CO_TRY(std::move(answers[index]));
-    memory_.released[index].is_ready = readiness.is_ready();
+    Instance::Released& one = memory_.released[first + index];
+    one.is_ready = readiness.is_ready();
     if (!is_worse(readiness, worst)) continue;
-    const Instance::Released& one = memory_.released[index];
     worst.failure =
         fmt::format("failed to get readiness for {}: {}",
                     canonical_name(one.gvk, one.ref.namespace_, one.ref.name), readiness.why);

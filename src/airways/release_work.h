@@ -110,6 +110,8 @@ class ReleaseWork {
 
  private:
   [[nodiscard]] const kube::Client& client() const;
+  // The same for memory_.released from that index on.
+  [[nodiscard]] io::Task<Result<ReleaseReadiness>> readiness_from(std::size_t first);
   [[nodiscard]] io::Task<Result<kube::Resource>> find(kube::GroupVersionKind gvk) const;
   [[nodiscard]] io::Task<Result<Progress>> apply_stage(const Stage& stage, const Stages& stages,
                                                        const std::optional<Source>& source);
@@ -134,6 +136,7 @@ class ReleaseWork {
   Instance& memory_;
   const CarryOptions options_;
   std::stop_token stop_;
+  bool is_recorded_ = false;  // The stages of the present apply() are.
   // Scripts run one at a time, with a bound for all: a release has up to thousands of resources,
   // and a script may be endless.
   io::Semaphore running_script_;

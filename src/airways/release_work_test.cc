@@ -20,6 +20,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -112,6 +113,20 @@ class ReleaseWorkTest : public ClusterTest {
   const Release release_ = release_of(made_instance());
   Instance memory_;
 };
+
+TEST_F(ReleaseWorkTest, LooksAtAStageAsOftenHoweverManyFollow) {
+  const auto reads_of = [this](std::string_view name) {
+    return std::ranges::count(reads_, kMaps + "/" + std::string(name));
+  };
+
+  apply({{config_map("a")}, {config_map("b")}, {config_map("c")}, {config_map("d")}});
+
+  EXPECT_GT(reads_of("c"), 0);
+  EXPECT_EQ(reads_of("a"), reads_of("c"));
+  EXPECT_EQ(work().released_count(), 4U);
+  apply({});
+  EXPECT_EQ(work().released_count(), 0U);
+}
 
 TEST_F(ReleaseWorkTest, DeletesWhatIsNotWantedAnyMoreAndWaitsUntilItIsGone) {
   release({{config_map("a"), config_map("b")}});

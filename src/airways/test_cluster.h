@@ -63,6 +63,7 @@ class ClusterTest : public kube::ApiServerTest {
 
   simulation::ApiServer cluster_{/*seed=*/1};
   std::vector<std::string> writes_;  // Since it was cleared: "DELETE /api/v1/namespaces/x".
+  std::vector<std::string> reads_;   // The same: "/api/v1/namespaces/x".
   // Called before the server handles a write.
   std::function<void(const http::ServerRequest&)> on_write_;
 
@@ -85,7 +86,9 @@ class ClusterTest : public kube::ApiServerTest {
     return std::exchange(fault_, std::nullopt)->failing;
   }
   io::Task<http::Response> answer(http::ServerRequest request) override {
-    if (request.method != "GET") {
+    if (request.method == "GET") {
+      reads_.push_back(request.path);
+    } else {
       writes_.push_back(request.method + " " + request.path);
       if (on_write_) on_write_(request);
     }
