@@ -7,7 +7,8 @@
 //   - A host that may not list policies, or whose cluster does not serve them, settles without
 //     policies: then only the host's own settings apply. It logs this once, and keeps retrying.
 //   - Namespaces are watched (their metadata only) from the first policy that looks at labels. If
-//     that is not allowed, or while a namespace is not known, such a policy applies to it.
+//     that is not allowed, or while a namespace is not known, such a policy limits it and gives it
+//     no rights.
 // Loop thread, except for the metrics.
 #pragma once
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -32,12 +33,15 @@ Rules PolicySet::rules_of(const kube::Object* namespace_object) const {
   kube::Labels labels;
   if (namespace_object != nullptr) labels.read(*namespace_object);
   Rules::Policies selecting;
+  std::set<std::string> presumed;
   for (const auto& [name, policy] : policies_) {
-    const bool is_selected = policy->namespaces.selects_all() || namespace_object == nullptr ||
-                             policy->namespaces.matches(labels);
+    const bool is_presumed = namespace_object == nullptr && !policy->namespaces.selects_all();
+    const bool is_selected =
+        policy->namespaces.selects_all() || is_presumed || policy->namespaces.matches(labels);
+    if (is_presumed) presumed.insert(name);
     if (is_selected) selecting.push_back(policy);
   }
-  return Rules(std::move(selecting));
+  return {std::move(selecting), std::move(presumed)};
 }
 
 }  // namespace hangar::tenants

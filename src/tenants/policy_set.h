@@ -24,8 +24,8 @@ class PolicySet {
   [[nodiscard]] bool needs_labels() const;
 
   // `namespace_object`: the Namespace with its labels. Null: the labels are not known, and every
-  // policy that looks at labels counts as selecting the namespace. Otherwise a namespace would have
-  // fewer limits while its labels cannot be read.
+  // policy that looks at labels is presumed to select the namespace. Otherwise a namespace would
+  // have fewer limits while its labels cannot be read. It gets no rights from such a policy.
   [[nodiscard]] Rules rules_of(const kube::Object* namespace_object) const;
 
  private:

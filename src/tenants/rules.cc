@@ -128,13 +128,12 @@ Result<Rules::Addresses> Rules::check_outbound(const OutboundServer& server) con
         names.push_back(host.to_string());
       return refused(*policy, fmt::format("does not list it: {}", choice_of(names)));
     }
-    is_listed = true;
+    is_listed = is_listed || !presumed_.contains(policy->name);
     if (!policy->outbound->allows_private_addresses) addresses = Addresses::Public;
   }
   if (is_listed) return addresses;
   return std::unexpected(
-      Error(ErrorKind::Denied, "no TenantPolicy lists servers for this namespace (outbound.hosts)")
-          .with_reason(std::string(kRefusedByPolicy)));
+      allowed_by_none("no TenantPolicy lists servers for this namespace (outbound.hosts)"));
 }
 
 Result<> Rules::check_recorded_bodies() const {
@@ -145,13 +144,19 @@ Result<> Rules::check_recorded_bodies() const {
     if (!*policy->records.bodies) {
       return refused(*policy, "does not allow that bodies are recorded (records.bodies)");
     }
-    is_allowed = true;
+    is_allowed = is_allowed || !presumed_.contains(policy->name);
   }
   if (is_allowed) return {};
-  return std::unexpected(
-      Error(ErrorKind::Denied,
-            "no TenantPolicy of this namespace allows that bodies are recorded (records.bodies)")
-          .with_reason(std::string(kRefusedByPolicy)));
+  return std::unexpected(allowed_by_none(
+      "no TenantPolicy of this namespace allows that bodies are recorded (records.bodies)"));
+}
+
+Error Rules::allowed_by_none(std::string_view why) const {
+  std::string text(why);
+  if (!presumed_.empty()) {
+    text += "; the host does not know the labels of this namespace, which some policies look at";
+  }
+  return Error(ErrorKind::Denied, std::move(text)).with_reason(std::string(kRefusedByPolicy));
 }
 
 std::optional<Bound> Rules::guest_memory_bytes() const {

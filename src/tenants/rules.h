@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -41,6 +42,10 @@ class Rules {
   Rules() = default;
   // If several policies decide the same, the first one is named.
   explicit Rules(Policies policies) : policies_(std::move(policies)) {}
+  // `presumed`: those of `policies` of which it is not known whether they select the namespace.
+  // They narrow, but allow nothing that is refused without a policy.
+  Rules(Policies policies, std::set<std::string> presumed)
+      : policies_(std::move(policies)), presumed_(std::move(presumed)) {}
 
   [[nodiscard]] const Policies& policies() const { return policies_; }
   [[nodiscard]] bool empty() const { return policies_.empty(); }
@@ -55,13 +60,13 @@ class Rules {
   [[nodiscard]] Result<> check_operator_count(std::uint64_t position) const;
 
   // Whether operators may send requests to that server, and to which addresses its name may
-  // resolve. Denied as above unless at least one policy lists servers, and each such policy lists
-  // this one.
+  // resolve. Denied as above unless at least one policy that is not presumed lists servers, and
+  // each policy with a list lists this one.
   enum class Addresses : std::uint8_t { Public, AsHostSays };
   [[nodiscard]] Result<Addresses> check_outbound(const OutboundServer& server) const;
 
   // Whether bodies of what operators write may be recorded. Denied as above unless at least one
-  // policy allows it, and none forbids it.
+  // policy that is not presumed allows it, and none forbids it.
   [[nodiscard]] Result<> check_recorded_bodies() const;
 
   // std::nullopt: the host's setting applies.
@@ -81,9 +86,12 @@ class Rules {
   [[nodiscard]] modules::Requester requester(std::string namespace_name) const;
 
  private:
+  // Denied, because no policy allows it.
+  [[nodiscard]] Error allowed_by_none(std::string_view why) const;
   [[nodiscard]] std::optional<Bound> least(std::optional<std::uint64_t> Budgets::* budget) const;
 
   Policies policies_;
+  std::set<std::string> presumed_;  // Their names.
 };
 
 }  // namespace hangar::tenants

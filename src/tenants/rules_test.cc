@@ -218,6 +218,29 @@ TEST(PolicySet, CountsAPolicyForANamespaceWhoseLabelsAreNotKnown) {
   EXPECT_TRUE(set.rules_of(namespace_object("{}").get()).empty());
 }
 
+TEST(PolicySet, GivesNoRightsToANamespaceWhoseLabelsAreNotKnown) {
+  constexpr std::string_view kRights =
+      R"("outbound":{"hosts":["acme.example.org"]},"records":{"bodies":true})";
+  const OutboundServer acme{.host = "acme.example.org"};
+  PolicySet set;
+  set.put(policy(
+      "a", fmt::format(R"({{"namespaceSelector":{{"matchLabels":{{"team":"a"}}}},{}}})", kRights)));
+  const kube::ObjectPtr known = namespace_object(R"({"team":"a"})");
+  EXPECT_TRUE(set.rules_of(known.get()).check_outbound(acme));
+  EXPECT_TRUE(set.rules_of(known.get()).check_recorded_bodies());
+
+  const Result<Rules::Addresses> addresses = set.rules_of(nullptr).check_outbound(acme);
+  ASSERT_FALSE(addresses);
+  EXPECT_EQ(addresses.error().reason(), kRefusedByPolicy);
+  EXPECT_THAT(addresses.error().message(), HasSubstr("does not know the labels"));
+  EXPECT_FALSE(set.rules_of(nullptr).check_recorded_bodies());
+
+  set.put(policy("all", fmt::format("{{{}}}", kRights)));
+  EXPECT_TRUE(set.rules_of(nullptr).check_outbound(acme));
+  EXPECT_TRUE(set.rules_of(nullptr).check_recorded_bodies());
+  EXPECT_FALSE(set.rules_of(nullptr).check_outbound({.host = "other.example.org"}));
+}
+
 TEST(PolicySet, ForgetsWhatIsReplacedOrRemoved) {
   PolicySet set;
   set.put(policy("a", R"({"serviceAccounts":[]})"));
