@@ -9,6 +9,7 @@
 #include "kube/find.h"
 #include "reconcile/conditions.h"
 #include "reconcile/finalizer.h"
+#include "reconcile/memory_waits.h"
 
 #include <fmt/format.h>
 
@@ -113,10 +114,19 @@ void CustomResource::on_delta(const kube::Delta& delta) {
   controller_.enqueue(delta.object->key());
 }
 
+// Posted, because the object that is gone counts as long as its delta is told.
 void CustomResource::on_memory_freed(const std::string& namespace_name) {
-  auto waiting = waiting_.lower_bound({.namespace_ = namespace_name, .name = {}});
-  for (; waiting != waiting_.end() && waiting->first.namespace_ == namespace_name; ++waiting)
-    controller_.enqueue(waiting->first);
+  if (!waiting_.has_any(namespace_name) || !freed_.insert(namespace_name).second) return;
+  platform_.loop.post([this, namespace_name, alive = std::weak_ptr(alive_)] {
+    if (alive.expired()) return;
+    freed_.erase(namespace_name);
+    const kube::Ration& ration = *platform_.cache.ration();
+    const auto has_room = [&ration](const std::string& name, std::uint64_t bytes) {
+      return ration.has_room(name, bytes);
+    };
+    for (const kube::ObjectKey& key : waiting_.with_room(namespace_name, has_room))
+      controller_.enqueue(key);
+  });
 }
 
 kube::ObjectPtr CustomResource::newest(const kube::ObjectKey& key) const {
@@ -179,10 +189,10 @@ io::Task<Result<kube::ObjectPtr>> CustomResource::whole(kube::ObjectPtr bare, Ou
                                                         std::stop_token stop) {
   const kube::ObjectKey key = bare->key();
   const kube::Ration& ration = *platform_.cache.ration();
-  const auto known = waiting_.find(key);
-  const bool waits_still = known != waiting_.end() && !bare->is_being_deleted() &&
-                           known->second.resource_version == bare->resource_version() &&
-                           !ration.has_room(key.namespace_, known->second.bytes);
+  const MemoryWaits::Waiting* const known = waiting_.find(key);
+  const bool waits_still = known != nullptr && !bare->is_being_deleted() &&
+                           known->resource_version == bare->resource_version() &&
+                           !ration.has_room(key.namespace_, known->bytes);
   waits.requeue_after = kMemoryRecheck;
   if (waits_still) co_return kube::ObjectPtr();
 
@@ -199,8 +209,8 @@ io::Task<Result<kube::ObjectPtr>> CustomResource::whole(kube::ObjectPtr bare, Ou
   }
   // A deletion waits for nothing.
   if (live->is_being_deleted()) co_return live;
-  waiting_[key] = {.resource_version = std::string(live->resource_version()),
-                   .bytes = live->size_bytes()};
+  waiting_.put(key, {.resource_version = std::string(live->resource_version()),
+                     .bytes = live->size_bytes()});
   HANGAR_CO_TRY(co_await report_wait(live->to_value(), held.error(), std::move(stop)));
   co_return kube::ObjectPtr();
 }
@@ -233,8 +243,9 @@ io::Task<Result<>> CustomResource::report_wait(const json::Value& object, const 
   // A kind without this subresource has the Event only.
   if (!answer && answer.error().kind() == ErrorKind::Cancelled) co_return Result<>();
   if (!answer) co_return std::unexpected(answer.error());
-  waiting_[kube::key_of(object)].resource_version =
-      json::string_at(*answer, {"metadata", "resourceVersion"});
+  if (MemoryWaits::Waiting* const waiting = waiting_.find(kube::key_of(object))) {
+    waiting->resource_version = json::string_at(*answer, {"metadata", "resourceVersion"});
+  }
   co_return Result<>();
 }
 

@@ -34,6 +34,7 @@
 #include "kube/object.h"
 #include "reconcile/controller.h"
 #include "reconcile/event_recorder.h"
+#include "reconcile/memory_waits.h"
 #include "reconcile/newest.h"
 #include "reconcile/platform.h"
 #include "reconcile/predicates.h"
@@ -44,6 +45,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -182,7 +184,7 @@ class CustomResource {
   // The status tells why the object has to wait.
   [[nodiscard]] io::Task<Result<>> report_wait(const json::Value& object, const Error& error,
                                                std::stop_token stop);
-  // Looks again at those that wait for memory.
+  // Soon looks again at some of those that wait for memory.
   void on_memory_freed(const std::string& namespace_name);
   void on_delta(const kube::Delta& delta);
   void remember(const json::Value& answer);
@@ -206,15 +208,13 @@ class CustomResource {
   std::map<kube::ObjectKey, Announced> announced_;
   std::map<kube::ObjectKey, std::vector<WhileItLives*>> living_;
   // Objects for which their namespaces have had no room.
-  struct Waiting {
-    std::string resource_version;
-    std::uint64_t bytes = 0;  // That it needs.
-  };
-  std::map<kube::ObjectKey, Waiting> waiting_;
+  MemoryWaits waiting_;
+  std::set<std::string> freed_;  // Namespaces of which objects that wait will be looked at.
   // For objects that patch() is changing: deltas held back until it is known which one is the echo.
   std::map<kube::ObjectKey, std::vector<kube::Delta>> held_;
   Controller controller_;
   std::unique_ptr<kube::Cache::Subscription> subscription_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // Expired: the shell is gone.
 };
 
 // The JSON patch that replaces the status of exactly this state of the object: the API server
