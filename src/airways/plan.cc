@@ -1,6 +1,7 @@
 #include "airways/plan.h"
 
 #include "airways/internal/digest.h"
+#include "airways/refusals.h"
 
 #include <fmt/format.h>
 
@@ -160,15 +161,15 @@ std::vector<ApplyStep> rehearsal_of(const StagePlan& plan, Rehearse rehearse) {
 Result<StagePlan> plan_stage(const Stage& stage, std::span<const LiveFact> facts,
                              const Release& release, Adoption adoption) {
   StagePlan plan;
-  std::vector<std::string> refused;
+  Refusals refused;
   for (std::size_t i = 0; i < stage.size(); ++i) {
     const LiveFact fact = i < facts.size() ? facts[i] : LiveFact{};
     const ApplyNeed need = apply_need(stage[i], fact.live.get(), fact.applied);
     if (need == ApplyNeed::None) continue;
     if (fact.live != nullptr) {
       if (Result<> may = may_take_over(fact.live->to_value(), release, adoption); !may) {
-        refused.push_back(fmt::format("{}: failed to validate resource release: {}",
-                                      canonical_name(stage[i]), may.error().message()));
+        refused.add(fmt::format("{}: failed to validate resource release: {}",
+                                canonical_name(stage[i]), may.error().message()));
         continue;
       }
     }
@@ -178,9 +179,7 @@ Result<StagePlan> plan_stage(const Stage& stage, std::span<const LiveFact> facts
       plan.apply.push_back({.index = i, .need = need});
     }
   }
-  if (!refused.empty()) {
-    return fail(ErrorKind::InvalidInput, fmt::format("{}", fmt::join(refused, "; ")));
-  }
+  if (!refused.is_empty()) return fail(ErrorKind::InvalidInput, refused.to_string());
   return plan;
 }
 

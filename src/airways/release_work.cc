@@ -6,6 +6,7 @@
 #include "airways/ownership.h"
 #include "airways/plan.h"
 #include "airways/readiness.h"
+#include "airways/refusals.h"
 #include "airways/release_view.h"
 #include "airways/resource_ref.h"
 #include "airways/revision.h"
@@ -205,7 +206,8 @@ io::Task<Result<json::Value>> ReleaseWork::recorded(FlightRecording::Request req
 
 io::Task<Result<>> ReleaseWork::send_all(const Stage& stage, const std::vector<ApplyStep>& steps,
                                          bool dry_run) {
-  std::optional<Error> error;
+  std::optional<Error> error;  // The first one.
+  Refusals refusals;
   for (std::size_t first = 0; first < steps.size(); first += limits::kParallelAppliesMax) {
     const std::size_t end = std::min(first + limits::kParallelAppliesMax, steps.size());
     std::vector<io::Task<Result<json::Value>>> sends;
@@ -221,13 +223,14 @@ io::Task<Result<>> ReleaseWork::send_all(const Stage& stage, const std::vector<A
       const json::Value& desired = stage[steps[index].index];
       if (!answer) {
         // All messages are collected, so that the user can fix all of them at once.
-        error = error ? Error(error->kind(), error->message() + "; " + answer.error().message())
-                      : std::move(answer).error();
+        refusals.add(answer.error().message());
+        if (!error) error = std::move(answer).error();
       } else if (!dry_run) {
         memory_.applied[ref_of(desired)] = applied_of(desired, *answer);
       }
     }
   }
+  if (refusals.count() > 1) error = Error(error->kind(), refusals.to_string());
   if (error) co_return std::unexpected(std::move(*error).in(doing(dry_run)));
   co_return Result<>();
 }
