@@ -3,7 +3,6 @@
 // occurred in the block is written as its number.
 #pragma once
 
-#include "base/limits.h"
 #include "base/text.h"
 #include "base/time.h"
 #include "base/varint.h"
@@ -52,11 +51,11 @@ class KnownTexts {
   }
 
  private:
-  // As much as malloc maps by itself, of which only the used pages are touched: hundreds of small
-  // pieces on the heap, for half a second, would leave holes there.
+  // Room for all texts of a block. As much as malloc maps by itself, of which only the used pages
+  // are touched: hundreds of small pieces on the heap, for half a second, would leave holes there.
   struct Known {
     using Number = std::pair<const std::string_view, std::uint64_t>;
-    std::pmr::monotonic_buffer_resource memory{2 * limits::kMiB};
+    std::pmr::monotonic_buffer_resource memory{kBlockBytesMax};
     boost::unordered_flat_map<std::string_view, std::uint64_t, TextHash, std::equal_to<>,
                               std::pmr::polymorphic_allocator<Number>>
         numbers{&memory};
