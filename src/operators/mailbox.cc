@@ -1,5 +1,6 @@
 #include "operators/mailbox.h"
 
+#include "abi/kube_runtime/messages.h"
 #include "base/assert.h"
 
 #include <algorithm>
@@ -13,10 +14,7 @@ namespace {
 std::size_t size_of(const Mailbox::Arrival& arrival) {
   // A server that a tenant names may send as many headers as the host takes.
   if (const auto* const head = std::get_if<Mailbox::Head>(&arrival.what)) {
-    std::size_t bytes = head->headers.size() * sizeof(http::Headers::value_type);
-    for (const auto& [name, value] : head->headers)
-      bytes += name.size() + value.size();
-    return bytes;
+    return abi::kube_runtime::memory_bytes_of(head->headers);
   }
   const auto* const piece = std::get_if<gateway::Piece>(&arrival.what);
   if (piece == nullptr) return 0;

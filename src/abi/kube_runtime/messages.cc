@@ -170,14 +170,14 @@ Result<Headers> read_headers(Reader& reader) {
   return headers;
 }
 
+}  // namespace
+
 std::uint64_t memory_bytes_of(const Headers& headers) {
   std::uint64_t bytes = headers.size() * sizeof(Headers::value_type);
   for (const auto& [name, value] : headers)
     bytes += name.size() + value.size();
   return bytes;
 }
-
-}  // namespace
 
 std::uint64_t memory_bytes_of(const HttpRequest& request) {
   return request.method.size() + request.uri.size() + memory_bytes_of(request.headers) +

@@ -59,6 +59,7 @@ struct InboundAnswer {
 
 // What they take in memory, with the strings of each header: a thousand empty headers are few bytes
 // in a message.
+[[nodiscard]] std::uint64_t memory_bytes_of(const Headers& headers);
 [[nodiscard]] std::uint64_t memory_bytes_of(const HttpRequest& request);
 [[nodiscard]] std::uint64_t memory_bytes_of(const InboundAnswer& answer);
 

@@ -171,6 +171,7 @@ TEST(Messages, TakeMoreMemoryThanTheirBytesIfTheyHaveManyHeaders) {
   HttpRequest request{.method = "GET", .uri = "/", .headers = {}, .body = "abc"};
   EXPECT_EQ(memory_bytes_of(request), 7U);
   request.headers.assign(1000, {"a", ""});
+  EXPECT_EQ(memory_bytes_of(request.headers), 1000 * (1 + 2 * sizeof(std::string)));
   EXPECT_EQ(memory_bytes_of(request), 7U + 1000 * (1 + 2 * sizeof(std::string)));
   EXPECT_EQ(memory_bytes_of(InboundAnswer{.id = 1, .status = 200, .headers = request.headers}),
             1000 * (1 + 2 * sizeof(std::string)));
