@@ -15,6 +15,10 @@ inline constexpr std::uint64_t kTakeoffInputBytesMax = kFlightOutputBytesMax;
 // A property that is written into a module: the module grows by it.
 inline constexpr std::uint64_t kSchematicInputBytesMax = kModuleBytesMax;
 
+// One line of a host's log, as the API server sends it. The host's own lines are far shorter; a
+// runtime may print others.
+inline constexpr std::uint64_t kPodLogLineBytesMax = 8 * kMiB;
+
 // Differences of a release that the console's page shows: what a person can still read, and a
 // browser shows without delay.
 inline constexpr std::size_t kConsoleDriftBytesMax = kMiB;

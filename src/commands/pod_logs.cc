@@ -3,6 +3,7 @@
 #include "airways/airway.h"
 #include "airways/flight.h"
 #include "base/time.h"
+#include "commands/limits.h"
 #include "commands/output_logs.h"
 #include "host/cluster_session.h"
 #include "host/operator_parts.h"
@@ -169,7 +170,7 @@ class PodLogs {
     target += query.text();
     is_skipping_ = last_.has_value();
 
-    kube::LineSplitter lines(limits::kWatchLineBytesMax);
+    kube::LineSplitter lines(limits::kPodLogLineBytesMax);
     int status = 0;
     std::string refusal;
     http::Client::StreamHandler handler{

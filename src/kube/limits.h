@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/limits.h"
+#include "kube/object_text.h"
 
 #include <chrono>
 #include <cstdint>
@@ -40,13 +41,10 @@ inline constexpr std::uint64_t kServerMessageBytesMax = 8 * kKiB;
 // Different warnings of the server that are remembered, so that each is logged once.
 inline constexpr std::uint32_t kServerWarningsMax = 1000;
 
-// One event of a watch: an object of the largest size, with the spaces, escapes and managedFields
-// that JSON adds to the stored form.
-inline constexpr std::uint64_t kWatchLineBytesMax = 8 * kMiB;
-
-// One page of a list: it has room for the largest object. It is in memory twice while it is parsed,
-// and tenants decide how large the objects are.
-inline constexpr std::uint64_t kListPageBytesMax = kWatchLineBytesMax + 64 * kKiB;
+// One page of a list that has several items. It is in memory twice while it is parsed, and tenants
+// decide how large the objects are. An object that does not fit gets a page of its own, which has
+// room for kObjectTextBytesMax.
+inline constexpr std::uint64_t kListPageBytesMax = 8 * kMiB + 64 * kKiB;
 
 // A page of more than this makes the list request fewer items from then on. Smaller pages would
 // cost more requests than they save memory.
@@ -57,9 +55,11 @@ inline constexpr std::uint64_t kListPageBytesWanted = 2 * kMiB;
 inline constexpr std::size_t kListSliceBytes = 128 * kKiB;
 
 // The same for one event of a watch; a worker reads longer ones. And how many bytes of one watch
-// may wait for a worker: the API server hardly writes faster than a worker reads.
+// may wait for a worker, the longest event (kObjectTextBytesMax) included: the API server hardly
+// writes faster than a worker reads.
 inline constexpr std::size_t kWatchLineAtOnceBytesMax = kListSliceBytes;
-inline constexpr std::size_t kWatchLinesWaitingBytesMax = 2 * kWatchLineBytesMax;
+inline constexpr std::size_t kWatchLinesWaitingBytesMax = 16 * kMiB;
+static_assert(kWatchLinesWaitingBytesMax >= kObjectTextBytesMax, "the longest event may wait");
 // How many bytes a worker reads in one go, unless one line has more: some milliseconds.
 inline constexpr std::size_t kWatchLinesReadTogetherBytesMax = 2 * kMiB;
 
