@@ -27,6 +27,8 @@
 namespace hangar::budget {
 
 inline constexpr std::size_t kNamespaceSeriesMax = 100;
+// A namespace cannot have this name.
+inline constexpr std::string_view kOtherNamespaces = "(others)";
 inline constexpr std::chrono::hours kNamespaceIdle{1};
 
 // `Counts` has `cpu`, `+=`, `==` and growth_since(), which returns zero for what has shrunk. One
@@ -36,8 +38,7 @@ class NamespaceSeries {
  public:
   using PerNamespace = std::map<std::string, Counts, std::less<>>;
 
-  // A namespace cannot have this name.
-  static constexpr std::string_view kOthers = "(others)";
+  static constexpr std::string_view kOthers = kOtherNamespaces;
 
   // `counted`: what each namespace has counted so far. What is counted under the name kOthers has
   // no series of its own. A namespace that is missing has been forgotten, and counts from zero.

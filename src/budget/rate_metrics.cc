@@ -3,6 +3,7 @@
 #include "base/metrics.h"
 #include "base/seconds.h"
 #include "base/time.h"
+#include "budget/namespace_samples.h"
 #include "budget/namespace_series.h"
 #include "budget/rates.h"
 #include "io/loop.h"
@@ -10,7 +11,6 @@
 #include <algorithm>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,11 +19,6 @@ namespace hangar::budget {
 namespace {
 
 constexpr double kMillicoresPerCore = 1000;
-
-void add(Metrics::Family& family, std::string_view namespace_name, double value) {
-  family.samples.push_back(
-      {.labels = {{"namespace", std::string(namespace_name)}}, .value = value, .histogram = {}});
-}
 
 struct CountedTime {
   Duration cpu{};
@@ -66,19 +61,21 @@ void collect(const Rates& rates, TimeSeries& series, Metrics::Families& families
       "they are slowed to an equal part.",
       Metrics::Type::Gauge);
   for (const auto& [name, time] : values)
-    add(used, name, in_seconds(time.cpu));
+    add_sample(used, name, in_seconds(time.cpu));
   for (const auto& [tenant, use] : uses) {
     const auto found = values.find(tenant.label());
     if (found == values.end()) continue;
     // The time of an earlier limit remains.
     if (use.limit_millicores || use.braked > Duration::zero()) {
-      add(braked, tenant.label(), in_seconds(found->second.braked));
+      add_sample(braked, tenant.label(), in_seconds(found->second.braked));
     }
     if (!use.limit_millicores) continue;
-    add(limits, tenant.label(), static_cast<double>(*use.limit_millicores) / kMillicoresPerCore);
+    add_sample(limits, tenant.label(),
+               static_cast<double>(*use.limit_millicores) / kMillicoresPerCore);
   }
   const auto others = values.find(TimeSeries::kOthers);
-  if (others != values.end()) add(braked, TimeSeries::kOthers, in_seconds(others->second.braked));
+  if (others != values.end())
+    add_sample(braked, TimeSeries::kOthers, in_seconds(others->second.braked));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "budget/memory_pressure.h"
+#include "budget/namespace_samples.h"
 #include "budget/pressure_watch.h"
 #include "io/event.h"
 #include "io/loop.h"
@@ -29,9 +30,6 @@ constexpr auto kGiveBackDelay = 2 * limits::kSleepingCodeKept + std::chrono::sec
 
 // How often a host that is to be replaced looks whether its guests sleep.
 constexpr std::chrono::milliseconds kSettlePeriod{10};
-
-// Namespaces that have a series of their own.
-constexpr std::size_t kNamespaceSeriesMax = 100;
 
 Resident reading_of(const RunningOperator& running, std::uint64_t bytes) {
   const auto expected = running.expected_wake();
@@ -455,31 +453,15 @@ void Fleet::collect_memory(Metrics::Families& families) const {
   Metrics::Family& family = families.family(
       "hangar_guest_memory_reserved_bytes",
       "memory that guests have reserved, by namespace, in bytes", Metrics::Type::Gauge);
-  std::vector<budget::Accounts::Holding> holdings = accounts->holdings();
-  std::ranges::sort(holdings, std::greater(), &budget::Accounts::Holding::bytes);
   Metrics::Family& limits =
       families.family("hangar_guest_memory_namespace_limit_bytes",
                       "maximum memory that guests of a namespace may reserve together, in bytes",
                       Metrics::Type::Gauge);
-  std::uint64_t others = 0;
-  for (std::size_t index = 0; index < holdings.size(); ++index) {
-    const auto& [tenant, bytes] = holdings[index];
-    if (index >= kNamespaceSeriesMax) {
-      others += bytes;
-      continue;
-    }
-    family.samples.push_back({.labels = {{"namespace", std::string(tenant.label())}},
-                              .value = static_cast<double>(bytes),
-                              .histogram = {}});
+  for (const budget::Tenant& tenant : budget::add_largest(family, accounts->holdings())) {
     if (tenant.is_host()) continue;
-    limits.samples.push_back({.labels = {{"namespace", std::string(tenant.label())}},
-                              .value = static_cast<double>(accounts->limit_of(tenant).bytes_max),
-                              .histogram = {}});
+    budget::add_sample(limits, tenant.label(),
+                       static_cast<double>(accounts->limit_of(tenant).bytes_max));
   }
-  if (others == 0) return;
-  family.samples.push_back({.labels = {{"namespace", "(others)"}},
-                            .value = static_cast<double>(others),
-                            .histogram = {}});
 }
 
 void Fleet::collect(Metrics::Families& families) const {
