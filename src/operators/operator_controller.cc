@@ -9,8 +9,8 @@
 #include "modules/reference.h"
 #include "modules/requester.h"
 #include "operators/limits.h"
+#include "operators/operator_status.h"
 #include "operators/pod_view.h"
-#include "reconcile/conditions.h"
 #include "reconcile/guest_waits.h"
 #include "tenants/policies.h"
 #include "tenants/rules.h"
@@ -18,9 +18,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <cmath>
 #include <cstdint>
 #include <tuple>
 #include <utility>
@@ -31,15 +29,9 @@ namespace hangar::operators {
 
 namespace {
 
-using reconcile::Condition;
-using reconcile::ConditionStatus;
 using reconcile::Outcome;
 
 constexpr std::string_view kFieldManager = "hangar-operators";
-constexpr std::string_view kCanSleep = "CanSleep";
-constexpr std::string_view kRestless = "Restless";
-constexpr std::string_view kWebhooksReady = "WebhooksReady";
-constexpr std::string_view kRecordsBodies = "RecordsBodies";
 
 // Figures in the status are for people. A host writes at most this many of them a second, however
 // many operators it has.
@@ -49,19 +41,6 @@ constexpr std::chrono::seconds kStatusIntervalMin{5};
 // A status in which only figures would change is written this long after the last write. An
 // operator that wakes every few seconds would otherwise cost a write for each of its own.
 constexpr std::chrono::seconds kFiguresInterval{15};
-constexpr std::array<std::string_view, 8> kFigures = {"residentBytes", "resident", "onDiskBytes",
-                                                      "onDisk",        "wakes",    "requests",
-                                                      "lastWake",      "nextWake"};
-
-bool differ_in_figures_only(json::Value left, json::Value right) {
-  for (json::Value* const status : {&left, &right}) {
-    if (!status->is_object()) return false;
-    for (const std::string_view figure : kFigures)
-      status->get_object().erase(figure);
-  }
-  return json::equal(left, right);
-}
-
 kube::Resource core_resource(bool is_secret) {
   return is_secret ? kube::secret_resource() : kube::config_map_resource();
 }
@@ -161,185 +140,22 @@ io::Task<Result<GuestInputs>> read_inputs(kube::Client client, const Operator& s
   co_return inputs;
 }
 
-std::string reason_of(const Error& error) {
-  const std::string& reason = error.reason();
-  if (reason == reconcile::kNamespaceNotAllowed || reason == tenants::kRefusedByPolicy) {
-    return reason;
-  }
-  return std::string(name_of(error.kind()));
-}
-
-// A size as people read it: "1.5Mi".
-std::string readable(std::uint64_t bytes) {
-  if (bytes < limits::kKiB) return fmt::format("{}", bytes);
-  if (bytes < limits::kMiB) {
-    return fmt::format("{:.1f}Ki", static_cast<double>(bytes) / static_cast<double>(limits::kKiB));
-  }
-  return fmt::format("{:.1f}Mi", static_cast<double>(bytes) / static_cast<double>(limits::kMiB));
-}
-
-std::string microseconds_of(Duration duration) {
-  return fmt::format("{}us",
-                     std::chrono::duration_cast<std::chrono::microseconds>(duration).count());
-}
-
-// The Ready condition of a running operator.
-Condition ready_of(const RunningOperator& running) {
-  Condition condition{.reason = std::string(name_of(running.life().phase()))};
-  switch (running.life().phase()) {
-    case Phase::Starting:
-      condition.status = ConditionStatus::Unknown;
-      condition.message = "the guest is in its first turn";
-      break;
-    case Phase::Running:
-    case Phase::Asleep:
-      condition.status = ConditionStatus::True;
-      condition.reason = "Running";
-      condition.message = "the guest answers its events";
-      break;
-    case Phase::Completed:
-      condition.status = ConditionStatus::False;
-      condition.message = "the guest ended by itself and waits for nothing";
-      break;
-    case Phase::BackOff:
-      condition.status = ConditionStatus::False;
-      condition.message = running.troubles().last_error;
-      break;
-  }
-  return condition;
-}
-
-// The CanSleep condition of a running operator, for people who wonder where memory goes.
-Condition sleep_of(const RunningOperator& running) {
-  Condition condition{.type = std::string(kCanSleep), .status = ConditionStatus::False};
-  const std::string& problem = running.troubles().sleep_problem;
-  if (const auto& obstacle = running.module().obstacle()) {
-    condition.reason = "Module";
-    condition.message = "the module " + *obstacle;
-  } else if (running.outline().spec.sleep.kind == SleepPolicy::Kind::Never) {
-    condition.reason = "Policy";
-    condition.message = "spec.sleep.policy is Never";
-  } else if (!problem.empty()) {
-    condition.reason = "SnapshotFailed";
-    condition.message = fmt::format(
-        "{}; the guest stays in memory and continues to work; hangar tries again to suspend it "
-        "every "
-        "{}",
-        problem, to_go_duration(limits::kOperatorSleepRetry));
-  } else {
-    condition.status = ConditionStatus::True;
-    condition.reason = "SleepsWhenIdle";
-    condition.message = "the guest is suspended to disk when it is idle";
-  }
-  return condition;
-}
-
-// The Restless condition. An operator that never was has none. Null: the operator does not run.
-void put_restlessness(json::Value& status, const RunningOperator* running, std::int64_t generation,
-                      WallTime now) {
-  const std::optional<Duration> period =
-      running != nullptr ? running->restlessness().period(io::Loop::now()) : std::nullopt;
-  if (!period && reconcile::find_condition(status, kRestless) == nullptr) return;
-  Condition condition{.type = std::string(kRestless),
-                      .status = ConditionStatus::False,
-                      .reason = "NoIdleTimer",
-                      .message = "no timer of the guest wakes it for nothing",
-                      .observed_generation = generation};
-  if (period) {
-    condition.status = ConditionStatus::True;
-    condition.reason = "IdleTimer";
-    condition.message = fmt::format(
-        "a timer of the guest wakes it every {}, and it does nothing then: in {} wakes in a row it "
-        "asked for no change; let the program use a longer period, or a watch, which wakes it only "
-        "when something has changed",
-        to_go_duration(*period), limits::kRestlessWakes);
-  }
-  reconcile::set_condition(status, condition, now);
-}
-
-// The WebhooksReady condition of an Operator that names configurations.
-void put_webhooks(json::Value& status, const json::Value& manifest,
-                  const std::optional<Error>& problem, WallTime now) {
-  const json::Array* const named = json::array_at(manifest, {"spec", "webhooks"});
-  const bool are_named = named != nullptr && !named->empty();
-  if (!are_named && reconcile::find_condition(status, kWebhooksReady) == nullptr) return;
-  Condition condition{.type = std::string(kWebhooksReady),
-                      .status = ConditionStatus::True,
-                      .reason = "Configured",
-                      .message = "the API server sends the operator its reviews",
-                      .observed_generation = json::int_at(manifest, {"metadata", "generation"})};
-  if (!are_named) {
-    condition.reason = "NoneNamed";
-    condition.message = "spec.webhooks is empty";
-  } else if (problem) {
-    condition.status = ConditionStatus::False;
-    condition.reason = std::string(name_of(problem->kind()));
-    condition.message = problem->message();
-  }
-  reconcile::set_condition(status, condition, now);
-}
-
-Recording recording_of(const json::Value& manifest) {
-  return json::string_at(manifest, {"spec", "record"}) == "Bodies" ? Recording::Bodies
-                                                                   : Recording::Metadata;
-}
-
-// The RecordsBodies condition of an Operator that asks for it.
-void put_recording(json::Value& status, const json::Value& manifest,
-                   const std::optional<Error>& problem, WallTime now) {
-  const bool is_asked = recording_of(manifest) == Recording::Bodies;
-  if (!is_asked && reconcile::find_condition(status, kRecordsBodies) == nullptr) return;
-  Condition condition{.type = std::string(kRecordsBodies),
-                      .status = ConditionStatus::True,
-                      .reason = "Recorded",
-                      .message = "the bodies of its writes are recorded",
-                      .observed_generation = json::int_at(manifest, {"metadata", "generation"})};
-  if (!is_asked) {
-    condition.status = ConditionStatus::False;
-    condition.reason = "NotAsked";
-    condition.message = "spec.record is not Bodies";
-  } else if (problem) {
-    condition.status = ConditionStatus::False;
-    condition.reason = reason_of(*problem);
-    condition.message = problem->message();
-  }
-  reconcile::set_condition(status, condition, now);
-}
-
-void put_figures(json::Value& status, const RunningOperator& running) {
-  const OperatorLedger::Figures& figures = running.ledger().figures();
-  const wasm::SleepableModule& module = running.module();
-  status.as_object()["phase"] = name_of(running.life().phase());
-  json::Object source{{"sha256", module.digest().to_hex()},
-                      {"resolved", running.outline().resolved}};
-  if (module.obstacle()) source["staysResidentBecause"] = *module.obstacle();
-  status.as_object()["module"] = std::move(source);
-  status.as_object()["residentBytes"] = running.resident_bytes();
-  status.as_object()["resident"] = readable(running.resident_bytes());
-  status.as_object()["onDiskBytes"] = running.disk_bytes();
-  status.as_object()["onDisk"] = readable(running.disk_bytes());
-  status.as_object()["wakes"] = figures.wakes;
-  status.as_object()["requests"] = figures.requests;
-  const std::uint64_t starts = running.life().start_count();
-  status.as_object()["restarts"] = starts == 0 ? 0 : starts - 1;
-  if (figures.last_wake) {
-    status.as_object()["lastWake"] =
-        json::Object{{"time", to_rfc3339(*figures.last_wake)},
-                     {"cpuTime", microseconds_of(figures.last_cpu_time)},
-                     {"resumeTime", microseconds_of(figures.last_resume_time)}};
-  }
-  if (const auto expected = running.expected_wake()) {
-    const auto wait = expected->at - io::Loop::now();
-    status.as_object()["nextWake"] = json::Object{
-        {"time",
-         to_rfc3339(io::Loop::wall_now() + std::chrono::duration_cast<WallTime::duration>(wait))},
-        {"within", to_go_duration(expected->spread)},
-        {"confidencePercent", static_cast<std::int64_t>(std::lround(100 * expected->confidence))},
-        {"predictor", std::string(name_of(expected->predictor))}};
-  }
-  if (const std::string& error = running.troubles().last_error; !error.empty()) {
-    status.as_object()["lastError"] = error;
-  }
+ShownOperator shown(const RunningOperator& running) {
+  PackedOperator::Parts outline = running.outline();
+  const std::string* const obstacle = running.module().obstacle();
+  return {.phase = running.life().phase(),
+          .last_error = running.troubles().last_error,
+          .sleep_problem = running.troubles().sleep_problem,
+          .obstacle = obstacle != nullptr ? std::optional(*obstacle) : std::nullopt,
+          .sleep = outline.spec.sleep.kind,
+          .restless_period = running.restlessness().period(io::Loop::now()),
+          .sha256 = running.module().digest().to_hex(),
+          .resolved = std::move(outline.resolved),
+          .resident_bytes = running.resident_bytes(),
+          .disk_bytes = running.disk_bytes(),
+          .start_count = running.life().start_count(),
+          .figures = running.ledger().figures(),
+          .expected_wake = running.expected_wake()};
 }
 
 // Why a guest of the host before this one does not fit; nothing if it does.
@@ -750,7 +566,6 @@ io::Task<Result<>> OperatorController::write_status(const json::Value& manifest,
   const std::optional<Error> error =
       established ? memory.asking.error() : std::optional(established.error());
   const std::string problem = error ? error->message() : "";
-  const std::string awaited = memory.asking.waits_for();
   std::optional<reconcile::EventText> event;
   if (error) {
     event = {
@@ -758,53 +573,23 @@ io::Task<Result<>> OperatorController::write_status(const json::Value& manifest,
   }
   operators_.announce(manifest, problem, std::move(event));
 
+  const kube::ObjectKey key = kube::key_of(manifest);
+  OperatorState state{.problem = error,
+                      .awaited = memory.asking.waits_for(),
+                      .pod = parts_.pod,
+                      .webhook_problem = webhooks_.problem(key),
+                      .record_problem = record_problem(key.namespace_, recording_of(manifest))};
+  if (const RunningOperator* const running = fleet_.find(key)) {
+    state.running = shown(*running);
+    memory.written = state.running->phase;
+    if (platform_.waits != nullptr) {
+      state.memory_wait = platform_.waits->told(running->consumer());
+      state.processor_wait = platform_.waits->told_brake(running->consumer());
+    }
+  }
   const json::Value before = reconcile::status_of(manifest);
-  json::Value status = before;
-  const std::int64_t generation = json::int_at(manifest, {"metadata", "generation"});
-  const WallTime now = io::Loop::wall_now();
-  const RunningOperator* const running = fleet_.find(kube::key_of(manifest));
-  if (running != nullptr) {
-    put_figures(status, *running);
-    memory.written = running->life().phase();
-  } else {
-    status.as_object()["phase"] = error ? "Failed" : "Pending";
-  }
-  status.as_object()["observedGeneration"] = generation;
-  status.as_object()["pod"] = parts_.pod;
-  Condition ready = running != nullptr
-                        ? ready_of(*running)
-                        : Condition{.status = ConditionStatus::False,
-                                    .reason = error ? "NotStarted" : "Loading",
-                                    .message = error ? problem : "the module: " + awaited};
-  ready.observed_generation = generation;
-  reconcile::set_condition(status, ready, now);
-  if (running != nullptr) {
-    Condition sleep = sleep_of(*running);
-    sleep.observed_generation = generation;
-    reconcile::set_condition(status, sleep, now);
-  }
-  const bool may_wait = running != nullptr && platform_.waits != nullptr;
-  reconcile::put_memory_wait(
-      status, may_wait ? platform_.waits->told(running->consumer()) : nullptr,
-      ". Set limits.memory to what it needs, or give the host more", generation, now);
-  reconcile::put_processor_wait(
-      status, may_wait ? platform_.waits->told_brake(running->consumer()) : nullptr, generation,
-      now);
-  put_restlessness(status, running, generation, now);
-  put_webhooks(status, manifest, webhooks_.problem(kube::key_of(manifest)), now);
-  put_recording(status, manifest,
-                record_problem(kube::key_of(manifest).namespace_, recording_of(manifest)), now);
-  reconcile::set_condition(status,
-                           {.type = std::string(reconcile::kStalled),
-                            .status = error ? ConditionStatus::True : ConditionStatus::False,
-                            .reason = error             ? reason_of(*error)
-                                      : awaited.empty() ? "Established"
-                                                        : "Loading",
-                            .message = error             ? problem
-                                       : awaited.empty() ? "the guest runs as the spec says"
-                                                         : "the module: " + awaited,
-                            .observed_generation = generation},
-                           now);
+  json::Value status =
+      operator_status(manifest, state, {.at = io::Loop::now(), .wall = io::Loop::wall_now()});
   memory.figures_due.reset();
   if (json::equal(status, before)) co_return Result<>();
   const Instant due = memory.written_at + kFiguresInterval;
