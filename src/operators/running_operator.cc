@@ -377,17 +377,10 @@ void RunningOperator::give_up(Life::Act act, const Error& error) {
 }
 
 io::Task<Result<>> RunningOperator::wait_to_start() {
-  const std::stop_token stop = work().stop.get_token();
-  std::optional<budget::FairSlots::Slot> of_large;
-  Duration wait = limits::kOperatorStartWait;
-  if (module_->memory_bytes_min() >= limits::kLargeGuestBytes) {
-    of_large.emplace(HANGAR_CO_TRY(co_await parts_.large_starts.acquire(consumer(), {}, stop)));
-    wait = limits::kLargeStartWait;
-  }
-  budget::FairSlots::Slot start =
-      HANGAR_CO_TRY(co_await parts_.starts.acquire(consumer(), {}, stop));
-  work().starting.emplace(std::move(start), std::move(of_large),
-                          parts_.loop.after(wait, [this] { work().starting.reset(); }));
+  std::unique_ptr<StartPlace> place = HANGAR_CO_TRY(co_await StartPlace::acquire(
+      {.loop = parts_.loop, .all = parts_.starts, .large = parts_.large_starts}, consumer(),
+      module_->memory_bytes_min(), work().stop.get_token()));
+  work().starting = std::move(place);
   co_return Result<>();
 }
 

@@ -29,6 +29,7 @@
 #include "operators/recording.h"
 #include "operators/restlessness.h"
 #include "operators/sleep_planner.h"
+#include "operators/start_place.h"
 #include "output/log_writer.h"
 #include "output/printout.h"
 #include "wasm/engine.h"
@@ -199,20 +200,16 @@ class RunningOperator final : public std::enable_shared_from_this<RunningOperato
 
   // The state of an operator at work. Usually null while it sleeps, since there are thousands.
   struct Work {
-    // From getting a place among those that start until it is first idle.
-    struct Starting {
-      budget::FairSlots::Slot slot;
-      std::optional<budget::FairSlots::Slot> of_large;
-      io::Loop::Timer until;
-    };
-    std::optional<Starting> starting;
+    std::unique_ptr<StartPlace> starting;  // Null: it does not start, or is idle already.
 
     io::Loop::Timer look_timer;
     std::stop_source stop;
     std::stop_source turn_wait{std::nostopstate};  // Ends the wait for a turn.
     std::optional<io::OneShot<bool>> stopped;      // Set when the act under way has ended.
 
-    [[nodiscard]] bool is_nothing() const { return !starting && !stopped; }
+    [[nodiscard]] bool is_nothing() const {
+      return !stopped && (starting == nullptr || !starting->is_held());
+    }
   };
   [[nodiscard]] Work& work() {
     if (!work_) work_ = std::make_unique<Work>();
