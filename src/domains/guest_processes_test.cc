@@ -728,9 +728,11 @@ TEST_F(ProbeTest, ThatTakesMoreMemoryThanItsGuestsMayHaveIsEnded) {
   EXPECT_TRUE(outputs.at(0).has_value()) << outputs.at(0).error().message();
   ASSERT_FALSE(outputs.at(1).has_value());
   EXPECT_EQ(outputs.at(1).error().kind(), ErrorKind::LimitExceeded);
+  // On a busy machine, the host may read its memory before it has taken all of it.
   EXPECT_THAT(outputs.at(1).error().message(),
               AllOf(HasSubstr("the guest process of namespace evil: killed for using"),
-                    HasSubstr("more than its guests may have")));
+                    testing::AnyOf(HasSubstr("more than its guests may have"),
+                                   HasSubstr("for which there is no room"))));
 }
 
 // The zygote's bound is all memory that guests may have, and so much more: here the host has it
