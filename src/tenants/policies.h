@@ -3,7 +3,9 @@
 //
 // Guarantees:
 //   - No rules are known until is_settled(): users of rules wait for it.
-//   - A failed watch changes nothing: the last known policies stay in force.
+//   - A failed watch changes nothing: the last known policies stay in force. The same holds if the
+//     list of policies is answered with 404, until discovery says that the kind does not exist: a
+//     proxy or a server that starts may answer 404 for a kind that exists.
 //   - A host that may not list policies, or whose cluster does not serve them, settles without
 //     policies: then only the host's own settings apply. It logs this once, and keeps retrying.
 //   - Namespaces are watched (their metadata only) from the first policy that looks at labels. If
@@ -16,7 +18,9 @@
 #include "base/metrics.h"
 #include "base/result.h"
 #include "io/loop.h"
+#include "io/task.h"
 #include "kube/cache/cache.h"
+#include "kube/client.h"
 #include "kube/object.h"
 #include "tenants/policy_set.h"
 #include "tenants/rules.h"
@@ -26,6 +30,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,6 +44,7 @@ class Policies {
   struct Parts {
     io::Loop& loop;
     kube::Cache& cache;
+    const kube::Client& client;  // For discovery.
     Metrics& metrics;
     Log log;
   };
@@ -70,6 +77,15 @@ class Policies {
  private:
   void on_policy(const kube::Delta& delta);
   void on_failed(const Error& error);
+  void on_lost();
+  void on_list();
+  void on_progress();
+  // Asks discovery, unless a request is under way. `self` may end before the request does.
+  void ask_for_kind();
+  static io::Task<void> ask(Policies& self, std::weak_ptr<int> alive, kube::Client client,
+                            std::stop_token stop);
+  void on_kind_gone();
+  void drop_held();
   void follow_namespaces();
   void on_namespaces_failed(const Error& error);
   void changed(const std::string& namespace_name);
@@ -84,6 +100,12 @@ class Policies {
   bool has_warned_ = false;
   bool has_warned_of_namespaces_ = false;
   int not_found_count_ = 0;
+  // The cache has lost the kind, and discovery has not confirmed it: policies stay in force.
+  bool is_holding_ = false;
+  // Policies that stay in force although the cache has lost them.
+  std::set<std::string> held_;
+  bool is_asking_ = false;
+  std::stop_source asking_;
   bool will_tell_ = false;
   mutable std::map<std::string, std::shared_ptr<const Rules>> rules_;
   std::unique_ptr<kube::Cache::Subscription> policies_;
