@@ -5,7 +5,6 @@
 #include "budget/consumer.h"
 #include "budget/fair_slots.h"
 #include "io/task.h"
-#include "modules/limits.h"
 #include "schematics/keys.h"
 #include "wasm/compiler_process.h"
 #include "wasm/snapshot/private_file.h"
@@ -67,10 +66,18 @@ io::Task<Result<>> ModuleVerifier::verify(std::string sha256,
     if (!verified && verified.error().kind() != ErrorKind::InvalidInput) {
       co_return refused(verified.error());
     }
-    if (verdicts_.size() >= limits::kModuleReferencesMax)
-      verdicts_.clear();  // Evicted modules are verified again.
-    verdicts_.insert_or_assign(sha256, verified ? Result<>() : Result<>(refused(verified.error())));
+    keep(sha256, verified ? Result<>() : Result<>(refused(verified.error())));
   }
+}
+
+// Evicted modules are verified again. Anybody can make refusals, by the thousand; an approval takes
+// a key, and its module may be running.
+void ModuleVerifier::keep(const std::string& sha256, Result<> verdict) {
+  if (verdicts_.size() >= parts_.verdicts_max) {
+    std::erase_if(verdicts_, [](const auto& one) { return !one.second.has_value(); });
+  }
+  if (verdicts_.size() >= parts_.verdicts_max) verdicts_.clear();
+  verdicts_.insert_or_assign(sha256, std::move(verdict));
 }
 
 io::Task<Result<>> ModuleVerifier::look(std::shared_ptr<const std::string> bytes,

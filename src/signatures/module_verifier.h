@@ -3,7 +3,9 @@
 //
 // The bytes of a module are hostile, so hangar-compile reads them in a separate process and returns
 // only a verdict. A verdict is kept in memory, by digest, until the keys change. It is never
-// written to disk: with other keys, or on another host, the module is verified again.
+// written to disk: with other keys, or on another host, the module is verified again. The number of
+// verdicts is bounded, and refusals make room for approvals: many unsigned modules of a tenant
+// displace no approval.
 //
 // Loop thread.
 #pragma once
@@ -14,9 +16,11 @@
 #include "io/loop.h"
 #include "io/task.h"
 #include "io/workers.h"
+#include "modules/limits.h"
 #include "modules/verifier.h"
 #include "schematics/keys.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -35,6 +39,7 @@ class ModuleVerifier final : public modules::Verifier {
     io::Workers& workers;
     std::filesystem::path program;    // hangar-compile.
     std::filesystem::path directory;  // For modules that are being verified. Private to this user.
+    std::size_t verdicts_max = limits::kModuleReferencesMax;
   };
   explicit ModuleVerifier(Parts parts);
 
@@ -53,6 +58,7 @@ class ModuleVerifier final : public modules::Verifier {
  private:
   [[nodiscard]] io::Task<Result<>> look(std::shared_ptr<const std::string> bytes,
                                         budget::Consumer consumer, std::stop_token stop);
+  void keep(const std::string& sha256, Result<> verdict);
 
   const Parts parts_;
   std::optional<schematics::PublicKeys> keys_;

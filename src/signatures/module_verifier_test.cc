@@ -7,6 +7,7 @@
 #include "io/run.h"
 #include "io/workers.h"
 #include "json/value.h"
+#include "modules/limits.h"
 #include "schematics/keys.h"
 #include "schematics/signature.h"
 #include "schematics/test_keys.h"
@@ -24,6 +25,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace hangar::signatures {
 namespace {
@@ -47,13 +49,18 @@ class ModuleVerifierTest : public testing::Test {
   ModuleVerifierTest() {
     std::string name = (std::filesystem::temp_directory_path() / "verifier.XXXXXX").string();
     root_ = ::mkdtemp(name.data());
+    make_verifier(limits::kModuleReferencesMax);
+  }
+  ~ModuleVerifierTest() override { std::filesystem::remove_all(root_); }
+
+  void make_verifier(std::size_t verdicts_max) {
     verifier_ =
         std::make_unique<ModuleVerifier>(ModuleVerifier::Parts{.loop = loop_,
                                                                .workers = workers_,
                                                                .program = HANGAR_COMPILE_PROGRAM,
-                                                               .directory = root_ / "verified"});
+                                                               .directory = root_ / "verified",
+                                                               .verdicts_max = verdicts_max});
   }
-  ~ModuleVerifierTest() override { std::filesystem::remove_all(root_); }
 
   // The error message; empty: the module may run.
   std::string refusal(const std::string& module) {
@@ -114,6 +121,24 @@ TEST_F(ModuleVerifierTest, ForgetsItsVerdictsWithTheKeys) {
   EXPECT_NE(verifier_->generation(), generation);
   EXPECT_EQ(changes, 1);
   EXPECT_NE(refusal(module), "");
+}
+
+TEST_F(ModuleVerifierTest, ForgetsNoApprovalForManyRefusals) {
+  make_verifier(/*verdicts_max=*/2);
+  verifier_->use(keys_of(schematics::kEcPrivate));
+  const std::string module = signed_by(schematics::kEcPrivate);
+  ASSERT_EQ(refusal(module), "");
+
+  std::vector<std::string> refused;
+  for (const std::string_view section : {"one", "two", "three"}) {
+    refused.emplace_back(schematics::kPlain);
+    wasm::append_custom_section(refused.back(), section, "");
+    EXPECT_NE(refusal(refused.back()), "");
+  }
+
+  EXPECT_TRUE(verifier_->verdict(sha256_hex(module)));
+  EXPECT_TRUE(verifier_->verdict(sha256_hex(refused.back())));
+  EXPECT_FALSE(verifier_->verdict(sha256_hex(refused.front()))) << "there are two at most";
 }
 
 TEST_F(ModuleVerifierTest, RefusesEverythingWithoutAKeyAndWaitsForTheFirstOnes) {
