@@ -3,6 +3,8 @@
 #include "base/invalid.h"
 #include "base/result.h"
 #include "base/utf8.h"
+#include "json/limits.h"
+#include "json/skim.h"
 #include "json/value.h"
 #include "kube/client.h"
 #include "kube/object.h"
@@ -12,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <expected>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -71,6 +74,101 @@ kube::Identity identity_in(const json::Value& request) {
   return identity;
 }
 
+// Appends one member to the text of an object that is not closed yet.
+void append_member(std::string& to, std::string_view key, std::string_view value) {
+  to += to.empty() ? '{' : ',';
+  to.append("\"").append(key).append("\":").append(value);
+}
+
+std::string closed(std::string object) {
+  return object.empty() ? "{}" : std::move(object) + '}';
+}
+
+// The checked text of an object without metadata.managedFields. These repeat the object's fields a
+// few levels deeper, and nobody who reviews an object needs them.
+std::string without_managed_fields(std::string_view text) {
+  std::string object;
+  json::Skim skim(text);
+  for (auto members = skim.object(); const auto key = skim.next_key(members);) {
+    const std::string_view value = skim.value();
+    if (*key != "metadata" || !value.starts_with('{')) {
+      append_member(object, *key, value);
+      continue;
+    }
+    std::string metadata;
+    json::Skim inner(value);
+    for (auto fields = inner.object(); const auto field = inner.next_key(fields);) {
+      const std::string_view content = inner.value();
+      if (*field != "managedFields") append_member(metadata, *field, content);
+    }
+    append_member(object, *key, closed(std::move(metadata)));
+  }
+  return closed(std::move(object));
+}
+
+// The object with that checked text, as far as it can be a document. Null for what is no object.
+json::Value object_in(std::string_view text, bool& is_cut) {
+  is_cut = false;
+  if (!text.starts_with('{')) return nullptr;
+  const std::string kept = without_managed_fields(text);
+  if (Result<json::Value> whole = json::parse(kept)) return *std::move(whole);
+  is_cut = true;
+  json::Object object;
+  json::Skim skim(kept);
+  for (auto members = skim.object(); const auto key = skim.next_key(members);) {
+    if (Result<json::Value> value = json::parse(skim.value())) {
+      object[json::unescape(*key)] = *std::move(value);
+    }
+  }
+  return object;
+}
+
+struct Document {
+  json::Value value;
+  bool is_object_cut = false;
+  bool is_old_object_cut = false;
+};
+
+Result<json::Value> request_in(std::string_view text, Document& document) {
+  json::Object request;
+  json::Skim skim(text);
+  for (auto members = skim.object(); const auto key = skim.next_key(members);) {
+    const std::string_view value = skim.value();
+    if (*key == "object") {
+      request["object"] = object_in(value, document.is_object_cut);
+    } else if (*key == "oldObject") {
+      request["oldObject"] = object_in(value, document.is_old_object_cut);
+    } else {
+      request[json::unescape(*key)] = HANGAR_TRY(json::parse(value));
+    }
+  }
+  return request;
+}
+
+Result<Document> parse_document(std::string_view body) {
+  Document document;
+  Result<json::Value> whole = json::parse(body);
+  if (whole) {
+    document.value = *std::move(whole);
+    return document;
+  }
+  // What Skim accepts, the parser refuses for its depth alone.
+  json::Skim check(body);
+  const bool is_object = check.peek() == '{';
+  check.value();
+  if (!is_object || !check.finish()) return std::unexpected(std::move(whole).error());
+  json::Object review;
+  json::Skim skim(body);
+  for (auto members = skim.object(); const auto key = skim.next_key(members);) {
+    const std::string_view value = skim.value();
+    const bool is_request = *key == "request" && value.starts_with('{');
+    review[json::unescape(*key)] =
+        HANGAR_TRY(is_request ? request_in(value, document) : json::parse(value));
+  }
+  document.value = std::move(review);
+  return document;
+}
+
 std::string cut(std::string text, std::size_t bytes_max) {
   if (text.size() <= bytes_max) return text;
   constexpr std::string_view kCut = " ...";
@@ -81,7 +179,8 @@ std::string cut(std::string text, std::size_t bytes_max) {
 }  // namespace
 
 Result<Review> parse_review(std::string_view body) {
-  json::Value document = HANGAR_TRY(json::parse(body));
+  Document parsed = HANGAR_TRY(parse_document(body));
+  json::Value& document = parsed.value;
   if (!document.is_object()) return invalid("an AdmissionReview must be an object");
   if (json::string_at(document, {"apiVersion"}) != kApiVersion ||
       json::string_at(document, {"kind"}) != kKind) {
@@ -114,6 +213,8 @@ Result<Review> parse_review(std::string_view body) {
   if (json::Value* const old = json::find(*request, {"oldObject"})) {
     review.old_object = std::move(*old);
   }
+  review.is_object_cut = parsed.is_object_cut;
+  review.is_old_object_cut = parsed.is_old_object_cut;
   const bool has_object =
       review.operation == Operation::Create || review.operation == Operation::Update;
   if (has_object && !review.object.is_object()) return invalid("request.object: is required");
@@ -121,6 +222,14 @@ Result<Review> parse_review(std::string_view body) {
     return invalid("request.oldObject: is required");
   }
   return review;
+}
+
+Result<> check_depth(const Review& review) {
+  const bool is_being_deleted =
+      json::find(review.object, {"metadata", "deletionTimestamp"}) != nullptr;
+  if (!review.is_object_cut || is_being_deleted) return {};
+  return invalid(
+      fmt::format("the object is nested more than {} levels deep", limits::kDocumentDepthMax));
 }
 
 Decision refusal(const Error& error) {

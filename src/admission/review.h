@@ -1,4 +1,8 @@
 // An AdmissionReview (admission.k8s.io/v1) as a struct, and its answer. Pure.
+//
+// The API server takes objects that are nested much deeper than a document may be. The review of
+// such an object is read without the members that are nested too deep, so that it can be answered:
+// the API server does not show its user the text of an HTTP error.
 #pragma once
 
 #include "base/result.h"
@@ -27,10 +31,17 @@ struct Review {
   bool is_authenticated = false;
   json::Value object;      // Null at deletions.
   json::Value old_object;  // Null at creations.
+  // The object is nested too deep, not counting metadata.managedFields: members may be missing.
+  bool is_object_cut = false;
+  bool is_old_object_cut = false;
 };
 
 // The message of InvalidInput is for the sender.
 [[nodiscard]] Result<Review> parse_review(std::string_view body);
+
+// InvalidInput for a review of whose object members are left out, unless the object is being
+// deleted: a part must not be taken for what its author wants.
+[[nodiscard]] Result<> check_depth(const Review& review);
 
 struct Decision {
   bool is_allowed = true;

@@ -1,12 +1,15 @@
 #include "admission/review.h"
 
 #include "base/result.h"
+#include "json/limits.h"
 #include "json/value.h"
 #include "kube/client.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -59,6 +62,80 @@ TEST(Review, IsRefusedWithWordsWhenItIsMalformed) {
   EXPECT_THAT(error_of("\"oldObject\"", "\"older\""), HasSubstr("request.oldObject"));
   EXPECT_FALSE(parse_review("{"));
   EXPECT_FALSE(parse_review("[]"));
+}
+
+// A creation of an object that has these members and is nested `depth` levels deep.
+std::string creation_of(std::size_t depth, std::string_view metadata) {
+  const std::size_t lists = depth - 1;
+  return fmt::format(
+      R"({{"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": {{"uid": "u1",
+      "operation": "CREATE", "object": {{"metadata": {}, "spec": {}1{}}}, "oldObject": null,
+      "userInfo": {{"username": "alice"}}}}}})",
+      metadata, std::string(lists, '['), std::string(lists, ']'));
+}
+
+TEST(Review, IsReadWholeForAnObjectThatIsAsDeepAsADocument) {
+  const std::string fields = std::string(200, '[') + std::string(200, ']');
+  const std::string body =
+      creation_of(limits::kDocumentDepthMax,
+                  fmt::format(R"({{"name": "a", "managedFields": {}, "uid": "b"}})", fields));
+  ASSERT_FALSE(json::parse(body));
+
+  const Result<Review> review = parse_review(body);
+
+  ASSERT_TRUE(review) << review.error().message();
+  EXPECT_EQ(review->uid, "u1");
+  EXPECT_EQ(review->identity.user, "alice");
+  EXPECT_FALSE(review->is_object_cut);
+  EXPECT_TRUE(check_depth(*review));
+  EXPECT_EQ(json::dump(*json::find(review->object, {"metadata"})), R"({"name":"a","uid":"b"})");
+  EXPECT_NE(json::array_at(review->object, {"spec"}), nullptr);
+  EXPECT_TRUE(review->old_object.is_null());
+}
+
+TEST(Review, OfAnObjectThatIsDeeperHasTheRestOfIt) {
+  const Result<Review> review =
+      parse_review(creation_of(limits::kDocumentDepthMax + 2, R"({"name": "a"})"));
+
+  ASSERT_TRUE(review) << review.error().message();
+  EXPECT_EQ(review->uid, "u1");
+  EXPECT_TRUE(review->is_object_cut);
+  EXPECT_FALSE(review->is_old_object_cut);
+  EXPECT_EQ(json::dump(review->object), R"({"metadata":{"name":"a"}})");
+  const Result<> fits = check_depth(*review);
+  ASSERT_FALSE(fits);
+  EXPECT_EQ(fits.error().kind(), ErrorKind::InvalidInput);
+  EXPECT_EQ(fits.error().message(), "the object is nested more than 128 levels deep");
+}
+
+TEST(Review, OfAnObjectOneLevelTooDeepIsCut) {
+  const Result<Review> review = parse_review(creation_of(limits::kDocumentDepthMax + 1, "{}"));
+
+  ASSERT_TRUE(review) << review.error().message();
+  EXPECT_TRUE(review->is_object_cut);
+  EXPECT_FALSE(check_depth(*review));
+}
+
+TEST(Review, OfADeepObjectThatIsBeingDeletedIsNotRefused) {
+  const Result<Review> review = parse_review(creation_of(
+      limits::kDocumentDepthMax + 2, R"({"deletionTimestamp": "2026-01-01T00:00:00Z"})"));
+
+  ASSERT_TRUE(review) << review.error().message();
+  EXPECT_TRUE(check_depth(*review));
+}
+
+TEST(Review, IsMalformedWhereAnythingElseIsDeepOrWrong) {
+  const std::string deep = creation_of(limits::kDocumentDepthMax + 2, "{}");
+  std::string deep_elsewhere = deep;
+  deep_elsewhere.replace(deep_elsewhere.find("\"object\""), 8, "\"options\"");
+
+  const Result<Review> elsewhere = parse_review(deep_elsewhere);
+  const Result<Review> cut_off = parse_review(deep.substr(0, deep.size() - 1));
+
+  ASSERT_FALSE(elsewhere);
+  EXPECT_THAT(elsewhere.error().message(), HasSubstr("nested more than 128 levels deep"));
+  EXPECT_FALSE(cut_off);
+  EXPECT_FALSE(parse_review(std::string(300, '[') + std::string(300, ']')));
 }
 
 TEST(Review, AnswerNamesTheReviewAndCutsLongTexts) {

@@ -24,6 +24,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <expected>
 #include <functional>
 #include <map>
 #include <memory>
@@ -310,12 +311,17 @@ io::Task<http::Response> Server::Door::review(const Reviewer& reviewer, std::str
   }
   read->review.is_authenticated = shared_.callers.must_authenticate;
   const std::string uid = read->review.uid;
-  Result<Decision> decision = co_await ask_main<Decision>(
-      [&reviewer, review = std::move(read->review),
-       name = std::move(name)](std::stop_token stopping) mutable {
-        return reviewer(std::move(review), std::move(name), std::move(stopping));
-      },
-      begin + time);
+  Result<Decision> decision = Decision{};
+  if (const Result<> fits = check_depth(read->review); !fits) {
+    decision = std::unexpected(fits.error());
+  } else {
+    decision = co_await ask_main<Decision>(
+        [&reviewer, review = std::move(read->review),
+         name = std::move(name)](std::stop_token stopping) mutable {
+          return reviewer(std::move(review), std::move(name), std::move(stopping));
+        },
+        begin + time);
+  }
   const Duration took = io::Loop::now() - begin;
   if (!decision && took >= time) {
     decision = refusal(Error(ErrorKind::Unavailable,

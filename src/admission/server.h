@@ -3,7 +3,8 @@
 //
 // Guarantees: the answer is sent before the API server stops waiting (it sends its timeout as
 // `?timeout=`); if the reviewer takes too long, the answer is a refusal that says so. A malformed
-// review gets 400 and a message, any other path gets 404. A slow client delays no other
+// review gets 400 and a message, any other path gets 404. An object that is nested deeper than a
+// document may be is refused without its reviewer (check_depth()). A slow client delays no other
 // (http/server.h). More reviews than the host can hold get 503 and a message (review_reader.h).
 //
 // One thread handles connections, handshakes, probes and the reading of reviews, and another one

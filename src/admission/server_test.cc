@@ -17,6 +17,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -138,6 +139,22 @@ TEST_F(AdmissionServerTest, NeedsNoMainLoopForProbesAndForWhatIsNoReview) {
   }
   server_->leave();
   EXPECT_EQ(ask("GET", "/ready")->status, 503);
+}
+
+TEST_F(AdmissionServerTest, RefusesAnObjectThatIsNestedTooDeepWithWords) {
+  constexpr std::size_t kDepth = 200;
+  std::string body(kReview);
+  body.replace(body.find(R"("a")"), 3,
+               R"("a"}, "spec": {"a": )" + std::string(kDepth, '[') + std::string(kDepth, ']'));
+
+  const auto answer = ask("POST", "/validations/backends.example.com", std::move(body));
+
+  ASSERT_TRUE(answer.has_value()) << answer.error().message();
+  EXPECT_EQ(answer->status, 200);
+  EXPECT_THAT(answer->body, HasSubstr(R"("uid":"u1","allowed":false)"));
+  EXPECT_THAT(answer->body, HasSubstr(R"("code":422)"));
+  EXPECT_THAT(answer->body, HasSubstr("nested more than 128 levels deep"));
+  EXPECT_THAT(reviewed_, testing::IsEmpty());
 }
 
 TEST_F(AdmissionServerTest, RefusesInTimeWhatTheMainLoopDoesNotAnswer) {

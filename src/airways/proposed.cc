@@ -132,8 +132,9 @@ json::Array reviewed_conditions() {
 bool passes_unseen(const Review& review) {
   if (review.operation != Operation::Create && review.operation != Operation::Update) return true;
   if (json::find(review.object, {"metadata", "deletionTimestamp"}) != nullptr) return true;
-  return review.operation == Operation::Update &&
-         changes_bookkeeping_only(review.old_object, review.object);
+  // What is left out of both objects looks unchanged.
+  return review.operation == Operation::Update && !review.is_object_cut &&
+         !review.is_old_object_cut && changes_bookkeeping_only(review.old_object, review.object);
 }
 
 // A stranger chooses the uid of a review. If two reviews had the same holder, the first one to end

@@ -39,6 +39,17 @@ TEST(Update, PassesUnseenWhereOnlyBookkeepingChanges) {
     EXPECT_FALSE(passes(kBefore, after)) << after;
 }
 
+TEST(Update, DoesNotPassUnseenWhereMembersAreLeftOut) {
+  admission::Review review;
+  review.operation = admission::Operation::Update;
+  review.object = review.old_object = json::parse(R"({"metadata": {"name": "x"}})").value();
+  ASSERT_TRUE(passes_unseen(review));
+
+  review.is_old_object_cut = true;
+
+  EXPECT_FALSE(passes_unseen(review));
+}
+
 TEST(LookupsOfReviews, AreHeldForEachRunAndByTheNamespaceThatPays) {
   const ResourceRef instance{
       .kind = {.group = "example.com", .kind = "Web"}, .namespace_ = "victim", .name = "one"};

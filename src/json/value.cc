@@ -250,6 +250,11 @@ std::variant<ParsedPrefix, ParseFailure> parse_prefix(std::string_view text) {
   parser.handler().stack.reset();
   bj::error_code error;
   const std::size_t count = parser.write_some(/*more=*/false, text.data(), text.size(), error);
+  if (error == bj::error::too_deep) {
+    return ParseFailure{
+        .offset = count,
+        .message = fmt::format("nested more than {} levels deep", limits::kDocumentDepthMax)};
+  }
   if (error) return ParseFailure{.offset = count, .message = error.message()};
   return ParsedPrefix{.value = parser.handler().stack.release(), .size = count};
 }

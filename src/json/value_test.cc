@@ -6,6 +6,7 @@
 #include <boost/json/memory_resource.hpp>
 #include <boost/json/parse.hpp>
 #include <boost/json/storage_ptr.hpp>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -108,7 +109,9 @@ TEST(Json, TakesTheLastOfSeveralMembersWithOneName) {
 
 TEST(Json, BoundsTheDepth) {
   EXPECT_TRUE(parse(nested(limits::kDocumentDepthMax)).has_value());
-  EXPECT_FALSE(parse(nested(limits::kDocumentDepthMax + 1)).has_value());
+  const Result<Value> too_deep = parse(nested(limits::kDocumentDepthMax + 1));
+  ASSERT_FALSE(too_deep.has_value());
+  EXPECT_THAT(too_deep.error().message(), testing::HasSubstr("nested more than 128 levels deep"));
   EXPECT_FALSE(parse(std::string(10'000'000, '[')).has_value());
 }
 
