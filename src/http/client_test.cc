@@ -174,6 +174,32 @@ TEST_F(ClientTest, EndsARequestWhoseBodyCannotBeRead) {
   EXPECT_THAT(response.error().message(), HasSubstr("the file is shorter"));
 }
 
+TEST_F(ClientTest, SendsManyHeadersInTheirOrder) {
+  const std::string url = serve_echo();
+  Headers headers;
+  for (int index = 0; index < 1000; ++index)
+    headers.emplace_back("X-Part", std::to_string(index));
+
+  ASSERT_TRUE(send({.url = url, .headers = headers}).has_value());
+
+  Headers arrived = last_.headers;
+  std::erase_if(arrived, [](const auto& header) { return header.first != "X-Part"; });
+  EXPECT_EQ(arrived, headers);
+}
+
+// If the list were walked to its end for each header, this would take the loop an hour.
+TEST_F(ClientTest, AddsEachOfManyHeadersAtOnce) {
+  constexpr std::size_t kHeaders = 1'000'000;
+
+  const auto response = send({.url = "https://127.0.0.1/",
+                              .headers = Headers(kHeaders, {"x", "y"}),
+                              .transport = direct({.addresses = AddressPolicy::public_only()})});
+
+  // The headers are ready, and nothing is sent.
+  ASSERT_FALSE(response.has_value());
+  EXPECT_EQ(response.error().kind(), ErrorKind::Denied);
+}
+
 TEST_F(ClientTest, ReturnsEveryStatusAsAResponse) {
   const ScriptedServer server(answer(
       "HTTP/1.1 503 Down\r\nRetry-After: 7\r\nX-A: 1\r\nX-A: 2\r\nContent-Length: 4\r\n\r\nwait"));

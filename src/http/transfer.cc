@@ -607,10 +607,14 @@ void Transfer::set_body() {
 }
 
 Result<> Transfer::set_headers() {
-  const auto add = [this](const std::string& line) {
-    curl_slist* head = curl_slist_append(header_list_.get(), line.c_str());
-    HANGAR_ASSERT(head != nullptr, "out of memory");
-    if (!header_list_) header_list_.reset(head);
+  curl_slist* last = nullptr;
+  const auto add = [this, &last](const std::string& line) {
+    // libcurl walks from the element that it is given to the end: from the first one, thousands of
+    // headers of a guest would take the loop a tenth of a second.
+    curl_slist* const list = curl_slist_append(last, line.c_str());
+    HANGAR_ASSERT(list != nullptr, "out of memory");
+    if (!header_list_) header_list_.reset(list);
+    last = last == nullptr ? list : list->next;
   };
   for (const auto& [name, value] : request_.headers) {
     if (!is_token(name) || !is_field_value(value)) {

@@ -26,14 +26,15 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace hangar::operators {
 
@@ -202,7 +203,8 @@ Result<OutboundTarget> parse_outbound(std::string_view uri) {
 }
 
 http::Headers end_to_end(http::Headers headers) {
-  std::vector<std::string> dropped = {
+  // Ordered: the guest, or the server, may name tens of thousands beside as many headers.
+  std::set<std::string, std::less<>> dropped = {
       "connection", "content-length", "expect",  "host",           "keep-alive",
       "te",         "trailer",        "upgrade", "http2-settings", "transfer-encoding"};
   for (const auto& [name, value] : headers) {
@@ -211,13 +213,13 @@ http::Headers end_to_end(http::Headers headers) {
     std::string_view rest = value;
     while (!rest.empty()) {
       const std::size_t end = std::min(rest.find_first_of(", \t"), rest.size());
-      if (end > 0) dropped.push_back(to_lower(rest.substr(0, end)));
+      if (end > 0) dropped.insert(to_lower(rest.substr(0, end)));
       rest.remove_prefix(std::min(end + 1, rest.size()));
     }
   }
   std::erase_if(headers, [&dropped](const auto& header) {
     const std::string name = to_lower(header.first);
-    return name.starts_with("proxy-") || name.starts_with(kOwnHeaders) || contains(dropped, name);
+    return name.starts_with("proxy-") || name.starts_with(kOwnHeaders) || dropped.contains(name);
   });
   return headers;
 }
