@@ -106,12 +106,12 @@ AddressBytes embedded(const AddressBytes& address) {
   return address;
 }
 
-// True when this machine (or pod) has the address. If the system cannot list its addresses, every
-// address counts as its own.
-bool is_own(const AddressBytes& address) {
+// The addresses of this machine (or pod); std::nullopt if the system cannot list them.
+std::optional<std::vector<AddressBytes>> read_own_addresses() {
   ifaddrs* found = nullptr;
-  if (::getifaddrs(&found) != 0) return true;
+  if (::getifaddrs(&found) != 0) return std::nullopt;
   const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owned(found, &::freeifaddrs);
+  std::vector<AddressBytes> addresses;
   for (const ifaddrs* one = found; one != nullptr; one = one->ifa_next) {
     if (one->ifa_addr == nullptr) continue;
     AddressBytes bytes{};
@@ -125,12 +125,27 @@ bool is_own(const AddressBytes& address) {
     } else {
       continue;
     }
-    if (bytes == address) return true;
+    addresses.push_back(bytes);
   }
-  return false;
+  return addresses;
 }
 
 }  // namespace
+
+// Read when an address is first compared with them: on a node, that takes as many steps as it has
+// interfaces.
+class AddressPolicy::OwnAddresses {
+ public:
+  // If the system cannot list its addresses, every address counts as its own.
+  [[nodiscard]] bool contain(const AddressBytes& address) {
+    if (!addresses_) addresses_.emplace(read_own_addresses());
+    const std::optional<std::vector<AddressBytes>>& known = *addresses_;
+    return !known || std::ranges::find(*known, address) != known->end();
+  }
+
+ private:
+  std::optional<std::optional<std::vector<AddressBytes>>> addresses_;
+};
 
 AddressPolicy AddressPolicy::no_metadata() {
   AddressPolicy policy;
@@ -163,6 +178,16 @@ Result<AddressPolicy> AddressPolicy::public_and(std::span<const std::string> all
 }
 
 bool AddressPolicy::allows(std::string_view address) const {
+  OwnAddresses own;
+  return allows(address, own);
+}
+
+void AddressPolicy::remove_refused(std::vector<std::string>& addresses) const {
+  OwnAddresses own;
+  std::erase_if(addresses, [&](const std::string& address) { return !allows(address, own); });
+}
+
+bool AddressPolicy::allows(std::string_view address, OwnAddresses& own) const {
   if (scope_ == Scope::Anything) return true;
   const std::optional<AddressBytes> written = parse_address(address);
   if (!written) return false;
@@ -173,8 +198,9 @@ bool AddressPolicy::allows(std::string_view address) const {
            (!is_guarded(meant) || one.is_one_address());
   });
   if (is_named) return true;
-  if (is_own(meant)) return false;
-  return is_public(meant) || (allows_private_ && is_private(meant) && !is_guarded(meant));
+  const bool is_allowed =
+      is_public(meant) || (allows_private_ && is_private(meant) && !is_guarded(meant));
+  return is_allowed && !own.contain(meant);
 }
 
 }  // namespace hangar::http

@@ -36,8 +36,13 @@ class AddressPolicy {
   // `address` in text form; anything else is refused. An IPv6 address that stands for an IPv4 one
   // (IPv4-mapped, NAT64, 6to4) is judged as that IPv4 address.
   [[nodiscard]] bool allows(std::string_view address) const;
+  // Removes the addresses that allows() refuses. The host's own addresses are read once for all.
+  void remove_refused(std::vector<std::string>& addresses) const;
 
  private:
+  class OwnAddresses;
+  [[nodiscard]] bool allows(std::string_view address, OwnAddresses& own) const;
+
   enum class Scope : std::uint8_t { Anything, NoMetadata, Public };
   Scope scope_ = Scope::Anything;
   bool allows_private_ = false;

@@ -167,6 +167,18 @@ TEST(AddressPolicy, RefusesTheHostsOwnAddressesAmongPrivateOnes) {
   }
 }
 
+TEST(AddressPolicy, RemovesTheAddressesThatItRefuses) {
+  const std::vector<std::string> all = {"1.1.1.1", "127.0.0.1", "10.96.0.1", "8.8.8.8", "x"};
+  std::vector<std::string> to_strangers = all;
+  std::vector<std::string> to_anybody = all;
+
+  public_and({"10.96.0.0/12"}).remove_refused(to_strangers);
+  AddressPolicy().remove_refused(to_anybody);
+
+  EXPECT_EQ(to_strangers, (std::vector<std::string>{"1.1.1.1", "10.96.0.1", "8.8.8.8"}));
+  EXPECT_EQ(to_anybody, all);
+}
+
 TEST(AddressPolicy, SaysWhatIsNotANetwork) {
   for (const std::string text : {"", "public", "10.0.0.0/33", "10.0.0.0/", "10.0.0.0/8/8", "10/8",
                                  "10.0.0.0/-1", "::/129", "example.com", "10.0.0.0/8,private"}) {

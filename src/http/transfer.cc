@@ -239,7 +239,7 @@ Error Transfer::address_error() const {
 }
 
 Result<> Transfer::set_addresses(Addresses addresses) {
-  std::erase_if(addresses, [this](const std::string& one) { return !may_connect_to(one); });
+  if (!is_proxied_) request_.transport->addresses.remove_refused(addresses);
   if (addresses.empty()) return std::unexpected(address_error());
   const std::string entry =
       fmt::format("{}:{}:{}", peer_.host, peer_.port, fmt::join(addresses, ","));

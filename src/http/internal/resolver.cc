@@ -52,6 +52,10 @@ constexpr std::size_t kTenantLookupsMax = 128;
 // Names whose answers are kept for one requester.
 constexpr std::size_t kNamesPerRequesterMax = 64;
 
+// Addresses of one name that are kept of each family. A strange name server may give thousands in
+// one answer, and each is judged and handed to libcurl for each request.
+constexpr std::size_t kAddressesPerFamilyMax = 16;
+
 // CoreDNS answers for Services with a TTL of 5 to 30 s.
 constexpr seconds kFreshMax{30};
 // An outage of the name servers should not cut off a server that was reachable before it (RFC
@@ -175,12 +179,17 @@ class Resolver::Lookup : public std::enable_shared_from_this<Resolver::Lookup> {
     auto* lookup = static_cast<Lookup*>(self);
     if (status != ARES_SUCCESS) return lookup->end_with(failure(status));
     Answer answer{.addresses = {}, .time_to_live = kFreshMax};
+    std::size_t ipv6_count = 0;
+    std::size_t ipv4_count = 0;
     for (const ares_addrinfo_node* node = owned ? owned->nodes : nullptr; node != nullptr;
          node = node->ai_next) {
+      std::size_t& count = node->ai_addr->sa_family == AF_INET6 ? ipv6_count : ipv4_count;
+      if (count == kAddressesPerFamilyMax) continue;
       std::string text = text_of(*node->ai_addr);
       if (text.empty() || std::ranges::find(answer.addresses, text) != answer.addresses.end()) {
         continue;
       }
+      ++count;
       answer.addresses.push_back(std::move(text));
       answer.time_to_live = std::min<Duration>(answer.time_to_live, seconds(node->ai_ttl));
     }

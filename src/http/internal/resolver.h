@@ -40,9 +40,9 @@ class Resolver {
     std::string requester;
     Duration patience{};
   };
-  // Returns at least one address. An answer is reused for its TTL, at most 30 s; while the name
-  // servers do not answer, for up to an hour. Errors: Unavailable (no such name, no answer within
-  // `patience`), Cancelled.
+  // Returns at least one address, and few of a name that has very many. An answer is reused for its
+  // TTL, at most 30 s; while the name servers do not answer, for up to an hour. Errors: Unavailable
+  // (no such name, no answer within `patience`), Cancelled.
   [[nodiscard]] static io::Task<Result<Addresses>> resolve(std::shared_ptr<Resolver> self,
                                                            Question question, std::stop_token stop);
 

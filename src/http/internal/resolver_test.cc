@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -74,6 +75,25 @@ TEST_F(ResolverTest, FindsAddressesOfBothFamilies) {
 
   EXPECT_THAT(resolve({.name = "registry.example.com"}).value(),
               UnorderedElementsAre("192.0.2.1", "192.0.2.2", "2001:db8::1"));
+}
+
+// Each would be judged for each request.
+TEST_F(ResolverTest, TakesFewAddressesOfEachFamilyHoweverManyThereAre) {
+  const NameServer server([](const std::string&) {
+    NameServer::Reply reply;
+    for (int last = 1; last <= 100; ++last) {
+      reply.addresses.push_back(fmt::format("192.0.2.{}", last));
+      reply.addresses.push_back(fmt::format("2001:db8::{:x}", last));
+    }
+    return reply;
+  });
+  use(server);
+
+  const Addresses addresses = resolve({.name = "registry.example.com"}).value();
+
+  EXPECT_EQ(std::ranges::count_if(addresses, [](const auto& one) { return one.contains(':'); }),
+            16);
+  EXPECT_EQ(addresses.size(), 32U);
 }
 
 TEST_F(ResolverTest, FindsLocalhostWithoutANameServer) {
