@@ -125,7 +125,8 @@ inline constexpr std::chrono::minutes kMetricsWanted{5};
 
 // Reviews that wait for one operator, or that it has not answered; of one namespace; of all. A slow
 // operator holds its connections of the server that the host's own webhooks use, too: it has some
-// five hundred, and the bodies below are half of what it takes.
+// five hundred, and the bodies below are half of what it takes. One namespace also leaves as many
+// places, and as many bytes of bodies, free as it holds.
 inline constexpr std::size_t kReviewsPerOperatorMax = 32;
 inline constexpr std::size_t kReviewsPerTenantMax = 64;
 inline constexpr std::size_t kReviewsMax = 192;

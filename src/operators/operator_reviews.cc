@@ -34,9 +34,10 @@ std::string target_of(const std::string& path, const std::string& query) {
 
 ReviewPlaces::Place::Place(ReviewPlaces& places, std::string tenant, std::uint64_t bytes)
     : places_(&places), tenant_(std::move(tenant)), bytes_(bytes) {
-  ++places_->by_tenant_[tenant_];
-  ++places_->count_;
-  places_->bytes_ += bytes_;
+  for (Held* const held : {&places_->by_tenant_[tenant_], &places_->all_}) {
+    ++held->count;
+    held->bytes += bytes_;
+  }
 }
 
 ReviewPlaces::Place::Place(Place&& other) noexcept
@@ -47,9 +48,11 @@ ReviewPlaces::Place::Place(Place&& other) noexcept
 ReviewPlaces::Place::~Place() {
   if (places_ == nullptr) return;
   const auto own = places_->by_tenant_.find(tenant_);
-  if (--own->second == 0) places_->by_tenant_.erase(own);
-  --places_->count_;
-  places_->bytes_ -= bytes_;
+  for (Held* const held : {&own->second, &places_->all_}) {
+    --held->count;
+    held->bytes -= bytes_;
+  }
+  if (own->second.count == 0) places_->by_tenant_.erase(own);
 }
 
 Result<ReviewPlaces::Place> ReviewPlaces::take(std::string tenant, std::uint64_t bytes) {
@@ -57,14 +60,20 @@ Result<ReviewPlaces::Place> ReviewPlaces::take(std::string tenant, std::uint64_t
     return fail(ErrorKind::InvalidInput, fmt::format("a review of {} bytes, the most is {}", bytes,
                                                      limits::kReviewBodyBytesMax));
   }
-  const auto own = by_tenant_.find(tenant);
-  if (own != by_tenant_.end() && own->second >= limits::kReviewsPerTenantMax) {
-    return fail(ErrorKind::Unavailable,
-                fmt::format("{} reviews are under way in namespace {}", own->second, tenant));
+  const Held after = {.count = all_.count + 1, .bytes = all_.bytes + bytes};
+  if (after.count > limits::kReviewsMax || after.bytes > limits::kReviewsBodyBytesMax) {
+    return fail(
+        ErrorKind::Unavailable,
+        fmt::format("{} reviews of {} bytes are under way on this host", all_.count, all_.bytes));
   }
-  if (count_ >= limits::kReviewsMax || bytes_ + bytes > limits::kReviewsBodyBytesMax) {
+  const auto found = by_tenant_.find(tenant);
+  const Held own = found == by_tenant_.end() ? Held() : found->second;
+  const bool leaves_room = own.count + 1 <= limits::kReviewsMax - after.count &&
+                           own.bytes + bytes <= limits::kReviewsBodyBytesMax - after.bytes;
+  if (own.count > 0 && (own.count >= limits::kReviewsPerTenantMax || !leaves_room)) {
     return fail(ErrorKind::Unavailable,
-                fmt::format("{} reviews of {} bytes are under way on this host", count_, bytes_));
+                fmt::format("{} reviews of {} bytes are under way in namespace {}", own.count,
+                            own.bytes, tenant));
   }
   return Place(*this, std::move(tenant), bytes);
 }

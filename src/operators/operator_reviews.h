@@ -26,7 +26,9 @@
 
 namespace hangar::operators {
 
-// How many reviews are under way, and of whom.
+// How many reviews are under way, and of whom. One namespace gets a second place only if it then
+// leaves as many places, and as many bytes, free as it holds: so others find room, however many
+// namespaces take what they can.
 class ReviewPlaces {
  public:
   // Held by a review until it is answered.
@@ -52,9 +54,12 @@ class ReviewPlaces {
   [[nodiscard]] Result<Place> take(std::string tenant, std::uint64_t bytes);
 
  private:
-  std::map<std::string, std::size_t> by_tenant_;
-  std::size_t count_ = 0;
-  std::uint64_t bytes_ = 0;
+  struct Held {
+    std::size_t count = 0;
+    std::uint64_t bytes = 0;
+  };
+  std::map<std::string, Held> by_tenant_;
+  Held all_;
 };
 
 class OperatorReviews {

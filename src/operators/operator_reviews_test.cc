@@ -1,5 +1,6 @@
 #include "operators/operator_reviews.h"
 
+#include "base/limits.h"
 #include "base/result.h"
 #include "operators/limits.h"
 
@@ -51,9 +52,32 @@ TEST(ReviewPlaces, BytesAreBoundedForEachReviewAndForAll) {
   std::vector<ReviewPlaces::Place> taken;
   const std::size_t most = limits::kReviewsBodyBytesMax / limits::kReviewBodyBytesMax;
   for (std::size_t index = 0; index < most; ++index)
-    taken.push_back(*places.take("team", limits::kReviewBodyBytesMax));
+    taken.push_back(*places.take(std::to_string(index), limits::kReviewBodyBytesMax));
   EXPECT_EQ(places.take("other", limits::kReviewBodyBytesMax).error().kind(),
             ErrorKind::Unavailable);
+}
+
+TEST(ReviewPlaces, OneNamespaceLeavesAsManyBytesFreeAsItHolds) {
+  ReviewPlaces places;
+  std::vector<ReviewPlaces::Place> taken;
+  while (auto place = places.take("loud", limits::kMiB))
+    taken.push_back(*std::move(place));
+
+  EXPECT_EQ(taken.size(), limits::kReviewsBodyBytesMax / limits::kMiB / 2);
+  const auto refused = places.take("loud", limits::kMiB);
+  EXPECT_THAT(refused.error().message(), HasSubstr("under way in namespace loud"));
+  EXPECT_TRUE(places.take("quiet", limits::kReviewBodyBytesMax).has_value());
+}
+
+TEST(ReviewPlaces, FewNamespacesDoNotTakeAllOfThem) {
+  ReviewPlaces places;
+  std::vector<ReviewPlaces::Place> taken;
+  for (const char* const tenant : {"a", "b", "c", "d"}) {
+    while (auto place = places.take(tenant, 0))
+      taken.push_back(*std::move(place));
+  }
+
+  EXPECT_TRUE(places.take("quiet", 0).has_value());
 }
 
 }  // namespace
