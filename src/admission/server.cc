@@ -42,6 +42,10 @@ namespace {
 constexpr std::uint64_t kBodyBytesMax = limits::kConversionBytesMax;
 // Size of all requests without an answer.
 constexpr std::uint64_t kBodiesBytesMax = 4 * kBodyBytesMax;
+// Size of all answers that clients take, and of those of one address: half again as much as its
+// requests may have, since a conversion may add fields.
+constexpr std::uint64_t kAnswersBytesMax = kBodiesBytesMax;
+constexpr std::uint64_t kSourceAnswersBytesMax = kAnswersBytesMax * 3 / 4;
 // The API server's default, and its maximum.
 constexpr std::chrono::seconds kTimeoutDefault{10};
 constexpr std::chrono::seconds kTimeoutMax{30};
@@ -157,7 +161,9 @@ class Server::Door {
          .body_bytes_max = kBodyBytesMax,
          .bodies_bytes_max = kBodiesBytesMax,
          .source_connections_max = limits::kServerConnectionsMax / 2,
-         .source_bodies_bytes_max = kBodiesBytesMax / 2},
+         .source_bodies_bytes_max = kBodiesBytesMax / 2,
+         .responses_bytes_max = kAnswersBytesMax,
+         .source_responses_bytes_max = kSourceAnswersBytesMax},
         [this](http::ServerRequest request) { return answer(std::move(request)); }, shared_.log));
     port_ = server_->port();
     thread_ = std::jthread([this] { loop_.run(); });

@@ -67,6 +67,9 @@ using boost::system::error_code;
 using PlainStream = beast::tcp_stream;
 using TlsStream = beast::ssl_stream<beast::tcp_stream>;
 
+// Responses that need no room: probes and refusals.
+constexpr std::uint64_t kUncountedResponseBytes = 4 * limits::kKiB;
+
 // Lets a task await one of Asio's operations.
 template <class Start>
 io::Task<error_code> run(io::Loop& loop, Start start) {
@@ -258,6 +261,7 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
   struct Source {
     std::size_t connections = 0;
     std::uint64_t bodies_bytes = 0;
+    std::uint64_t responses_bytes = 0;  // Without connections that the server has ended.
   };
   using Sources = std::map<std::string, Source>;
   // What stop() and make_room() need to know about a connection while it is served.
@@ -275,6 +279,7 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
     Connection& operator=(const Connection&) = delete;
     ~Connection() {
       hold(0);
+      release_response();
       if (--source->second.connections == 0) server.sources_.erase(source);
       server.connections_.erase(this);
       server.changed_.notify_all();
@@ -290,7 +295,28 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
       source->second.bodies_bytes += bytes - body_bytes;
       body_bytes = bytes;
     }
+    // Counts the body of a response, until release_response().
+    void hold_response(std::uint64_t bytes) {
+      response_bytes = bytes;
+      source->second.responses_bytes += bytes;
+      server.responses_bytes_ += bytes;
+    }
+    void release_response() {
+      if (phase == Phase::Leaving) {
+        server.ended_bytes_ -= response_bytes;
+      } else {
+        source->second.responses_bytes -= response_bytes;
+        server.responses_bytes_ -= response_bytes;
+      }
+      response_bytes = 0;
+    }
     void end() {
+      if (phase != Phase::Leaving) {
+        // Its task frees them when the write has failed.
+        source->second.responses_bytes -= response_bytes;
+        server.responses_bytes_ -= response_bytes;
+        server.ended_bytes_ += response_bytes;
+      }
       phase = Phase::Leaving;
       hold(0);  // Its task finishes soon.
       error_code ignored;
@@ -304,6 +330,7 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
     Phase phase = Phase::Idle;
     Instant since;  // When it entered its phase.
     std::uint64_t body_bytes = 0;
+    std::uint64_t response_bytes = 0;
   };
 
   static io::Task<> accept_all(std::shared_ptr<Impl> self);
@@ -317,12 +344,15 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
   io::Task<error_code> read(Stream& stream, beast::flat_buffer& buffer, Parser& parser,
                             Connection& connection);
   template <class Stream>
-  io::Task<error_code> write(Stream& stream, const bhttp::response<bhttp::string_body>& message);
+  io::Task<error_code> write(Stream& stream, bhttp::response<bhttp::string_body>& message);
   // Whether a connection of `source` may be added: ends one that waits for its client if there are
   // too many. False: all that could make room wait for the handler.
   [[nodiscard]] bool make_room(const std::string& source);
   // Ends connections that are sending a body until all bodies fit. False: `reader` is among them.
   [[nodiscard]] bool make_room_for_bodies(const Connection& reader);
+  // Counts a response of `bytes`, and ends connections that take theirs until all fit. False: there
+  // is no room for it now.
+  [[nodiscard]] bool make_room_for_response(Connection& writer, std::uint64_t bytes);
 
   io::Loop& loop_;
   const ServerOptions options_;
@@ -335,7 +365,9 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
   std::set<Connection*> connections_;
   Sources sources_;                 // Sources of these connections.
   std::uint64_t bodies_bytes_ = 0;  // Bytes of all connections together.
-  io::Event changed_;               // Notified when connections_ changes.
+  std::uint64_t responses_bytes_ = 0;
+  std::uint64_t ended_bytes_ = 0;  // Of responses whose connections have been ended.
+  io::Event changed_;              // Notified when connections_ changes.
 };
 
 Result<> Server::Impl::start() {
@@ -431,6 +463,32 @@ bool Server::Impl::make_room_for_bodies(const Connection& reader) {
       if (first == nullptr || goes_before(*connection, *first)) first = connection;
     }
     if (first == nullptr || first == &reader) return false;
+    first->end();
+  }
+  return true;
+}
+
+bool Server::Impl::make_room_for_response(Connection& writer, std::uint64_t bytes) {
+  if (bytes <= kUncountedResponseBytes || writer.phase == Phase::Leaving) return true;
+  if (ended_bytes_ > options_.responses_bytes_max) return false;
+  writer.hold_response(bytes);
+  const auto is_source_full = [&] {
+    return writer.source->second.responses_bytes > options_.source_responses_bytes_max;
+  };
+  const auto goes_before = [](const Connection& left, const Connection& right) {
+    const std::uint64_t left_bytes = left.source->second.responses_bytes;
+    const std::uint64_t right_bytes = right.source->second.responses_bytes;
+    return std::tie(right_bytes, left.since) < std::tie(left_bytes, right.since);
+  };
+  while (is_source_full() || responses_bytes_ > options_.responses_bytes_max) {
+    Connection* first = nullptr;
+    for (Connection* connection : connections_) {
+      if (connection->phase != Phase::Writing || connection->response_bytes == 0) continue;
+      if (connection == &writer) continue;
+      if (is_source_full() && connection->source != writer.source) continue;
+      if (first == nullptr || goes_before(*connection, *first)) first = connection;
+    }
+    if (first == nullptr) break;
     first->end();
   }
   return true;
@@ -542,10 +600,16 @@ io::Task<> Server::Impl::serve_requests(std::shared_ptr<Impl> self, Stream& stre
     request.client_organizations = client.organizations;
     request.is_from_loopback = connection.is_from_loopback;
     request.source = connection.source->first;
-    auto message = to_message(co_await self->handler_(std::move(request)), version, is_head);
+    Response response = co_await self->handler_(std::move(request));
     connection.enter(Phase::Writing);
+    if (!is_head && !self->make_room_for_response(connection, response.body.size())) {
+      response = refuse(503, "too much is being received at once: try again");
+    }
+    auto message = to_message(std::move(response), version, is_head);
     message.keep_alive(keep_alive && !self->stopping_);
-    if (co_await self->write(stream, message) || !message.keep_alive()) co_return;
+    const error_code failed = co_await self->write(stream, message);
+    connection.release_response();
+    if (failed || !message.keep_alive()) co_return;
   }
 }
 
@@ -568,11 +632,13 @@ io::Task<error_code> Server::Impl::read(Stream& stream, beast::flat_buffer& buff
 
 template <class Stream>
 io::Task<error_code> Server::Impl::write(Stream& stream,
-                                         const bhttp::response<bhttp::string_body>& message) {
+                                         bhttp::response<bhttp::string_body>& message) {
   beast::get_lowest_layer(stream).expires_after(options_.write_max);
   // Head and body in one buffer: of two buffers that exceed one TLS record together, Beast writes
   // only the first.
   const std::string text = head_of(message) + message.body();
+  // Otherwise it would be in memory twice for as long as the client takes.
+  std::string().swap(message.body());
   co_return co_await run(
       loop_, [&](auto done) { asio::async_write(stream, asio::buffer(text), std::move(done)); });
 }

@@ -69,6 +69,12 @@ struct ServerOptions {
   // The same two bounds for one source (ServerRequest::source), so that other sources find room.
   std::size_t source_connections_max = std::numeric_limits<std::size_t>::max();
   std::uint64_t source_bodies_bytes_max = std::numeric_limits<std::uint64_t>::max();
+  // The bound for the bodies of all responses that clients are taking, and of those to one source.
+  // Beyond it the server closes the connection that has been taking its response the longest, among
+  // those of the source that holds the most. If as much has been closed that is not freed yet, the
+  // new response is a 503. One response alone may be larger.
+  std::uint64_t responses_bytes_max = 64 * limits::kMiB;
+  std::uint64_t source_responses_bytes_max = std::numeric_limits<std::uint64_t>::max();
   std::chrono::milliseconds read_max = limits::kServerReadMax;    // For one whole request.
   std::chrono::milliseconds write_max = limits::kServerWriteMax;  // For one whole response.
   std::chrono::milliseconds idle_max = limits::kServerIdleMax;    // Between two requests.

@@ -415,6 +415,91 @@ TEST_F(ServerTest, RefusesABodyForWhichThereIsNoRoomWhileOthersAreHandled) {
   EXPECT_THAT(refused, StartsWith("HTTP/1.1 503"));
 }
 
+// More than the kernel takes for a client that reads nothing.
+constexpr std::size_t kLarge = 24'000'000;
+constexpr std::string_view kAsk = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+
+TEST_F(ServerTest, HoldsNoMoreOfAllResponsesThanItMay) {
+  int answered = 0;
+  serve(
+      [&](ServerRequest) -> io::Task<Response> {
+        ++answered;
+        co_return Response{.status = 200, .body = std::string(kLarge, 'x')};
+      },
+      {.responses_bytes_max = 60'000'000, .write_max = hours(1)});
+  // It takes its response for longest, but it is the only one of its source.
+  const Peer quiet(server_->port(), 0x7f000002);
+  quiet.send(kAsk);
+  loop_.run_until([&] { return answered == 1; });
+  const Peer slow(server_->port());
+  slow.send(kAsk);
+  loop_.run_until([&] { return answered == 2; });
+
+  EXPECT_GT(talk(kAsk).size(), kLarge);
+  with_thread([&] {
+    EXPECT_LT(slow.read_all().size(), kLarge);
+    EXPECT_GT(quiet.read_all().size(), kLarge);
+  });
+}
+
+TEST_F(ServerTest, HoldsNoMoreResponsesToOneSourceThanItMay) {
+  int answered = 0;
+  serve(
+      [&](ServerRequest) -> io::Task<Response> {
+        ++answered;
+        co_return Response{.status = 200, .body = std::string(kLarge, 'x')};
+      },
+      {.source_responses_bytes_max = 30'000'000, .write_max = hours(1)});
+  const Peer other(server_->port(), 0x7f000002);
+  other.send(kAsk);
+  loop_.run_until([&] { return answered == 1; });
+  const Peer slow(server_->port());
+  slow.send(kAsk);
+  loop_.run_until([&] { return answered == 2; });
+
+  EXPECT_GT(talk(kAsk).size(), kLarge);
+  with_thread([&] {
+    EXPECT_LT(slow.read_all().size(), kLarge);
+    EXPECT_GT(other.read_all().size(), kLarge);
+  });
+}
+
+TEST_F(ServerTest, RefusesResponsesUntilThoseThatMadeRoomAreFreed) {
+  io::Event changed(loop_);
+  bool is_over = false;
+  std::size_t waiting = 0;
+  serve(
+      [&](ServerRequest) -> io::Task<Response> {
+        ++waiting;
+        while (!is_over)
+          std::ignore = co_await changed.wait({});
+        co_return Response{.status = 200, .body = std::string(kLarge, 'x')};
+      },
+      {.responses_bytes_max = 30'000'000, .write_max = hours(1)});
+  std::vector<std::unique_ptr<Peer>> peers;
+  for (int client = 0; client < 8; ++client) {
+    peers.push_back(std::make_unique<Peer>(server_->port()));
+    peers.back()->send(kAsk);
+  }
+  loop_.run_until([&] { return waiting == peers.size(); });
+
+  // All are answered before the loop learns that a write has failed.
+  is_over = true;
+  changed.notify_all();
+  int whole = 0;
+  int refused = 0;
+  with_thread([&] {
+    for (const auto& peer : peers) {
+      const std::string answer = peer->read_all();
+      if (answer.size() > kLarge) ++whole;
+      if (answer.starts_with("HTTP/1.1 503")) ++refused;
+    }
+  });
+
+  EXPECT_GT(whole, 0);
+  EXPECT_GT(refused, 0);
+}
+
 TEST_F(ServerTest, TakesNoConnectionFromARequestThatIsHandled) {
   const io::OneShot<bool> may_answer(loop_);
   bool is_asked = false;

@@ -1,5 +1,6 @@
 #include "ops/endpoints.h"
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
@@ -17,6 +18,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <expected>
 #include <functional>
 #include <map>
@@ -35,6 +37,9 @@ namespace {
 constexpr std::chrono::seconds kAnswerMax{5};
 
 constexpr std::string_view kOperatorMetrics = "/metrics/operators/";
+
+// The texts of metrics that clients take. One has some megabytes at most.
+constexpr std::uint64_t kResponsesBytesMax = 64 * limits::kMiB;
 
 // Lets a running scrape finish when the host stops.
 constexpr std::chrono::seconds kStopGrace{1};
@@ -76,7 +81,11 @@ void Endpoints::add_liveness_check(std::string name, std::function<Result<>()> c
 Result<> Endpoints::listen(std::string_view address) {
   http::ListenAddress where = HANGAR_TRY(http::parse_listen_address(address));
   server_ = std::make_unique<http::Server>(
-      loop_, http::ServerOptions{.address = std::move(where.address), .port = where.port},
+      loop_,
+      http::ServerOptions{.address = std::move(where.address),
+                          .port = where.port,
+                          .responses_bytes_max = kResponsesBytesMax,
+                          .source_responses_bytes_max = kResponsesBytesMax / 2},
       [this](http::ServerRequest request) { return answer(std::move(request)); }, log_);
   return server_->start();
 }
@@ -85,9 +94,9 @@ io::Task<void> Endpoints::stop() {
   if (server_) co_await server_->stop(kStopGrace);
 }
 
-io::Task<Result<std::string>> Endpoints::metrics_text() {
+io::Task<Result<Endpoints::SharedText>> Endpoints::metrics_text() {
   if (is_collecting_) {
-    const io::OneShot<Result<std::string>> shared(loop_);
+    const io::OneShot<Result<SharedText>> shared(loop_);
     waiting_.push_back(shared);
     co_return co_await shared.wait();
   }
@@ -95,10 +104,12 @@ io::Task<Result<std::string>> Endpoints::metrics_text() {
   const Result<std::vector<Metrics::Family>> collected =
       co_await ask_main([this] { return metrics_.collect(); });
   is_collecting_ = false;
-  const std::vector<io::OneShot<Result<std::string>>> waiting = std::exchange(waiting_, {});
-  Result<std::string> metrics = collected ? Result<std::string>(to_prometheus_text(*collected))
-                                          : std::unexpected(collected.error());
-  for (const io::OneShot<Result<std::string>>& shared : waiting)
+  const std::vector<io::OneShot<Result<SharedText>>> waiting = std::exchange(waiting_, {});
+  Result<SharedText> metrics =
+      collected
+          ? Result<SharedText>(std::make_shared<const std::string>(to_prometheus_text(*collected)))
+          : std::unexpected(collected.error());
+  for (const io::OneShot<Result<SharedText>>& shared : waiting)
     shared.set(metrics);
   co_return metrics;
 }
@@ -129,9 +140,9 @@ io::Task<http::Response> Endpoints::answer(http::ServerRequest request) {
 
 io::Task<http::Response> Endpoints::ask(http::ServerRequest request) {
   if (request.path == "/metrics") {
-    Result<std::string> metrics = co_await metrics_text();
+    const Result<SharedText> metrics = co_await metrics_text();
     if (!metrics) co_return text(503, metrics.error().message() + "\n");
-    co_return text(200, *std::move(metrics), kMetricsContentType);
+    co_return text(200, std::string(**metrics), kMetricsContentType);
   }
   if (scrape_operator_ && request.path.starts_with(kOperatorMetrics)) {
     co_return co_await answer_for_operator(

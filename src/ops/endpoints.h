@@ -75,8 +75,10 @@ class Endpoints {
   [[nodiscard]] io::Task<http::Response> answer(http::ServerRequest request);
   // The same for requests that need the main loop.
   [[nodiscard]] io::Task<http::Response> ask(http::ServerRequest request);
-  // Collects once for all requests that arrive meanwhile: this takes time of the main loop.
-  [[nodiscard]] io::Task<Result<std::string>> metrics_text();
+  // Collects once for all requests that arrive meanwhile: this takes time of the main loop. They
+  // share the text: it has megabytes, and hundreds may wait.
+  using SharedText = std::shared_ptr<const std::string>;
+  [[nodiscard]] io::Task<Result<SharedText>> metrics_text();
   // `names`: "NAMESPACE/NAME".
   [[nodiscard]] io::Task<http::Response> answer_for_operator(std::string_view names) const;
   // Runs on the main loop. `done` is set on the loop that answers.
@@ -95,8 +97,8 @@ class Endpoints {
   struct Waiting;
   const std::shared_ptr<Waiting> waiting_requests_;  // Shared with them: they may outlive this.
   bool is_collecting_ = false;
-  std::vector<io::OneShot<Result<std::string>>> waiting_;  // For that collection.
-  std::unique_ptr<http::Server> server_;                   // Null until listen().
+  std::vector<io::OneShot<Result<SharedText>>> waiting_;  // For that collection.
+  std::unique_ptr<http::Server> server_;                  // Null until listen().
 };
 
 }  // namespace hangar::ops
