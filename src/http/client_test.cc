@@ -1,5 +1,6 @@
 #include "http/client.h"
 
+#include "base/destroyed_by.h"
 #include "base/limits.h"
 #include "base/result.h"
 #include "base/time.h"
@@ -15,6 +16,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <openssl/objects.h>
+#include <openssl/ssl.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -1124,6 +1127,43 @@ TEST_F(ClientTlsTest, OpensAConnectionForEachRequestWhereHttp2IsNotSpoken) {
                        kStreams, succeeded));
 
   EXPECT_EQ(succeeded, kStreams);
+}
+
+// With a prime of its choice, a server would have the loop compute for a second in each handshake.
+TEST_F(ClientTlsTest, OffersNoKeyExchangeInAGroupThatTheServerMakesUp) {
+  constexpr std::size_t kRecordHeaderBytes = 5;
+  constexpr std::size_t kSessionIdAt = 38;  // After the handshake's header, version and random.
+  std::mutex mutex;
+  std::string hello;
+  const ScriptedServer server([&](Peer& peer) {
+    const std::string header = peer.read(kRecordHeaderBytes);
+    if (header.empty()) return;
+    const std::scoped_lock lock(mutex);
+    hello = peer.read(static_cast<unsigned char>(header[3]) * std::size_t{256} +
+                      static_cast<unsigned char>(header[4]));
+  });
+
+  ASSERT_FALSE(send({.url = "https" + server.url().substr(4)}).has_value());
+
+  const std::scoped_lock lock(mutex);
+  const auto number_at = [&hello](std::size_t at) {
+    return std::size_t{static_cast<unsigned char>(hello.at(at))};
+  };
+  const std::size_t list = kSessionIdAt + 1 + number_at(kSessionIdAt);
+  const std::size_t end = list + 2 + number_at(list) * 256 + number_at(list + 1);
+  ASSERT_LE(end, hello.size());
+  const std::unique_ptr<SSL_CTX, DestroyedBy<SSL_CTX_free>> context(
+      SSL_CTX_new(TLS_client_method()));
+  const std::unique_ptr<SSL, DestroyedBy<SSL_free>> ssl(SSL_new(context.get()));
+  std::size_t known = 0;
+  for (std::size_t at = list + 2; at < end; at += 2) {
+    const SSL_CIPHER* const cipher =
+        SSL_CIPHER_find(ssl.get(), reinterpret_cast<const unsigned char*>(&hello[at]));
+    if (cipher == nullptr) continue;
+    ++known;
+    EXPECT_NE(SSL_CIPHER_get_kx_nid(cipher), NID_kx_dhe) << SSL_CIPHER_get_name(cipher);
+  }
+  EXPECT_GT(known, 0U);
 }
 
 TEST_F(ClientTlsTest, NeverFollowsARedirectOutOfTls) {

@@ -7,6 +7,7 @@
 #include "io/loop.h"
 #include "io/task.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -51,6 +52,8 @@ class ScriptedServer {
     explicit Peer(int socket) : socket_(socket) {}
     // Reads one whole request head ("...\r\n\r\n"); "" when the client has closed.
     std::string read_head();
+    // Reads that many bytes; "" when the client has closed.
+    std::string read(std::size_t count);
     // False when the client has closed.
     bool write(std::string_view bytes);
     // Waits until the client closes the connection.

@@ -122,6 +122,13 @@ std::string ScriptedServer::Peer::read_head() {
   return head;
 }
 
+std::string ScriptedServer::Peer::read(std::size_t count) {
+  std::string bytes(count, '\0');
+  const ssize_t arrived = ::recv(socket_, bytes.data(), count, MSG_WAITALL);
+  if (!std::cmp_equal(arrived, count)) return {};
+  return bytes;
+}
+
 bool ScriptedServer::Peer::write(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t count = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
