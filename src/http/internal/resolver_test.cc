@@ -81,7 +81,7 @@ TEST_F(ResolverTest, FindsAddressesOfBothFamilies) {
 TEST_F(ResolverTest, TakesFewAddressesOfEachFamilyHoweverManyThereAre) {
   const NameServer server([](const std::string&) {
     NameServer::Reply reply;
-    for (int last = 1; last <= 100; ++last) {
+    for (int last = 1; last <= 17; ++last) {  // As many as fit into one datagram of DNS.
       reply.addresses.push_back(fmt::format("192.0.2.{}", last));
       reply.addresses.push_back(fmt::format("2001:db8::{:x}", last));
     }
@@ -89,7 +89,7 @@ TEST_F(ResolverTest, TakesFewAddressesOfEachFamilyHoweverManyThereAre) {
   });
   use(server);
 
-  const Addresses addresses = resolve({.name = "registry.example.com"}).value();
+  const Addresses addresses = resolve({.name = "r.example"}).value();
 
   EXPECT_EQ(std::ranges::count_if(addresses, [](const auto& one) { return one.contains(':'); }),
             16);
