@@ -196,7 +196,8 @@ void Feed::check_payer() {
 }
 
 void Feed::tell_progress() {
-  if (!has_shown_all()) return;
+  owes_progress_ = !has_shown_all();
+  if (owes_progress_) return;
   for (const auto& viewer : audience_.all())
     if (viewer->is_attached_) viewer->on_progress(history_.version());
 }
@@ -218,20 +219,13 @@ void Feed::on_delta(const kube::Delta& delta) {
       .previous = delta.previous,
       .version =
           kube::parse_version(delta.object->resource_version()).value_or(history_.version())};
+  const auto keep = shared_from_this();
+  own_writes_.seen(change.version, io::Loop::now());
   history_.append(change);
   advanced_.notify_all();
-  if (!has_shown_all()) return show_later(change, delta.read_time);
-  show_and_charge(change, delta.read_time);
-}
-
-void Feed::show_and_charge(const Change& change, Duration read_time) {
-  const auto keep = shared_from_this();
-  const Duration begin = io::thread_cpu_time();
-  std::vector<budget::Tenant> payers = show(change);
-  if (rates_ == nullptr) return;
-  if (payers.empty()) payers.push_back(payer());
-  const Duration took = read_time + (io::thread_cpu_time() - begin);
-  rates_->charge_equally(payers, static_cast<std::uint64_t>(took.count()), io::Loop::now());
+  show_later(change, delta.read_time);
+  begin_showing();
+  bound_unshown();
 }
 
 void Feed::on_synced() {
@@ -266,6 +260,7 @@ void Feed::on_differences(std::uint64_t version) {
   Differences differences = std::exchange(differences_, {});
   differences.set_range(before, version);
   listed_at_.reset();
+  if (!differences.empty()) own_writes_.seen(version, io::Loop::now());
   if (version < before) {
     // The server was restored from a backup, so a version no longer means the same state. No viewer
     // can resume: each of them gets the 410 and lists again.
@@ -301,15 +296,31 @@ void Feed::on_differences(std::uint64_t version) {
   for (const auto& viewer : audience_.all())
     if (viewer->is_attached_ && !history_.covers(viewer->seen_) && viewer->seen_ > before)
       lose(*viewer);
+  owes_progress_ = true;
   begin_showing();
+  bound_unshown();
 }
 
 void Feed::show_later(Change change, std::optional<Duration> read_time) {
   unshown_bytes_ += bytes_of(change);
   unshown_.push_back({.what = Later{.change = std::move(change), .read_time = read_time}});
+}
+
+void Feed::bound_unshown() {
   if (unshown_bytes_ <= limits::kGatewayUnshownBytesMax) return;
-  forget_unshown();
-  drop_all();
+  // Not within a call of a viewer. A task that has thrown goes on in a later turn of the loop.
+  if (is_in_step_ || !is_showing_) return;
+  const bool has_list = std::ranges::any_of(unshown_, [](const Unshown& one) {
+    return !one.is_forgotten && std::holds_alternative<Differences>(one.what);
+  });
+  if (has_list) {
+    forget_unshown();
+    return drop_all();
+  }
+  // The API server's stream cannot be slowed down, and one tenant's changes must not end the
+  // watches of others.
+  while (unshown_bytes_ > limits::kGatewayUnshownBytesMax && has_unshown())
+    show_next();
 }
 
 void Feed::begin_showing() {
@@ -317,49 +328,99 @@ void Feed::begin_showing() {
 }
 
 io::Task<void> Feed::show_in_slices(std::shared_ptr<Feed> self) {
-  // If a viewer throws, this task ends, and a new one continues after that change.
+  // If a viewer throws, this task ends, and a new one continues after that viewer.
   struct AtEnd {
     std::shared_ptr<Feed> feed;
     ~AtEnd() {
       feed->is_showing_ = false;
-      if (feed->unshown_.empty()) return;
+      if (!feed->has_unshown()) return;
       feed->loop_.post([again = feed] { again->begin_showing(); });
     }
   };
-  const AtEnd at_end{self};
-  while (!self->unshown_.empty()) {
-    co_await self->slice_.turn();
-    do
-      self->show_next();
-    while (!self->slice_.is_used_up_by(1 + self->audience_.size()) && !self->unshown_.empty());
+  {
+    const AtEnd at_end{self};
+    while (self->has_unshown()) {
+      co_await self->slice_.turn();
+      // bound_unshown() may have shown all of it meanwhile.
+      while (self->has_unshown()) {
+        self->show_next();
+        if (self->slice_.is_used_up_by(1)) break;
+      }
+    }
   }
-  self->is_showing_ = false;
-  if (self->is_ready()) self->tell_progress();
+  if (self->owes_progress_ && self->is_ready()) self->tell_progress();
 }
 
 void Feed::show_next() {
+  struct Step {
+    bool& is_in_step;
+    explicit Step(bool& is) : is_in_step(is) { is_in_step = true; }
+    ~Step() { is_in_step = false; }
+  };
+  const Step step(is_in_step_);
+  if (showing_) return go_on_showing();
   Unshown& next = unshown_.front();
   const bool is_forgotten = next.is_forgotten || !is_ready();
   if (auto* const differences = std::get_if<Differences>(&next.what)) {
     if (differences->empty()) return unshown_.pop_front();
     if (is_forgotten) return differences->drop_one();
-    (void)show(differences->take());
-    return;
+    return show({.change = differences->take(), .read_time = std::nullopt});
   }
-  const Later later = std::get<Later>(std::move(next.what));
+  Later later = std::get<Later>(std::move(next.what));
   unshown_bytes_ -= bytes_of(later.change);
   unshown_.pop_front();
-  if (is_forgotten) return;
-  if (later.read_time) {
-    show_and_charge(later.change, *later.read_time);
-  } else {
-    (void)show(later.change);
+  if (!is_forgotten) show(std::move(later));
+}
+
+void Feed::show(Later later) {
+  const Duration begin = io::thread_cpu_time();
+  auto viewers = audience_.concerned_by(later.change.object->key());
+  showing_.emplace(std::move(later), std::move(viewers));
+  showing_->took = io::thread_cpu_time() - begin;
+  go_on_showing();
+}
+
+void Feed::go_on_showing() {
+  Showing& showing = *showing_;
+  const Duration begin = io::thread_cpu_time();
+  while (showing.next < showing.viewers.size()) {
+    const std::shared_ptr<Viewer> viewer = std::move(showing.viewers[showing.next++]);
+    show_to(*viewer);
+    if (slice_.is_used_up_by(1)) break;
+  }
+  showing.took += io::thread_cpu_time() - begin;
+  if (showing.next < showing.viewers.size()) return;
+  charge_shown();
+  showing_.reset();
+}
+
+void Feed::show_to(Viewer& viewer) {
+  // An earlier viewer, or other work between two slices, may have detached this one. A viewer that
+  // began ahead of the cache, or has been attached again, skips the changes up to its version.
+  const Change& change = showing_->later.change;
+  if (!viewer.is_attached_ || change.version <= viewer.seen_) return;
+  if (rates_ != nullptr) showing_->concerned.push_back(viewer.tenant());
+  if (auto line = viewer.view().see(showing_->sight)) {
+    shown_.add();
+    viewer.on_line(*std::move(line));
   }
 }
 
+void Feed::charge_shown() {
+  const std::optional<Duration>& read_time = showing_->later.read_time;
+  if (rates_ == nullptr || !read_time) return;
+  std::vector<budget::Tenant>& payers = showing_->concerned;
+  if (payers.empty()) payers.push_back(payer());
+  const Duration took = *read_time + showing_->took;
+  rates_->charge_equally(payers, static_cast<std::uint64_t>(took.count()), io::Loop::now());
+}
+
 void Feed::forget_unshown() {
+  owes_progress_ = false;
   for (Unshown& one : unshown_)
     one.is_forgotten = true;
+  // A viewer that is being shown it may have called this: go_on_showing() ends it.
+  if (showing_) std::exchange(showing_->viewers, {}).clear();
 }
 
 void Feed::drop_all() {
@@ -385,6 +446,7 @@ void Feed::end_with(Error error) {
   const auto keep = shared_from_this();
   unshown_.push_back({.what = std::exchange(differences_, {})});
   listed_at_.reset();
+  forget_unshown();
   fail_with(std::move(error));
   begin_showing();  // Frees unshown_ in slices; shows nothing.
   drop_all();
@@ -397,24 +459,6 @@ void Feed::fail_with(Error error) {
   subscription_.reset();
   changed_.notify_all();
   advanced_.notify_all();
-}
-
-std::vector<budget::Tenant> Feed::show(const Change& change) {
-  const auto keep = shared_from_this();
-  std::vector<budget::Tenant> concerned;
-  own_writes_.seen(change.version, io::Loop::now());
-  Sight sight(change);
-  for (const auto& viewer : audience_.concerned_by(change.object->key())) {
-    // The call of an earlier viewer may have detached this one. A viewer that began ahead of the
-    // cache skips the changes up to its version.
-    if (!viewer->is_attached_ || change.version <= viewer->seen_) continue;
-    if (rates_ != nullptr) concerned.push_back(viewer->tenant());
-    if (auto line = viewer->view().see(sight)) {
-      shown_.add();
-      viewer->on_line(*std::move(line));
-    }
-  }
-  return concerned;
 }
 
 void Feed::lose(Viewer& viewer) {

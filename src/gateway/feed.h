@@ -2,9 +2,11 @@
 //
 // The cache keeps the collection and reports changes; a Feed remembers the changes (History) and
 // shows each of them to the viewers whose View it concerns. After the cache had to list again, the
-// feed reports the differences as changes too, in an order that in_order() makes safe. It shows
-// them in slices; later changes wait until the viewers have been shown all differences. Loop thread
-// only.
+// feed reports the differences as changes too, in an order that in_order() makes safe.
+//
+// Changes are shown one after the other, each to its viewers in the order in which they were
+// attached. Between any two viewers the feed may pause: many viewers, and many changes, take more
+// than one slice. Later changes wait meanwhile. Loop thread only.
 #pragma once
 
 #include "base/metrics.h"
@@ -100,10 +102,11 @@ class Feed : public std::enable_shared_from_this<Feed> {
     bool is_attached_ = false;
   };
 
-  // `slice`: shared by all feeds, counted in changes (limits::kGatewaySliceChanges). `memory`
-  // bounds the objects; null: no bound. The processor time of changes is charged to `rates`, which
-  // outlives the feed (null: nothing is charged): in equal parts to the tenants whose watches a
-  // change concerns; if it concerns no watch, to the payer.
+  // `slice`: shared by all feeds (limits::kGatewaySliceChanges); each change counts one, and one
+  // for each viewer that it concerns. `memory` bounds the objects; null: no bound. The processor
+  // time of changes is charged to `rates`, which outlives the feed (null: nothing is charged): in
+  // equal parts to the tenants whose watches a change concerns; if it concerns no watch, to the
+  // payer.
   Feed(io::Loop& loop, io::SharedSlice slice, kube::Cache& cache, OwnWrites& own_writes,
        kube::Scope scope, Counter& shown, std::shared_ptr<FeedMemory> memory, budget::Rates* rates);
 
@@ -130,9 +133,9 @@ class Feed : public std::enable_shared_from_this<Feed> {
   // The version of the objects. While the cache is still reporting the differences of a list, this
   // is the version of the list, and history() is behind.
   [[nodiscard]] std::uint64_t version() const { return listed_at_.value_or(history_.version()); }
-  // Whether the viewers have been shown everything up to history().version(). False while they are
-  // being shown the differences of a list, which history() already has, or has skipped.
-  [[nodiscard]] bool has_shown_all() const { return !is_showing_ && unshown_.empty(); }
+  // Whether the viewers have been shown everything up to history().version(). False while some of
+  // them have not been shown a change that history() already has, or has skipped.
+  [[nodiscard]] bool has_shown_all() const { return !is_showing_ && !has_unshown(); }
   // Whether the feed has all objects of `scope`, in the place that the scope names, and as much of
   // each as the scope shows.
   [[nodiscard]] bool covers(const ReadScope& scope) const;
@@ -163,7 +166,9 @@ class Feed : public std::enable_shared_from_this<Feed> {
   enum class Phase : std::uint8_t { Starting, Ready, Failed };
 
   [[nodiscard]] std::vector<kube::ObjectPtr> candidates(const View& view) const;
+  [[nodiscard]] bool has_unshown() const { return showing_ || !unshown_.empty(); }
 
+  // Now, or once the viewers have been shown everything.
   void tell_progress();
   // The tenants of the viewers, each once.
   [[nodiscard]] std::vector<budget::Tenant> sharers() const;
@@ -178,18 +183,23 @@ class Feed : public std::enable_shared_from_this<Feed> {
   // Ends a feed that was ready.
   void end_with(Error error);
   void fail_with(Error error);
+  struct Later;
   void show_later(Change change, std::optional<Duration> read_time);
+  // Limits unshown_bytes_: shows the oldest changes at once, or drops all viewers.
+  void bound_unshown();
   void begin_showing();
   static io::Task<void> show_in_slices(std::shared_ptr<Feed> self);
-  // One change of unshown_.
+  // One step: goes on with showing_, or begins with the next change of unshown_.
   void show_next();
-  // The changes in unshown_ are dropped without being shown to any viewer.
+  void show(Later later);
+  // Shows showing_ until the slice is used up or all viewers have been shown it.
+  void go_on_showing();
+  void show_to(Viewer& viewer);
+  void charge_shown();
+  // The rest of showing_, and the changes in unshown_, are dropped without being shown to any
+  // viewer.
   void forget_unshown();
   void drop_all();
-  // Shows it, and charges for it as a change.
-  void show_and_charge(const Change& change, Duration read_time);
-  // Returns the tenants of the watches that the change concerns.
-  std::vector<budget::Tenant> show(const Change& change);
   void lose(Viewer& viewer);
   void drop(Viewer& viewer);
 
@@ -211,7 +221,8 @@ class Feed : public std::enable_shared_from_this<Feed> {
   History history_;
   std::optional<std::uint64_t> listed_at_;  // While the cache reports the differences of a list.
   Differences differences_;                 // Those reported so far.
-  // Changes that history_ has, or has skipped, and that viewers have not been shown; in this order.
+  // Changes that history_ has, or has skipped, and that viewers have not been shown: first
+  // showing_, then unshown_, in this order.
   struct Later {
     Change change;
     std::optional<Duration> read_time;  // Nothing for a change from a list: no tenant pays for it.
@@ -222,7 +233,26 @@ class Feed : public std::enable_shared_from_this<Feed> {
   };
   std::list<Unshown> unshown_;
   std::uint64_t unshown_bytes_ = 0;  // Of each Later.
-  bool is_showing_ = false;          // show_in_slices() runs.
+  // A change while it is shown to its viewers.
+  struct Showing {
+    Showing(Later what, std::vector<std::shared_ptr<Viewer>> to)
+        : later(std::move(what)), viewers(std::move(to)) {}
+    Showing(const Showing&) = delete;
+    Showing& operator=(const Showing&) = delete;
+
+    const Later later;
+    Sight sight{later.change};
+    // Those that were attached when it began. One that is attached later has seen the change; one
+    // that was detached meanwhile is left out. Null: its turn has come.
+    std::vector<std::shared_ptr<Viewer>> viewers;
+    std::size_t next = 0;
+    std::vector<budget::Tenant> concerned;  // The tenants of those that it concerned so far.
+    Duration took{};                        // The processor time so far.
+  };
+  std::optional<Showing> showing_;
+  bool is_showing_ = false;     // show_in_slices() runs.
+  bool is_in_step_ = false;     // show_next() is on the call stack.
+  bool owes_progress_ = false;  // Viewers are to learn the version once has_shown_all().
   kube::Audience<Viewer> audience_;
   Instant used_at_;
 };

@@ -1,6 +1,7 @@
 // Which viewers a feed shows a change to, when, and who pays for it.
 #include "gateway/feed.h"
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/result.h"
@@ -10,6 +11,7 @@
 #include "gateway/authorizer.h"
 #include "gateway/feed_memory.h"
 #include "gateway/gateway.h"
+#include "gateway/limits.h"
 #include "gateway/own_writes.h"
 #include "gateway/read_scope.h"
 #include "gateway/request_target.h"
@@ -29,6 +31,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -93,6 +96,19 @@ std::string change(std::string_view name, std::uint64_t version, std::string_vie
       namespace_, name, name, version, std::string(bytes, 'x'));
 }
 
+// What the first `count` viewers write down.
+std::vector<std::string> all_of(std::size_t count, std::string_view what) {
+  std::vector<std::string> lines;
+  for (std::size_t index = 0; index < count; ++index)
+    lines.push_back(fmt::format("{} {}", index, what));
+  return lines;
+}
+std::vector<std::string> operator+(std::vector<std::string> first,
+                                   const std::vector<std::string>& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
 // A feed of all ConfigMaps, which the tenant `team` has opened. At first there are none, at version
 // 100.
 class FeedTest : public kube::ApiServerTest {
@@ -125,9 +141,27 @@ class FeedTest : public kube::ApiServerTest {
       return done();
     });
   }
-  // Until the feed has shown its viewers all changes up to `version`.
-  void run_until_shown(std::uint64_t version) {
-    run_feed_until([&] { return feed_->version() >= version && feed_->has_shown_all(); });
+  // Until the feed has shown its viewers all changes up to `version`. Returns the most calls of
+  // viewers in one turn of the loop.
+  std::size_t run_until_shown(std::uint64_t version) {
+    std::size_t most = 0;
+    std::size_t before = happened_.size();
+    run_feed_until([&] {
+      most = std::max(most, happened_.size() - std::exchange(before, happened_.size()));
+      return feed_->version() >= version && feed_->has_shown_all();
+    });
+    return most;
+  }
+  // Until some of kMany viewers have been shown a change, and others have not.
+  void run_into_the_middle() {
+    const std::size_t before = happened_.size();
+    run_feed_until([&] { return happened_.size() > before; });
+    ASSERT_LT(happened_.size() - before, kMany);
+    ASSERT_FALSE(feed_->has_shown_all());
+  }
+  void add_many(const std::string& tenant = "team", std::size_t count = kMany) {
+    for (std::size_t index = 0; index < count; ++index)
+      add_viewer(tenant);
   }
 
   // A viewer that is not attached yet. Its name is its index.
@@ -303,6 +337,130 @@ TEST_F(FeedTest, EndsWhereNobodyWhoWatchesCanPay) {
   EXPECT_FALSE(feed_->is_ready());
   ASSERT_TRUE(feed_->error().has_value());
   EXPECT_EQ(feed_->error()->kind(), ErrorKind::Unavailable);
+}
+
+TEST_F(FeedTest, ShowsAChangeToManyViewersInSeveralTurns) {
+  add_many();
+
+  push(change("a", 101));
+  const std::size_t most = run_until_shown(101);
+
+  EXPECT_LE(most, kUnits);
+  EXPECT_EQ(happened_, all_of(kMany, "101"));
+}
+
+TEST_F(FeedTest, ShowsAChangeThatComesMeanwhileAfterTheFirst) {
+  add_many();
+
+  push(change("a", 101) + change("b", 102));
+  const std::size_t most = run_until_shown(102);
+
+  EXPECT_LE(most, kUnits);
+  EXPECT_EQ(happened_, all_of(kMany, "101") + all_of(kMany, "102"));
+}
+
+TEST_F(FeedTest, ShowsNothingMoreToAViewerThatLeavesInTheMiddle) {
+  add_many();
+  push(change("a", 101));
+  run_into_the_middle();
+
+  feed_->detach(*viewers_.front());
+  feed_->detach(*viewers_.back());
+  viewers_.pop_back();
+  push(change("a", 102));
+  run_until_shown(102);
+
+  std::vector<std::string> second = all_of(kMany - 1, "102");
+  second.erase(second.begin());
+  EXPECT_EQ(happened_, all_of(kMany - 1, "101") + second);
+}
+
+TEST_F(FeedTest, ShowsAViewerThatJoinsInTheMiddleOnlyLaterChanges) {
+  add_many();
+  push(change("a", 101));
+  run_into_the_middle();
+
+  add_viewer();
+  push(change("a", 102));
+  run_until_shown(102);
+
+  EXPECT_EQ(happened_, all_of(kMany, "101") + all_of(kMany + 1, "102"));
+}
+
+TEST_F(FeedTest, ShowsAViewerThatLeavesAndJoinsAgainInTheMiddleOnlyLaterChanges) {
+  add_many();
+  push(change("a", 101));
+  run_into_the_middle();
+
+  feed_->detach(*viewers_.back());
+  attach(*viewers_.back());
+  push(change("a", 102));
+  run_until_shown(102);
+
+  EXPECT_EQ(happened_, all_of(kMany - 1, "101") + all_of(kMany, "102"))
+      << "the history has told it of the first";
+}
+
+TEST_F(FeedTest, ShowsNothingMoreWhenItFailsInTheMiddle) {
+  accounts_->limit_tenants({.namespaces = {{"poor", {.bytes_max = 1}}}});
+  push(change("a", 101, "ns", kFeedCountedStep));
+  run_until_shown(101);
+  add_many("poor");
+  push(change("b", 102) + change("b", 103));
+  run_into_the_middle();
+  const std::size_t shown = happened_.size();
+
+  feed_->on_care();
+  run_feed_until([this] { return feed_->has_shown_all(); });
+
+  EXPECT_FALSE(feed_->is_ready());
+  EXPECT_EQ(happened_, all_of(shown, "102") + all_of(kMany, "gone"));
+  EXPECT_GT(paid_by("poor"), Duration::zero()) << "for the part that was shown";
+}
+
+TEST_F(FeedTest, TellsViewersHowFarTheyAreAfterAllHaveBeenShownTheChange) {
+  add_many();
+  push(change("a", 101));
+  run_into_the_middle();
+
+  feed_->on_care();
+  run_until_shown(101);
+
+  EXPECT_EQ(happened_, all_of(kMany, "101") + all_of(kMany, "at 101"));
+}
+
+TEST_F(FeedTest, ChargesAChangeOnceWhenAllHaveBeenShownIt) {
+  add_many("a");
+  add_many("b");
+  push(change("a", 101));
+  run_into_the_middle();
+  EXPECT_EQ(paid_by("a"), Duration::zero());
+
+  run_until_shown(101);
+
+  EXPECT_GT(paid_by("a"), Duration::zero());
+  EXPECT_EQ(paid_by("a"), paid_by("b")) << "whose viewers came later";
+}
+
+// The API server's stream cannot be slowed down.
+TEST_F(FeedTest, ShowsChangesAtOnceBeyondTheBytesThatMayWait) {
+  constexpr std::size_t kViewers = 500 * kUnits;
+  constexpr std::size_t kBytes = limits::kMiB;
+  // Each has the state before, too.
+  constexpr std::uint64_t kChanges = 2 * limits::kGatewayUnshownBytesMax / (2 * kBytes);
+  add_many("team", kViewers);
+
+  std::string events;
+  std::vector<std::string> expected;
+  for (std::uint64_t version = 101; version <= 100 + kChanges; ++version) {
+    events += change("a", version, "ns", kBytes);
+    expected = std::move(expected) + all_of(kViewers, std::to_string(version));
+  }
+  push(events);
+  const std::size_t most = run_until_shown(100 + kChanges);
+
+  EXPECT_GT(most, kUnits) << "not all of them have waited";
+  EXPECT_TRUE(happened_ == expected) << "each viewer was shown each, in order";
 }
 
 }  // namespace

@@ -40,15 +40,16 @@ inline constexpr std::chrono::seconds kGatewayTooLargeRetry{120};
 inline constexpr std::uint32_t kGatewayRequestsOpenMax = 256;
 inline constexpr std::uint32_t kGatewayRequestsWaitingMax = 16'384;
 
-// The changes of a feed that wait while the differences of a list are being shown to its viewers,
-// in bytes of their objects. Beyond it the viewers have to list again.
+// The changes of a feed that wait while its viewers are being shown earlier ones, in bytes of their
+// objects. Beyond it, the oldest are shown at once; if the differences of a list wait as well, the
+// viewers have to list again.
 inline constexpr std::uint64_t kGatewayUnshownBytesMax = 16 * kMiB;
 
 // Lists whose differences wait to be shown, for viewers that are served more slowly than the cache
 // lists. Beyond it the viewers have to list again.
 inline constexpr std::ptrdiff_t kGatewayUnshownListsMax = 4;
 
-// How many changes are shown to one viewer before the rest of the loop has its turn: about a
+// How many viewers are shown a change before the rest of the loop has its turn: about a
 // millisecond.
 inline constexpr std::uint64_t kGatewaySliceChanges = 256;
 
