@@ -11,6 +11,8 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace hangar::modules {
 
@@ -36,7 +38,22 @@ bool has_plain_path(std::string_view url) {
       .has_value();
 }
 
+// A colon after the last slash begins a tag; one before it, a port.
+std::string without_tag_and_query(std::string_view glob) {
+  if (!glob.starts_with("oci://")) return std::string(glob.substr(0, glob.find('?')));
+  glob = glob.substr(0, glob.find('@'));
+  const std::size_t colon = glob.find(':', glob.rfind('/'));
+  return std::string(glob.substr(0, colon));
+}
+
 }  // namespace
+
+AllowList AllowList::of_places() const {
+  std::vector<std::string> places = globs_;
+  for (const std::string& glob : globs_)
+    places.push_back(without_tag_and_query(glob));
+  return AllowList(std::move(places));
+}
 
 Result<> AllowList::check(const Reference& reference) const {
   if (globs_.empty()) return {};

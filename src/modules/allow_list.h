@@ -23,6 +23,10 @@ class AllowList {
   // path that servers may read as another one has to be one of the globs as it is.
   [[nodiscard]] Result<> check(const Reference& reference) const;
 
+  // The list for references that are a Reference::place(): it also has each glob without its tag,
+  // digest or query.
+  [[nodiscard]] AllowList of_places() const;
+
  private:
   std::vector<std::string> globs_;
 };

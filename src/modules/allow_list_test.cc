@@ -86,6 +86,20 @@ TEST(AllowList, MatchesAPathByItsPathAndNotByItsQuery) {
       check(AllowList({"https://h.example/get?name=*"}), "https://h.example/get?name=a.wasm"));
 }
 
+TEST(AllowList, OfPlacesKnowsNoTagsAndNoQueries) {
+  const AllowList list = AllowList({"oci://r.example:5000/team/a:1.*", "oci://r.example/b@sha256:*",
+                                    "oci://r.example/c/*", "https://h.example/get?name=*"})
+                             .of_places();
+
+  for (const std::string_view place : {"oci://r.example:5000/team/a", "oci://r.example/b",
+                                       "oci://r.example/c/d", "https://h.example/get"})
+    EXPECT_TRUE(check(list, place)) << place;
+  for (const std::string_view place : {"oci://r.example:5000/team", "oci://r.example/team/a",
+                                       "oci://r.example/c", "https://h.example/put"})
+    EXPECT_FALSE(check(list, place)) << place;
+  EXPECT_TRUE(check(AllowList().of_places(), "https://h.example/put"));
+}
+
 TEST(AllowList, ShowsNoSecretOfWhatIsNotAllowed) {
   const auto checked =
       check(AllowList({"oci://*"}), "https://user:secret@host/a.wasm?token=secret");

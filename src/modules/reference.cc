@@ -270,6 +270,17 @@ std::string Reference::meaning() const {
   return http != nullptr ? http->url : display_;
 }
 
+std::string Reference::place() const {
+  if (const auto* const http = std::get_if<HttpSource>(&source_)) {
+    return http->url.substr(0, http->url.find('?'));
+  }
+  if (const auto* const oci = std::get_if<OciSource>(&source_)) {
+    return fmt::format("oci://{}/{}", oci->registry, oci->repository);
+  }
+  const auto* const file = std::get_if<FileSource>(&source_);
+  return file != nullptr ? file->path : display_;
+}
+
 bool Reference::is_pinned() const {
   const auto* const oci = std::get_if<OciSource>(&source_);
   return oci != nullptr && !oci->digest.empty();

@@ -56,6 +56,10 @@ class Reference {
   // comparison with an administrator's allow list. Not for messages.
   [[nodiscard]] std::string meaning() const;
 
+  // The part of meaning() that the tags, digests and queries of one source share: the repository,
+  // in the form that the registry knows it by; the URL without its query.
+  [[nodiscard]] std::string place() const;
+
   // Equal for equal references and for no others; contains nothing of their secrets.
   [[nodiscard]] const std::string& key() const { return key_; }
 

@@ -103,6 +103,20 @@ TEST(Reference, IsPinnedByAnOciDigestOnly) {
   EXPECT_FALSE(parsed("https://r.example/f@sha256:" + kDigest).is_pinned());
 }
 
+TEST(Reference, HasThePlaceOfItsTagsDigestsAndQueries) {
+  for (const std::string& text : {std::string("oci://R.example:5000/team/f:v1"),
+                                  "oci://r.example:5000/team/f@sha256:" + kDigest}) {
+    EXPECT_EQ(parsed(text).place(), "oci://r.example:5000/team/f");
+  }
+  EXPECT_EQ(parsed("oci://f:v1").place(), "oci://docker.io/library/f");
+  for (const std::string_view text : {"https://me:secret@h.example/f.wasm?token=secret",
+                                      "HTTPS://H.example/f.wasm?...", "https://h.example/f.wasm"}) {
+    EXPECT_EQ(parsed(text).place(), "https://h.example/f.wasm");
+  }
+  EXPECT_EQ(parsed("configmap://ns/f/key").place(), "configmap://ns/f/key");
+  EXPECT_EQ(parsed("file:///a/my%20f.wasm").place(), parsed("/a/my f.wasm").place());
+}
+
 TEST(Reference, ReadsConfigMaps) {
   const auto whole = std::get<ConfigMapSource>(parsed("configmap://ns/flights").source());
   EXPECT_EQ(whole.namespace_name, "ns");

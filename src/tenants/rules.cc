@@ -51,13 +51,28 @@ std::string choice_of(const std::vector<std::string>& allowed) {
                      allowed.size() > kNamedMax ? " and others" : "");
 }
 
-Result<> check_url(const TenantPolicy& policy, const modules::Reference& reference) {
-  if (!policy.modules.urls) return {};
-  const std::vector<std::string>& urls = *policy.modules.urls;
-  // An AllowList without globs allows everything.
-  if (!urls.empty() && modules::AllowList(urls).check(reference)) return {};
-  return refused(policy, fmt::format("does not allow the module {}: {}", reference.display(),
-                                     choice_of(urls)));
+// What is known of a module's source.
+enum class Known : std::uint8_t {
+  Reference,  // As its author wrote it.
+  Place,      // Reference::place().
+};
+
+Result<> check_url(const TenantPolicy& policy, const modules::Reference& reference, Known known) {
+  if (policy.modules.urls) {
+    const std::vector<std::string>& urls = *policy.modules.urls;
+    modules::AllowList allowed(urls);
+    if (known == Known::Place) allowed = allowed.of_places();
+    // An AllowList without globs allows everything.
+    if (urls.empty() || !allowed.check(reference)) {
+      return refused(policy, fmt::format("does not allow the module {}: {}", reference.display(),
+                                         choice_of(urls)));
+    }
+  }
+  const auto* const http = std::get_if<modules::HttpSource>(&reference.source());
+  const bool is_plain = http != nullptr && http->url.starts_with("http://");
+  if (!is_plain || policy.modules.allows_http) return {};
+  return refused(policy, fmt::format("does not allow modules over plain http ({}): use https",
+                                     reference.display()));
 }
 
 }  // namespace
@@ -79,21 +94,31 @@ Result<> Rules::check_module(const modules::Source& source) const {
   if (policies_.empty()) return {};
   const Result<modules::Reference> reference = modules::Reference::parse(source.reference);
   if (!reference) return {};
-  const auto* const http = std::get_if<modules::HttpSource>(&reference->source());
-  const bool is_plain = http != nullptr && http->url.starts_with("http://");
   for (const auto& policy : policies_) {
     HANGAR_TRY(check_readable(*policy));
-    HANGAR_TRY(check_url(*policy, *reference));
-    if (is_plain && !policy->modules.allows_http) {
-      return refused(*policy, fmt::format("does not allow modules over plain http ({}): use https",
-                                          reference->display()));
-    }
+    HANGAR_TRY(check_url(*policy, *reference, Known::Reference));
     if (source.insecure && !policy->modules.allows_insecure) {
       return refused(*policy, fmt::format("does not allow insecure for the module {}: leave it "
                                           "out, and serve the module with a certificate that the "
                                           "host trusts",
                                           reference->display()));
     }
+  }
+  return {};
+}
+
+Result<> Rules::check_loaded_module(std::string_view resolved, const modules::Source& named) const {
+  if (policies_.empty()) return {};
+  const Result<modules::Reference> loaded = modules::Reference::parse(resolved);
+  if (!loaded) return {};
+  const std::string place = loaded->place();
+  const Result<modules::Reference> present = modules::Reference::parse(named.reference);
+  if (present && present->place() == place) return {};
+  const Result<modules::Reference> reference = modules::Reference::parse(place);
+  if (!reference) return {};
+  for (const auto& policy : policies_) {
+    HANGAR_TRY(check_readable(*policy));
+    HANGAR_TRY(check_url(*policy, *reference, Known::Place));
   }
   return {};
 }

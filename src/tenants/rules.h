@@ -55,6 +55,13 @@ class Rules {
   // The same. A reference that does not parse is not refused here: it fails later, as without
   // policies.
   [[nodiscard]] Result<> check_module(const modules::Source& source) const;
+  // The same for a module that is used although its definition may name another source by now.
+  // `resolved`: its Supplied::resolved; refused only if it is known. The tag and the query that led
+  // to it are not in that text, so it is enough that a policy allows any tag, digest or query of
+  // the place. A module from the place of `named`, which the definition names, is not refused here:
+  // check_module() is about that place.
+  [[nodiscard]] Result<> check_loaded_module(std::string_view resolved,
+                                             const modules::Source& named) const;
   // The same. `position`: index of the Operator among those of its namespace that run or wait to
   // run, from 0.
   [[nodiscard]] Result<> check_operator_count(std::uint64_t position) const;

@@ -277,6 +277,46 @@ TEST(Rules, AModuleHasToFitEachPolicysList) {
   expect_refused(both.check_module(source("https://example.com/a.wasm")), "a", "does not allow");
 }
 
+TEST(Rules, ALoadedModuleIsRefusedBySourceWhateverItsDefinitionNamesNow) {
+  const Rules both = rules({"{}", R"({"modules":{"urls":["oci://r.example.com/team/*",
+      "https://h.example/new/*", "configmap://n/new"],"http":false}})"});
+  const modules::Source allowed = source("oci://r.example.com/team/new:2");
+  ASSERT_TRUE(both.check_module(allowed));
+
+  for (const std::string& old :
+       {"oci://r.example.com/banned/a@sha256:" + std::string(64, 'a'),
+        std::string("https://h.example/old/a.wasm?..."), std::string("configmap://n/old"),
+        std::string("http://h.example/new/a.wasm")}) {
+    expect_refused(both.check_loaded_module(old, allowed), "b",
+                   old.substr(0, old.find_first_of("@?")));
+  }
+  const std::string team = "oci://r.example.com/team/a@sha256:" + std::string(64, 'a');
+  EXPECT_TRUE(both.check_loaded_module(team, allowed));
+  EXPECT_TRUE(both.check_loaded_module("", allowed)) << "it is not known";
+  EXPECT_TRUE(Rules().check_loaded_module("configmap://n/old", allowed));
+  expect_refused(rules({R"({"modules":{"urls":[]}})"}).check_loaded_module(team, allowed), "a",
+                 "it allows none");
+}
+
+TEST(Rules, ALoadedModuleIsAllowedByAnyTagOrQueryOfItsPlace) {
+  const std::string digest = "@sha256:" + std::string(64, 'a');
+  const Rules tags = rules({R"({"modules":{"urls":["oci://r.example.com:5000/team/a:1.*",
+      "oci://r.example.com/*/b", "https://h.example/get?name=*"]}})"});
+  const modules::Source other = source("oci://r.example.com/team/b");
+
+  EXPECT_TRUE(tags.check_loaded_module("oci://r.example.com:5000/team/a" + digest, other));
+  EXPECT_TRUE(tags.check_loaded_module("https://h.example/get?...", other));
+  expect_refused(tags.check_loaded_module("oci://r.example.com:5000/team/c" + digest, other), "a",
+                 "team/c");
+
+  const Rules by_suffix = rules({R"({"modules":{"urls":["oci://r.example.com/*-stable"]}})"});
+  const std::string pinned = "oci://r.example.com/a" + digest;
+  EXPECT_TRUE(by_suffix.check_loaded_module(pinned, source("oci://r.example.com/a:v1-stable")))
+      << "check_module() is about that";
+  expect_refused(by_suffix.check_loaded_module(pinned, source("oci://r.example.com/b:v1-stable")),
+                 "a", "oci://r.example.com/a");
+}
+
 TEST(Rules, AnEmptyListAllowsNoModuleAndNoServiceAccount) {
   const Rules closed = rules({R"({"modules":{"urls":[]},"serviceAccounts":[]})"});
 

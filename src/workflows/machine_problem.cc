@@ -102,6 +102,14 @@ Problem machine_problem(const Workflow& workflow, const Ledger& ledger, const Er
                                  advice_for_machine(workflow, ledger))};
 }
 
+Problem refused_module_problem(const Workflow& workflow, const Ledger& ledger, const Error& error) {
+  return {
+      .reason = error.reason(),
+      .message = fmt::format("the workflow is pinned to the module sha256:{}, and {}. Migrate it "
+                             "to the module that its spec names: {}; or have the policy changed",
+                             ledger.sha256, error.message(), migration_command(workflow))};
+}
+
 bool may_be_mended_unseen(const Workflow& workflow, const Ledger& ledger) {
   return !ledger.has_begun() && !workflow.is_in_config_maps;
 }

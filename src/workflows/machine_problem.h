@@ -19,6 +19,10 @@ namespace hangar::workflows {
 [[nodiscard]] Problem machine_problem(const Workflow& workflow, const Ledger& ledger,
                                       const Error& error, std::string_view doing);
 
+// The policies no longer allow the module that the workflow is pinned to.
+[[nodiscard]] Problem refused_module_problem(const Workflow& workflow, const Ledger& ledger,
+                                             const Error& error);
+
 // Whether the machine may change later without notice to the host; if so, hangar retries from time
 // to time. A workflow that has started keeps its machine, and ConfigMaps are watched.
 [[nodiscard]] bool may_be_mended_unseen(const Workflow& workflow, const Ledger& ledger);

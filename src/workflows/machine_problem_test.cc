@@ -56,6 +56,19 @@ TEST(ModuleProblem, WaitsForTheConfigMapsThatNobodyMadeYet) {
               HasSubstr("create the ConfigMap machine and the ConfigMap javy in namespace team"));
 }
 
+TEST(RefusedModuleProblem, NamesThePolicyAndTheMigration) {
+  const Error refused =
+      Error(ErrorKind::Denied, "TenantPolicy strict does not allow the module oci://a/b")
+          .with_reason("RefusedByPolicy");
+
+  const Problem problem = refused_module_problem(from_a_url(), begun(), refused);
+
+  EXPECT_EQ(problem.reason, "RefusedByPolicy");
+  EXPECT_FALSE(problem.is_waiting);
+  EXPECT_THAT(problem.message, AllOf(HasSubstr("sha256:abc"), HasSubstr("TenantPolicy strict"),
+                                     HasSubstr(kMigrate)));
+}
+
 TEST(ModuleProblem, NamesThePolicyThatLeavesNoDiskForIt) {
   const Error refused = budget::too_little_disk(
       {.level = budget::Shortage::Level::Tenant, .limited_by = "TenantPolicy small"});

@@ -10,6 +10,7 @@
 #include "workflows/announcement.h"
 #include "workflows/crash_points.h"
 #include "workflows/ledger.h"
+#include "workflows/machine_problem.h"
 #include "workflows/pause.h"
 #include "workflows/reading.h"
 #include "workflows/sighting.h"
@@ -94,8 +95,25 @@ Result<> Reconciliation::check_policies() const {
   return {};
 }
 
+Result<> Reconciliation::check_pinned_module() const {
+  const Ledger& ledger = decision_.ledger();
+  if (ledger.is_at_rest() || ledger.sha256.empty()) return {};
+  return parts_.tenant->check_loaded_module(ledger.resolved, workflow_.machine.module);
+}
+
 io::Task<Result<reconcile::Outcome>> Reconciliation::go_on() {
   io::Part part(parts_.platform.loop, "module");
+  if (!check_pinned_module()) {
+    // The pinned machine is asked nothing, and its actions wait: only a migration leads on.
+    HANGAR_CO_TRY(co_await migrate());
+    if (const Result<> allowed = check_pinned_module(); !allowed) {
+      if (!problem_) {
+        problem_ = refused_module_problem(workflow_, decision_.ledger(), allowed.error());
+      }
+      HANGAR_CO_TRY(co_await write());
+      co_return outcome_of({.look_again = look_again_, .retry = retry_}, io::Loop::wall_now());
+    }
+  }
   if (decision_.ledger().is_foreign) HANGAR_CO_TRY(co_await check_foreign_state());
   take_signals();
   skip_action();

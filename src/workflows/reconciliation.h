@@ -83,6 +83,9 @@ class Reconciliation {
   Reconciliation(Parts parts, Reading reading, json::Value&& manifest, std::stop_token stop);
 
   [[nodiscard]] Result<> check_policies() const;
+  // Whether the policies allow the module that the workflow is pinned to, which its spec need not
+  // name any more. Denied as tenants::Rules.
+  [[nodiscard]] Result<> check_pinned_module() const;
   [[nodiscard]] io::Task<Result<Outcome>> go_on();
   [[nodiscard]] io::Task<Result<>> say_only();
 

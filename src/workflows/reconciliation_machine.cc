@@ -347,7 +347,7 @@ io::Task<Result<>> Reconciliation::migrate() {
 
   const auto refuse = [&](const std::string& why) {
     const std::string message =
-        fmt::format("refused: {}. The workflow continues with sha256:{}", why, ledger.sha256);
+        fmt::format("refused: {}. The workflow stays pinned to sha256:{}", why, ledger.sha256);
     parts_.platform.events.record(
         manifest_,
         {.type = reconcile::EventType::Warning, .reason = "MigrationRefused", .message = message});

@@ -203,6 +203,29 @@ def test_a_workflow_is_refused_as_an_operator_is_and_goes_on_from_where_it_was(c
     cluster.delete(*workflows.WORKFLOW, "it", namespace)
 
 
+def test_a_workflow_pinned_to_a_module_that_a_policy_bans_waits_for_a_migration_whatever_its_spec_names(cluster, host, namespace, policy):
+    workflows.allow(cluster, namespace)
+    bundle = workflows.bundle(workflows.ROLLOUT)
+    workflows.module(cluster, namespace, "rollout", bundle)
+    workflows.module(cluster, namespace, "other", bundle.replace('"paused"]', '"held"]'))
+    cluster.create(workflows.workflow("it", namespace, "rollout", input={"soakMilliseconds": 600000}))
+    state = eventually(lambda: (lambda one: one["state"] if one.get("timers") else None)(workflows.status(cluster, namespace, "it")), "it waits", 60)
+    cluster.patch(*workflows.WORKFLOW, "it", {"spec": {"moduleConfigMap": "other"}}, namespace)
+
+    name = policy("sources", modules={"urls": [f"configmap://{namespace}/other", f"configmap://{namespace}/other/*"]})
+    said = eventually(lambda: refused(cluster, "it", namespace, workflows.WORKFLOW), "it is refused")
+    assert f"TenantPolicy {name} does not allow the module configmap://{namespace}/rollout" in said and "workflows.example.com/migrate=" in said, said
+    eventually(lambda: any(name in event["message"] for event in operators.events_of(cluster, "it", namespace)), "an Event names it, too")
+    workflows.signal(cluster, namespace, "it", "1", "DRAINED")
+    never(lambda: workflows.status(cluster, namespace, "it")["state"] != state, "the machine decides", 3)
+
+    cluster.patch(*workflows.WORKFLOW, "it", {"metadata": {"annotations": {"workflows.example.com/migrate": "now"}}}, namespace)
+    eventually(lambda: workflows.status(cluster, namespace, "it")["state"] != state, "it goes on with the module that its spec names")
+    assert f"configmap://{namespace}/other" in workflows.status(cluster, namespace, "it")["revision"]["resolved"]
+    assert not refused(cluster, "it", namespace, workflows.WORKFLOW)
+    cluster.delete(*workflows.WORKFLOW, "it", namespace)
+
+
 def test_a_workflow_that_has_finished_acts_as_no_account_that_a_policy_does_not_allow(cluster, host, namespace, policy):
     """An action may be left when the machine has finished, and the spec may name another account by then."""
     claim = ("v1", "PersistentVolumeClaim")
