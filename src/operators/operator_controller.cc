@@ -158,6 +158,10 @@ ShownOperator shown(const RunningOperator& running) {
           .expected_wake = running.expected_wake()};
 }
 
+modules::Source source_of(const Operator& spec) {
+  return {.reference = spec.module, .sha256 = spec.sha256, .insecure = spec.insecure};
+}
+
 // Why a guest of the host before this one does not fit; nothing if it does.
 std::optional<std::string> misfit(const CarriedOperator& carried, const Operator& spec,
                                   const wasm::SleepableModule& module) {
@@ -420,16 +424,21 @@ io::Task<Result<Outcome>> OperatorController::reconcile(kube::ObjectPtr object,
 // An error concerns the spec or the rights; problems with the module are in memory.asking.
 io::Task<Result<>> OperatorController::establish(const json::Value& manifest, Memory& memory,
                                                  std::stop_token stop) {
+  const kube::ObjectKey key = kube::key_of(manifest);
+  const std::shared_ptr<const tenants::Rules> rules = parts_.policies.rules_of(key.namespace_);
   Result<Operator> parsed = parse_operator(manifest);
   if (!parsed) {
-    leave_module(kube::key_of(manifest), memory);
+    co_await end_refused(key, {}, *rules, memory);
+    leave_module(key, memory);
     co_return std::unexpected(std::move(parsed).error());
   }
   Operator spec = *std::move(parsed);
   HANGAR_ASSERT(!spec.service_account.empty(),
                 "only operators of a directory act as the host itself");
-  const std::shared_ptr<const tenants::Rules> rules = parts_.policies.rules_of(spec.key.namespace_);
   HANGAR_CO_TRY(co_await check_policies(spec, *rules, memory));
+  if (memory.uid != spec.uid || memory.generation != spec.generation) {
+    co_await end_refused(key, source_of(spec), *rules, memory);
+  }
   HANGAR_CO_TRY(co_await check_rights(spec, memory, stop));
   co_await webhooks_.keep(spec, std::move(stop));
   const std::optional<Error> webhook_problem = webhooks_.problem(spec.key);
@@ -499,16 +508,30 @@ io::Task<void> OperatorController::end(const Operator& spec, Memory& memory) {
 io::Task<Result<>> OperatorController::check_policies(const Operator& spec,
                                                       const tenants::Rules& rules, Memory& memory) {
   Result<> may = rules.check_service_account(spec.service_account);
-  if (may) {
-    may = rules.check_module(
-        {.reference = spec.module, .sha256 = spec.sha256, .insecure = spec.insecure});
-  }
+  if (may) may = rules.check_module(source_of(spec));
   if (const std::optional<tenants::Bound> most = rules.operators(); may && most) {
     may = rules.check_operator_count(ages_.position(
         spec.key, most->value, [this](std::string_view in) { return operators_.list(in); }));
   }
   if (!may) co_await end(spec, memory);
   co_return may;
+}
+
+io::Task<void> OperatorController::end_refused(kube::ObjectKey key, modules::Source named,
+                                               const tenants::Rules& rules, Memory& memory) {
+  const RunningOperator* const running = fleet_.find(key);
+  if (running == nullptr) co_return;
+  const PackedOperator::Parts earlier = running->outline();
+  Result<> may = rules.check_service_account(earlier.spec.service_account);
+  if (may) may = rules.check_loaded_module(earlier.resolved, named);
+  if (may) co_return;
+  operators_.record(key, {.type = reconcile::EventType::Warning,
+                          .reason = std::string(tenants::kRefusedByPolicy),
+                          .message = fmt::format("the guest of the previous spec is stopped: {}",
+                                                 may.error().message())});
+  co_await fleet_.remove(key);
+  memory.module = {};
+  memory.generation = 0;
 }
 
 io::Task<Result<>> OperatorController::check_rights(const Operator& spec, Memory& memory,
@@ -530,9 +553,7 @@ std::optional<OperatorModule> OperatorController::ask_for_module(const Operator&
   const std::string definition =
       fmt::format("{}/{}/{}", spec.uid, spec.generation, requester.public_because());
   const std::optional<modules::Supplied> supplied = memory.asking.ask(
-      parts_.modules.supply(),
-      {.requester = std::move(requester),
-       .module = {.reference = spec.module, .sha256 = spec.sha256, .insecure = spec.insecure}},
+      parts_.modules.supply(), {.requester = std::move(requester), .module = source_of(spec)},
       definition, {.name = spec.key.to_string(), .changed = [this, key = spec.key] {
                      operators_.enqueue(key);
                    }});

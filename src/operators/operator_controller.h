@@ -6,7 +6,8 @@
 //   - An Operator does not run in a namespace where the host may not act: its Stalled condition
 //     names the remedy. If it ran before, it is stopped.
 //   - The same holds for an Operator whose module or service account a TenantPolicy does not allow,
-//     and for Operators beyond the number that a policy allows; the condition names the policy.
+//     and for Operators beyond the number that a policy allows; the condition names the policy. An
+//     earlier guest that a policy does not allow is stopped, too, and an Event names the policy.
 //   - A new module takes over only when it has been fetched, verified and compiled. The earlier
 //     guest has ended by then; the new one lists and watches, and so misses nothing.
 //   - No reconcile waits for a module: the status names what is awaited, and meanwhile other
@@ -130,6 +131,10 @@ class OperatorController {
   [[nodiscard]] io::Task<void> end(const Operator& spec, Memory& memory);
   [[nodiscard]] io::Task<Result<>> check_policies(const Operator& spec, const tenants::Rules& rules,
                                                   Memory& memory);
+  // Ends the guest of an earlier spec if the policies do not allow it. `named`: the source that the
+  // present spec names.
+  [[nodiscard]] io::Task<void> end_refused(kube::ObjectKey key, modules::Source named,
+                                           const tenants::Rules& rules, Memory& memory);
   // Ends the operator if the host may no longer act as its service account.
   [[nodiscard]] io::Task<Result<>> check_rights(const Operator& spec, Memory& memory,
                                                 std::stop_token stop);

@@ -177,6 +177,21 @@ def test_a_policy_that_comes_later_stops_what_runs_and_lets_it_go_on_when_it_goe
     eventually(lambda: runs(cluster, "one", namespace), "it begins anew", 60)
 
 
+def test_a_guest_that_a_policy_bans_does_not_run_on_while_its_operator_names_a_module_that_nobody_serves(cluster, host, namespace, policy, operator):
+    operator("one", serviceAccountName="mirror")
+    eventually(lambda: runs(cluster, "one", namespace), "it runs", 60)
+    cluster.patch(*OPERATOR, "one", {"spec": {"serviceAccountName": "copier", "module": {"url": "oci://registry.invalid/team/new:1"}}}, namespace)
+    eventually(lambda: "registry.invalid" in json.dumps(cluster.get(*OPERATOR, "one", namespace)["status"]["conditions"]), "the new one is asked for", 60)
+    assert operators.phase(cluster.get(*OPERATOR, "one", namespace)) in RUNS
+
+    name = policy("later", modules={"urls": ["oci://registry.invalid/team/*"]})
+    eventually(lambda: operators.phase(cluster.get(*OPERATOR, "one", namespace)) not in RUNS, "the earlier guest is stopped", 60)
+
+    def told():
+        return [event["message"] for event in operators.events_of(cluster, "one", namespace) if event["reason"] == "RefusedByPolicy"]
+    assert name in eventually(told, "an Event says why")[0]
+
+
 def test_a_label_of_a_namespace_brings_it_under_a_policy_and_out_of_it(cluster, host, namespace, policy, operator):
     policy("labelled", selector={"matchExpressions": [{"key": "trust", "operator": "In", "values": [namespace]}]}, serviceAccounts=[])
     operator("one")
