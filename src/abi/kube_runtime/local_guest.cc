@@ -223,14 +223,14 @@ class WakeTurn final : public wasm::Turn {
       is_allocating_ = false;
       return wake(HANGAR_TRY(hand_over(memory, static_cast<std::uint32_t>(result))));
     }
+    // The guest may have cancelled some in this turn.
+    while (at_ < wakeups_.size() && !pending_.has(wakeups_[at_].id))
+      ++at_;
     const bool is_to_pause = pause_at_ > 0 && at_ >= pause_at_ && at_ < wakeups_.size();
     if (is_to_pause) {
       pause_at_ = 0;
       return Invocation{.function = std::string(kRunUntilIdle)};
     }
-    // The guest may have cancelled some in this turn.
-    while (at_ < wakeups_.size() && !pending_.has(wakeups_[at_].id))
-      ++at_;
     if (at_ == wakeups_.size()) {
       if (!std::exchange(is_to_run_, false)) return std::nullopt;
       return Invocation{.function = std::string(kRunUntilIdle)};

@@ -324,6 +324,17 @@ TEST_P(GuestTest, AGuestWithASchedulerDealsWithEventsBeforeItGetsAnswers) {
   EXPECT_THAT(texts_of(outcome), ElementsAre("w0", "1i", "w0", "1i"));
 }
 
+TEST_P(GuestTest, AGuestWithASchedulerRunsOnceIfNoAnswerIsLeftAfterTheEvents) {
+  const auto guest = make_waiting("kube_runtime_idle");
+
+  // The event ends the call, so that nothing waits for the answer.
+  const TurnOutcome outcome =
+      wake(*guest, {{.id = 0, .finished = true, .is_event = true, .bytes = "event"},
+                    {.id = 0, .bytes = "answer"}});
+  ASSERT_TRUE(outcome.ended.has_value()) << outcome.ended.error().message();
+  EXPECT_THAT(texts_of(outcome), ElementsAre("w0", "1i"));
+}
+
 TEST_P(GuestTest, TheHeadOfAWatchComesBeforeItsEvents) {
   const auto guest = make_waiting("kube_runtime_idle");
 
