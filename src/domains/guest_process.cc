@@ -90,7 +90,7 @@ void GuestProcess::cancel(std::uint64_t run) {
 
 void GuestProcess::answer(const protocol::Found& answer) {
   if (socket_ < 0) return;
-  talk_.answered(answer.run);
+  talk_.answered(answer.run, io::Loop::now());
   send({.bytes = protocol::encode(answer), .is_answer = true});
 }
 
@@ -100,16 +100,16 @@ void GuestProcess::answer(const protocol::MemoryAnswer& answer) {
 
 void GuestProcess::answer(const protocol::Piece& answer) {
   if (socket_ < 0) return;
-  talk_.answered(answer.run);
+  talk_.answered(answer.run, io::Loop::now());
   send({.bytes = protocol::encode(answer), .is_answer = true});
 }
 
 void GuestProcess::answer(const protocol::Kept& answer) {
   if (socket_ < 0) return;
   if (answer.refusal.empty()) {
-    talk_.answered(answer.run);
+    talk_.answered(answer.run, io::Loop::now());
   } else {
-    talk_.refused(answer.run);
+    talk_.refused(answer.run, io::Loop::now());
   }
   send({.bytes = protocol::encode(answer), .is_answer = true});
 }

@@ -65,8 +65,14 @@ using Work = protocol::Conversation::Work;
 constexpr int kTurnTimeFactor = 16;
 constexpr std::chrono::seconds kTurnTimeMin{30};
 
-// Compressing and handing over a guest's memory.
-constexpr std::chrono::seconds kSleepTimeMax{60};
+// Compressing and handing over a guest's memory, on processors that may be busy.
+constexpr std::chrono::seconds kSleepTimeMin{60};
+constexpr std::uint64_t kSleepBytesPerSecond = 10 * limits::kMiB;
+
+Duration sleep_time_max(std::uint64_t bytes) {
+  return std::max(kSleepTimeMin,
+                  std::chrono::seconds(static_cast<std::int64_t>(bytes / kSleepBytesPerSecond)));
+}
 
 // What a process has said in a turn that has not ended counts as memory of its tenant beyond the
 // first of these, which one large request takes; in steps of the second. Otherwise processes that
@@ -506,7 +512,7 @@ io::Task<Result<Duration>> RemoteGuests::RemoteGuest::sleep(budget::Tenant tenan
       protocol::SleepGuest{
           .run = run.number, .guest = lodging->guest, .layer_pages_max = layer_pages_max},
       {.work = Work::Sleep,
-       .timeout = kSleepTimeMax,
+       .timeout = sleep_time_max(bounds_.memory_bytes_max),
        .snapshot_bytes = std::min<std::uint64_t>(
            bounds_.memory_bytes_max + bounds_.memory_bytes_max / 64 + kSleepOverheadBytes,
            std::numeric_limits<std::uint32_t>::max()),

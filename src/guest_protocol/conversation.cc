@@ -30,7 +30,13 @@ void Conversation::begin(std::uint64_t run, const Terms& terms, Instant now) {
   if (runs_.empty()) heard_ = now;
   // The run's time-out starts when a thread is free for it: at worst after all runs in progress.
   timeouts_ += terms.timeout.value_or(Duration::zero());
-  const Instant due = terms.timeout ? now + timeouts_ + patience_.run_grace : Instant::max();
+  // Guests compute in slices, so a sleep waits for other sleeps only: each has a thread until its
+  // guest is compressed.
+  const bool is_sleep = terms.work == Work::Sleep;
+  if (is_sleep) sleep_timeouts_ += terms.timeout.value_or(Duration::zero());
+  const Instant due = terms.timeout
+                          ? now + (is_sleep ? sleep_timeouts_ : timeouts_) + patience_.run_grace
+                          : Instant::max();
   const bool is_new = runs_.try_emplace(run, Run{.terms = terms, .due = due}).second;
   HANGAR_ASSERT(is_new, "each run has a number of its own");
 }
@@ -42,14 +48,16 @@ void Conversation::cancel(std::uint64_t run, Instant now) {
   }
 }
 
-void Conversation::answered(std::uint64_t run) {
+void Conversation::answered(std::uint64_t run, Instant now) {
   const auto found = runs_.find(run);
   HANGAR_ASSERT(found != runs_.end() && found->second.is_asking, "questions are answered once");
-  found->second.is_asking = false;
+  Run& asking = found->second;
+  if (is_kept_waiting(asking) && asking.due != Instant::max()) asking.due += now - asking.asked_at;
+  asking.is_asking = false;
 }
 
-void Conversation::refused(std::uint64_t run) {
-  answered(run);
+void Conversation::refused(std::uint64_t run, Instant now) {
+  answered(run, now);
   runs_.find(run)->second.is_refused = true;
 }
 
@@ -80,9 +88,14 @@ Result<Conversation::Run*> Conversation::find_sleep(std::uint64_t run) {
   return found;
 }
 
-Result<> Conversation::ask(Run& run) {
+Result<> Conversation::ask(Run& run) const {
   if (std::exchange(run.is_asking, true)) return breach("a run made two requests at a time");
+  run.asked_at = heard_;
   return {};
+}
+
+bool Conversation::is_kept_waiting(const Run& run) {
+  return run.is_asking && run.terms.work == Work::Sleep;
 }
 
 Result<> Conversation::hear_question(std::uint64_t run) {
@@ -95,7 +108,9 @@ Result<> Conversation::hear_question(std::uint64_t run) {
 
 Result<> Conversation::end(std::uint64_t run, const Run& ended) {
   if (ended.is_asking) return breach("a run ended while it waited for an answer");
-  timeouts_ -= ended.terms.timeout.value_or(Duration::zero());
+  const Duration timeout = ended.terms.timeout.value_or(Duration::zero());
+  timeouts_ -= timeout;
+  if (ended.terms.work == Work::Sleep) sleep_timeouts_ -= timeout;
   runs_.erase(run);
   return {};
 }
@@ -235,7 +250,7 @@ Result<> Conversation::hear_one(const Pong& /*message*/) {
 
 Result<Conversation::Move> Conversation::look(Instant now) {
   for (const auto& [number, run] : runs_) {
-    if (now >= run.due) return breach("a run did not finish in time");
+    if (now >= run.due && !is_kept_waiting(run)) return breach("a run did not finish in time");
   }
   if (asked_ && now >= *asked_ + patience_.silence_max) {
     return breach(fmt::format("it did not answer for {}", to_go_duration(patience_.silence_max)));
@@ -249,7 +264,7 @@ std::optional<Instant> Conversation::look_at() const {
   if (runs_.empty()) return std::nullopt;
   Instant at = asked_ ? *asked_ + patience_.silence_max : heard_ + patience_.quiet_max;
   for (const auto& [number, run] : runs_)
-    at = std::min(at, run.due);
+    if (!is_kept_waiting(run)) at = std::min(at, run.due);
   return at;
 }
 

@@ -53,6 +53,7 @@ class Conversation {
   struct Terms {
     Work work = Work::Flight;
     std::uint64_t memory_bytes_max = 0;  // Counted as AskMemory counts.
+    // Sleep: without the time that the host takes to store it.
     std::optional<Duration> timeout;
     // Turn: the size of the guest's snapshot, if it is asleep. Sleep: the bound for it.
     std::uint64_t snapshot_bytes = 0;
@@ -68,9 +69,9 @@ class Conversation {
   // The host no longer needs the result: from now on the run has only the grace time left.
   void cancel(std::uint64_t run, Instant now);
   // The host has answered a LookUp, MapKind, AskPiece, KeepPiece, MakeLayer or KeepPages.
-  void answered(std::uint64_t run);
+  void answered(std::uint64_t run, Instant now);
   // The same when the host has refused to keep something: the run can only end with an error.
-  void refused(std::uint64_t run);
+  void refused(std::uint64_t run, Instant now);
 
   // GuestFault, with a description, when the message breaks a rule.
   [[nodiscard]] Result<> hear(const FromGuest& message, Instant now);
@@ -88,6 +89,7 @@ class Conversation {
     Terms terms;
     Instant due;  // The run must have ended by then.
     bool is_asking = false;
+    Instant asked_at;               // While it is asking.
     std::uint64_t piece_bytes = 0;  // Bytes of the pieces that it has fetched or handed over.
     std::uint64_t total_bytes = 0;  // Sleep: the size that its first piece announced.
     bool is_refused = false;
@@ -102,7 +104,9 @@ class Conversation {
   // The run, if its work is one of `works`.
   [[nodiscard]] Result<Run*> find(std::uint64_t run, std::initializer_list<Work> works);
   [[nodiscard]] Result<> hear_question(std::uint64_t run);
-  [[nodiscard]] static Result<> ask(Run& run);
+  [[nodiscard]] Result<> ask(Run& run) const;
+  // Whether the run waits until the host has stored a part of a guest: its time stands still.
+  [[nodiscard]] static bool is_kept_waiting(const Run& run);
   // The run if it hands over a guest that falls asleep.
   [[nodiscard]] Result<Run*> find_sleep(std::uint64_t run);
   [[nodiscard]] Result<> end(std::uint64_t run, const Run& ended);
@@ -124,6 +128,7 @@ class Conversation {
   TokenBucket messages_{{.per_second = kMessagesPerSecondMax, .burst = kMessagesPerSecondMax}};
   std::map<std::uint64_t, Run> runs_;
   Duration timeouts_{};           // The sum over the runs in progress.
+  Duration sleep_timeouts_{};     // The sum over those in which a guest falls asleep.
   Instant heard_;                 // When the last message arrived.
   std::optional<Instant> asked_;  // When the unanswered ping was sent.
 };

@@ -87,7 +87,7 @@ TEST_F(ConversationTest, HasOneQuestionOfARunAtATime) {
   expect_fine(LookUp{.run = 1});
   expect_fine(MapKind{.run = 2});
   expect_breach(MapKind{.run = 1}, "two requests");
-  talk_.answered(1);
+  talk_.answered(1, kNow);
   expect_fine(LookUp{.run = 1});
 }
 
@@ -240,7 +240,7 @@ TEST_F(ConversationTest, GivesATurnItsGuestOnce) {
 
   for (int piece = 0; piece < 3; ++piece) {
     expect_fine(AskPiece{.run = 1});
-    talk_.answered(1);
+    talk_.answered(1, kNow);
   }
 
   expect_breach(AskPiece{.run = 1}, "more pieces");
@@ -283,10 +283,10 @@ TEST_F(ConversationTest, KeepsASleepingGuestInWholePieces) {
   constexpr std::uint32_t kTotal = kPieceBytes + 2;
 
   expect_fine(KeepPiece{.run = 1, .total_bytes = kTotal, .bytes = std::string(kPieceBytes, 'x')});
-  talk_.answered(1);
+  talk_.answered(1, kNow);
   expect_breach(EndSleep{.run = 1}, "incomplete");
   expect_fine(KeepPiece{.run = 1, .total_bytes = kTotal, .bytes = "xy"});
-  talk_.answered(1);
+  talk_.answered(1, kNow);
 
   expect_fine(EndSleep{.run = 1});
 }
@@ -305,7 +305,7 @@ TEST_F(ConversationTest, KeepsNoSleepingGuestOfAnotherSize) {
   expect_breach(KeepPiece{.run = 3, .total_bytes = 7, .bytes = "six..."}, "a piece of a snapshot");
   begin(4);
   expect_fine(KeepPiece{.run = 4, .total_bytes = 3, .bytes = "all"});
-  talk_.answered(4);
+  talk_.answered(4, kNow);
   expect_breach(KeepPiece{.run = 4, .total_bytes = 4, .bytes = "x"}, "total size");
   expect_breach(KeepPiece{.run = 4, .total_bytes = 3, .bytes = ""}, "a piece of a snapshot");
 }
@@ -317,13 +317,52 @@ TEST_F(ConversationTest, EndsNoSleepThatWaitsForAnAnswer) {
   expect_breach(EndSleep{.run = 1}, "waited for an answer");
 }
 
+TEST_F(ConversationTest, BoundsASleepByTheSleepsInProgressAlone) {
+  talk_.begin(1, {.work = Conversation::Work::Turn, .timeout = std::chrono::hours(2)}, kNow);
+  talk_.begin(2, kSleep, kNow);
+  talk_.begin(3, kSleep, kNow);
+
+  const Instant first = kNow + *kSleep.timeout + kPatience.run_grace;
+  expect_fine(AskMemory{.run = 1}, first - milliseconds(1));
+  EXPECT_EQ(talk_.look_at(), first);
+  EXPECT_TRUE(talk_.look(first - milliseconds(1)).has_value());
+  EXPECT_THAT(talk_.look(first).error().message(), HasSubstr("did not finish in time"));
+  expect_fine(EndSleep{.run = 2, .is_error = true}, first);
+
+  const Instant second = first + *kSleep.timeout;
+  expect_fine(AskMemory{.run = 1}, second - milliseconds(1));
+  EXPECT_TRUE(talk_.look(second - milliseconds(1)).has_value());
+  EXPECT_FALSE(talk_.look(second).has_value());
+  expect_fine(EndSleep{.run = 3, .is_error = true}, second);
+
+  talk_.begin(4, kSleep, second);
+  expect_fine(AskMemory{.run = 1}, second + *kSleep.timeout + kPatience.run_grace);
+  EXPECT_EQ(talk_.look_at(), second + *kSleep.timeout + kPatience.run_grace);
+}
+
+TEST_F(ConversationTest, DoesNotCountTheTimeThatTheHostTakesToStoreASleepingGuest) {
+  talk_.begin(1, kSleep, kNow);
+  expect_fine(KeepPiece{.run = 1, .total_bytes = 3, .bytes = "all"}, kNow + seconds(1));
+
+  const Instant late = kNow + std::chrono::hours(1);
+  EXPECT_EQ(talk_.look(late).value(), Move::Ping);
+  EXPECT_GT(talk_.look_at(), late) << "it is not too late";
+  expect_fine(Pong{}, late);
+  talk_.answered(1, late);
+
+  const Instant due = late + *kSleep.timeout + kPatience.run_grace - seconds(1);
+  expect_fine(AskMemory{.run = 1}, due - milliseconds(1));
+  EXPECT_TRUE(talk_.look(due - milliseconds(1)).has_value());
+  EXPECT_FALSE(talk_.look(due).has_value());
+}
+
 class LayerConversationTest : public ConversationTest {
  public:
   LayerConversationTest() { talk_.begin(1, kSleepOnLayer, kNow); }
 
   void expect_kept(const FromGuest& message) {
     expect_fine(message);
-    talk_.answered(1);
+    talk_.answered(1, kNow);
   }
   void expect_breach_at_first(const FromGuest& message, const std::string& text) {
     const Conversation before = talk_;
@@ -412,14 +451,14 @@ TEST_F(LayerConversationTest, TakesOneNewLayerBeforeAllElse) {
 TEST_F(LayerConversationTest, HasNoGuestOnALayerThatDoesNotExist) {
   talk_.begin(2, kSleep, kNow);
   expect_fine(KeepPiece{.run = 2, .total_bytes = 3, .bytes = "all"});
-  talk_.answered(2);
+  talk_.answered(2, kNow);
 
   expect_breach(EndSleep{.run = 2, .is_on_layer = true}, "layer is incomplete");
 }
 
 TEST_F(LayerConversationTest, HearsOnlyTheEndAfterARefusal) {
   expect_fine(MakeLayer{.run = 1, .pieces = {{0, 8}}});
-  talk_.refused(1);
+  talk_.refused(1, kNow);
   const KeepPages written{.run = 1, .pages = {{0, 8}}, .bytes = pages(8)};
   expect_breach_at_first(written, "was refused");
   expect_breach_at_first(kAll, "was refused");

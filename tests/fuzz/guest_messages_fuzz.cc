@@ -83,20 +83,20 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       }
       HANGAR_ASSERT(ended + talk.under_way() == 4, "each run ends once");
       if (const auto* const kept = std::get_if<protocol::KeepPiece>(&*message)) {
-        talk.answered(kept->run);
+        talk.answered(kept->run, now);
       }
       if (const auto* const made = std::get_if<protocol::MakeLayer>(&*message)) {
         HANGAR_ASSERT(!made->pieces.empty() && made->pieces.size() <= 8, "none is empty");
         layer_pages = pages_of(made->pieces, 64);
         HANGAR_ASSERT(layer_pages <= 8, "as large as it may be");
-        talk.answered(made->run);
+        talk.answered(made->run, now);
       }
       if (const auto* const kept = std::get_if<protocol::KeepPages>(&*message)) {
         const std::uint64_t pages = pages_of(kept->pages, layer_pages);
         HANGAR_ASSERT(pages * protocol::kLayerPageBytes == kept->bytes.size(), "whole pages");
         written += pages;
         HANGAR_ASSERT(written <= layer_pages, "each page once");
-        talk.answered(kept->run);
+        talk.answered(kept->run, now);
       }
     }
     HANGAR_ASSERT(frames.waiting_bytes() <= size, "nothing is made up");
