@@ -75,10 +75,10 @@ void GuestProcess::drop_module(std::uint64_t module) {
   send({.bytes = protocol::encode(protocol::DropModule{.module = module})});
 }
 
-void GuestProcess::begin(const protocol::BeginRun& order,
+void GuestProcess::begin(std::uint64_t run, const protocol::ToGuest& order,
                          const protocol::Conversation::Terms& terms) {
-  talk_.begin(order.run, terms, io::Loop::now());
-  send({.bytes = protocol::encode(order), .begun = order.run});
+  talk_.begin(run, terms, io::Loop::now());
+  send({.bytes = protocol::encode(order), .begun = run});
   look_later();
 }
 
@@ -125,13 +125,6 @@ void GuestProcess::tell(const protocol::ToGuest& order, std::vector<io::Descript
 
 void GuestProcess::remind(const protocol::ToGuest& order) {
   if (unsent_.empty()) tell(order);
-}
-
-void GuestProcess::begin(std::uint64_t run, const protocol::ToGuest& order,
-                         const protocol::Conversation::Terms& terms) {
-  talk_.begin(run, terms, io::Loop::now());
-  send({.bytes = protocol::encode(order), .begun = run});
-  look_later();
 }
 
 void GuestProcess::close() {

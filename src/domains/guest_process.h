@@ -52,7 +52,8 @@ class GuestProcess {
   // of `descriptor`.
   void load_module(std::uint64_t module, int descriptor);
   void drop_module(std::uint64_t module);
-  void begin(const guest_protocol::BeginRun& order,
+  // `order`: the one that begins the run.
+  void begin(std::uint64_t run, const guest_protocol::ToGuest& order,
              const guest_protocol::Conversation::Terms& terms);
   void cancel(std::uint64_t run);
   void answer(const guest_protocol::Found& answer);
@@ -66,9 +67,6 @@ class GuestProcess {
   // The same for an order that will be repeated: not sent while earlier ones wait to be read.
   // Otherwise a process that reads nothing would be owed ever more of them.
   void remind(const guest_protocol::ToGuest& order);
-  // BeginTurn or SleepGuest.
-  void begin(std::uint64_t run, const guest_protocol::ToGuest& order,
-             const guest_protocol::Conversation::Terms& terms);
 
   // No more messages are sent or received.
   void close();

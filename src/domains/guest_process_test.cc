@@ -95,7 +95,7 @@ class GuestProcessTest : public testing::Test {
 TEST_F(GuestProcessTest, TakesNoDescriptorThatItIsHandedOver) {
   std::array<int, 2> pipe{};
   ASSERT_EQ(::pipe(pipe.data()), 0);
-  process_->begin({.run = 1}, {});
+  process_->begin(1, protocol::BeginRun{.run = 1}, {});
   send(protocol::encode(protocol::FromGuest(protocol::EndRun{.run = 1})), pipe[1]);
   ::close(pipe[1]);
 
@@ -108,7 +108,7 @@ TEST_F(GuestProcessTest, TakesNoDescriptorThatItIsHandedOver) {
 }
 
 TEST_F(GuestProcessTest, HearsMessagesInPieces) {
-  process_->begin({.run = 1}, {});
+  process_->begin(1, protocol::BeginRun{.run = 1}, {});
   const std::string bytes = protocol::encode(
       protocol::FromGuest(protocol::EndRun{.run = 1, .stdout_bytes = std::string(100'000, 'x')}));
   std::size_t sent = 0;
@@ -148,7 +148,7 @@ TEST_F(GuestProcessTest, IsOverAfterABreachAndHearsNoMore) {
 TEST_F(GuestProcessTest, BeginsNoMessageWhileNoRunIsInProgress) {
   const std::string end = protocol::encode(
       protocol::FromGuest(protocol::EndRun{.run = 1, .stdout_bytes = std::string(10'000, 'x')}));
-  process_->begin({.run = 1}, {});
+  process_->begin(1, protocol::BeginRun{.run = 1}, {});
   send(end);
   loop_.run_until([this] { return !heard_.empty(); });
   EXPECT_FALSE(is_over_);
@@ -161,7 +161,7 @@ TEST_F(GuestProcessTest, BeginsNoMessageWhileNoRunIsInProgress) {
 }
 
 TEST_F(GuestProcessTest, HearsManyMessagesWhileOthersHaveTheirTurn) {
-  process_->begin({.run = 1}, {.memory_bytes_max = 1});
+  process_->begin(1, protocol::BeginRun{.run = 1}, {.memory_bytes_max = 1});
   std::string bytes;
   for (int count = 0; count < 1000; ++count)
     bytes += protocol::encode(protocol::FromGuest(protocol::AskMemory{.run = 1, .bytes = 1}));
@@ -191,7 +191,7 @@ class Sender {
                                return {};
                              },
                              .on_over = [](const auto& /*breach*/) { ADD_FAILURE(); }});
-    process_->begin({.run = 1}, {.memory_bytes_max = 1});
+    process_->begin(1, protocol::BeginRun{.run = 1}, {.memory_bytes_max = 1});
   }
   Sender(const Sender&) = delete;
   Sender& operator=(const Sender&) = delete;
@@ -235,7 +235,7 @@ TEST_F(GuestProcessTest, ChargesTheTenantWithTheTimeOfItsMessages) {
     }
     heard_.push_back(std::move(message));
   });
-  process_->begin({.run = 1}, {.memory_bytes_max = 1});
+  process_->begin(1, protocol::BeginRun{.run = 1}, {.memory_bytes_max = 1});
   send(protocol::encode(protocol::FromGuest(protocol::AskMemory{.run = 1, .bytes = 1})));
 
   loop_.run_until([this] { return !heard_.empty(); });
@@ -247,7 +247,7 @@ TEST_F(GuestProcessTest, IsNotSilentWhileItsAnswerWaitsForItsTurn) {
   static constexpr std::chrono::milliseconds kSilence{20};
   make({.quiet_max = std::chrono::milliseconds(1), .silence_max = kSilence},
        [this](protocol::FromGuest message) { heard_.push_back(std::move(message)); });
-  process_->begin({.run = 1}, {});
+  process_->begin(1, protocol::BeginRun{.run = 1}, {});
   const std::string ping = protocol::encode(protocol::ToGuest(protocol::Ping{}));
   std::string bytes(1000, '\0');
   std::vector<int> none;
@@ -280,7 +280,7 @@ TEST_F(GuestProcessTest, IsNotSilentWhileItsAnswerWaitsForItsTurn) {
 
 TEST_F(GuestProcessTest, IsNotHeardWhileItDoesNotReadItsAnswers) {
   make_answering(std::string(limits::kMiB, 'x'));
-  process_->begin({.run = 1}, {});
+  process_->begin(1, protocol::BeginRun{.run = 1}, {});
   const std::string question = protocol::encode(protocol::FromGuest(protocol::LookUp{.run = 1}));
   constexpr std::size_t kAsked = 64;
   for (std::size_t count = 0; count < kAsked; ++count)
@@ -309,7 +309,7 @@ TEST_F(GuestProcessTest, IsNotHeardWhileItDoesNotReadItsAnswers) {
 TEST_F(GuestProcessTest, ThatNeverReadsItsAnswersIsSilent) {
   make_answering(std::string(limits::kMiB, 'x'), {.quiet_max = std::chrono::milliseconds(20),
                                                   .silence_max = std::chrono::milliseconds(200)});
-  process_->begin({.run = 1}, {});
+  process_->begin(1, protocol::BeginRun{.run = 1}, {});
   const std::string question = protocol::encode(protocol::FromGuest(protocol::LookUp{.run = 1}));
   io::Loop::Timer timer;
   const std::function<void()> ask_again = [&] {
@@ -350,7 +350,8 @@ TEST_F(GuestProcessTest, IsRemindedOfLittleThatItHasNotRead) {
 
 TEST_F(GuestProcessTest, EndsNoRunBeforeItHasReadItsOrder) {
   // More than a socket takes.
-  process_->begin({.run = 1, .stdin_bytes = std::string(8 * limits::kMiB, 'x')}, {});
+  process_->begin(
+      1, protocol::BeginRun{.run = 1, .stdin_bytes = std::string(8 * limits::kMiB, 'x')}, {});
 
   send(protocol::encode(protocol::FromGuest(protocol::EndRun{.run = 1})));
   loop_.run_until([this] { return is_over_ || !heard_.empty(); });
@@ -362,7 +363,7 @@ TEST_F(GuestProcessTest, EndsNoRunBeforeItHasReadItsOrder) {
 
 TEST_F(GuestProcessTest, EndsARunOnceItHasReadItsOrder) {
   const protocol::BeginRun order{.run = 1, .stdin_bytes = std::string(8 * limits::kMiB, 'x')};
-  process_->begin(order, {});
+  process_->begin(order.run, order, {});
   std::string into(limits::kMiB, '\0');
   std::vector<int> none;
   std::size_t rest = protocol::encode(protocol::ToGuest(order)).size();

@@ -220,18 +220,20 @@ class GuestProcesses::CommandJob final : public Job {
   void begin(GuestProcess& channel, const Handed& handed, const Run& run,
              std::uint64_t memory_bytes, const protocol::Conversation::Terms& terms) override {
     channel.begin(
-        {.run = run.number,
-         .module = handed.number,
-         .contract = command_.role == flight::Role::Flight ? protocol::Contract::Flight
-                                                           : protocol::Contract::Converter,
-         .tenant = cut_name(bounds.consumer.tenant.namespace_name()),
-         .consumer = cut_name(bounds.consumer.name),
-         .arguments = std::move(command_.arguments),
-         .environment = std::move(command_.environment),
-         .stdin_bytes = std::move(command_.stdin_bytes),
-         .timeout_nanoseconds = command_.timeout ? command_.timeout->count() : -1,
-         .memory_bytes_max = command_.memory_bytes_max,
-         .memory_bytes = memory_bytes},
+        run.number,
+        protocol::BeginRun{.run = run.number,
+                           .module = handed.number,
+                           .contract = command_.role == flight::Role::Flight
+                                           ? protocol::Contract::Flight
+                                           : protocol::Contract::Converter,
+                           .tenant = cut_name(bounds.consumer.tenant.namespace_name()),
+                           .consumer = cut_name(bounds.consumer.name),
+                           .arguments = std::move(command_.arguments),
+                           .environment = std::move(command_.environment),
+                           .stdin_bytes = std::move(command_.stdin_bytes),
+                           .timeout_nanoseconds = command_.timeout ? command_.timeout->count() : -1,
+                           .memory_bytes_max = command_.memory_bytes_max,
+                           .memory_bytes = memory_bytes},
         terms);
   }
   Handed* handed_to(Process& process) override {
