@@ -77,6 +77,7 @@ FlightController::FlightController(const Platform& platform, tenants::Policies& 
                   {.kind = std::move(options.kind),
                    .name = std::move(options.name),
                    .concurrency = places_of(platform),
+                   .documents = 3,  // That of evaluate(), and those of InstanceWork.
                    .work =
                        [this](kube::ObjectPtr flight, Instance& instance, std::stop_token stop) {
                          return work_on(std::move(flight), instance, std::move(stop));

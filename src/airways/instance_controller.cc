@@ -38,6 +38,7 @@ InstanceController::InstanceController(const Platform& platform, Options options
               .field_manager = std::string(kControllerFieldManager),
               .log = platform.shared.log.named("airways"),
               .concurrency = options_.concurrency,
+              .documents = options_.documents,
               .finalizer = std::string(kInstanceFinalizer),
               // InstanceWork sets it together with the owner reference, once there can be a
               // history.

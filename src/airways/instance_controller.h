@@ -34,6 +34,9 @@ class InstanceController {
     kube::Resource kind;  // In their storage version.
     std::string name;     // The controller's name in logs and metrics.
     std::size_t concurrency = 1;
+    // CustomResource::Options::documents. InstanceWork holds its newest state, and the one that the
+    // flight got.
+    std::uint64_t documents = 2;
     // Works on an instance that exists, or that is being deleted and has the finalizer. `memory`
     // lives until the task ends.
     std::function<OutcomeTask(kube::ObjectPtr instance, Instance& memory, std::stop_token stop)>

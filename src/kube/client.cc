@@ -611,6 +611,7 @@ Result<Call> write_call(std::string method, const Resource& resource, const Obje
               .path = std::move(path),
               .body = json::dump(body),
               .content_type = std::string(type),
+              .accept = std::string(options.detail == Detail::Metadata ? kMetadataType : kJsonType),
               .identity = identity};
 }
 

@@ -64,6 +64,8 @@ struct WriteOptions {
   // What the server does with unknown and duplicate fields: "Strict", "Warn", "Ignore". Empty: its
   // default, which is Warn.
   std::string field_validation = {};
+  // Of create, update and patch: how much of the object the answer contains.
+  Detail detail = Detail::Whole;
 };
 struct ApplyOptions {
   std::string field_manager = "hangar";

@@ -13,6 +13,7 @@
 #include "json/value.h"
 #include "kube/core_resources.h"
 #include "kube/limits.h"
+#include "kube/scope.h"
 #include "kube/test_api_server.h"
 #include "kube/watch/watch_event.h"
 
@@ -72,12 +73,14 @@ class ClientTest : public ApiServerTest {
 
   io::Workers workers_{loop_, 1};
   std::string traceparent_;  // Of the last request.
+  std::string accept_;       // Of the last request.
   std::string answer_;
   http::Headers headers_;  // Of each answer to a path of a number.
 
  private:
   io::Task<http::Response> answer(http::ServerRequest request) override {
     traceparent_ = http::find_header(request.headers, "traceparent").value_or("");
+    accept_ = http::find_header(request.headers, "Accept").value_or("");
     if (request.path.starts_with("/api/")) co_return http::Response{.status = 200, .body = answer_};
     const std::size_t bytes = std::stoul(request.path.substr(1));
     co_return http::Response{.status = request.path.starts_with("/0") ? 403 : 200,
@@ -125,6 +128,20 @@ TEST_F(ClientTest, TellsWhatItSendsAndReceives) {
   ASSERT_TRUE(get(observed.observed_by(nullptr), 10));
   EXPECT_EQ(ledger.take(), "");
   EXPECT_EQ(traceparent_, "");
+}
+
+TEST_F(ClientTest, AsksForNoMoreOfAnAnswerThanItsCallerReads) {
+  answer_ = R"({"metadata":{"resourceVersion":"2"}})";
+  const auto patch = [this](WriteOptions options) {
+    return io::run_to_end(loop_,
+                          client({}).patch(config_map_resource(), {.namespace_ = "a", .name = "b"},
+                                           PatchType::Merge, json::Object{}, options, {}));
+  };
+
+  ASSERT_TRUE(patch({}));
+  EXPECT_EQ(accept_, "application/json");
+  ASSERT_TRUE(patch({.detail = Detail::Metadata}));
+  EXPECT_EQ(accept_, "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1");
 }
 
 TEST_F(ClientTest, LeavesLongAnswersToAWorker) {

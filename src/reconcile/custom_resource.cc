@@ -3,19 +3,26 @@
 #include "base/assert.h"
 #include "io/loop.h"
 #include "json/limits.h"
+#include "json/skim.h"
 #include "json/value.h"
 #include "kube/cache/ration.h"
 #include "kube/client.h"
 #include "kube/find.h"
 #include "reconcile/conditions.h"
 #include "reconcile/finalizer.h"
+#include "reconcile/limits.h"
 #include "reconcile/memory_waits.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
 #include <set>
+#include <string>
+#include <string_view>
 #include <utility>
 
 namespace hangar::reconcile {
@@ -160,13 +167,11 @@ CustomResource::OutcomeTask CustomResource::run(kube::ObjectKey key, std::stop_t
     co_await options_.forget(std::move(key));
     co_return Outcome{};
   }
-  if (object->is_bare()) {
-    Outcome waits;
-    object = HANGAR_CO_TRY(co_await whole(std::move(object), waits, stop));
-    if (!object) co_return waits;
-  } else {
-    waiting_.erase(key);
-  }
+  // Held until the run ends, and taken before anything parses the object.
+  Documents documents(*this);
+  Outcome waits;
+  object = HANGAR_CO_TRY(co_await with_room(std::move(object), documents, waits, stop));
+  if (!object) co_return waits;
   if (is_going) co_return co_await run_finalize(std::move(object), std::move(stop));
   // A part of it must not be taken for what its author wants.
   if (!is_whole_document(*object)) {
@@ -185,65 +190,102 @@ CustomResource::OutcomeTask CustomResource::run(kube::ObjectKey key, std::stop_t
   co_return co_await options_.reconcile(std::move(object), std::move(stop));
 }
 
-io::Task<Result<kube::ObjectPtr>> CustomResource::whole(kube::ObjectPtr bare, Outcome& waits,
-                                                        std::stop_token stop) {
-  const kube::ObjectKey key = bare->key();
-  const kube::Ration& ration = *platform_.cache.ration();
-  const MemoryWaits::Waiting* const known = waiting_.find(key);
-  const bool waits_still = known != nullptr && !bare->is_being_deleted() &&
-                           known->resource_version == bare->resource_version() &&
-                           !ration.has_room(key.namespace_, known->bytes);
-  waits.requeue_after = kMemoryRecheck;
-  if (waits_still) co_return kube::ObjectPtr();
+CustomResource::Documents::~Documents() {
+  if (!bytes_) return;
+  bytes_.reset();
+  if (!shell_lives_.expired()) shell_.on_memory_freed(namespace_);
+}
 
-  kube::ObjectPtr live = HANGAR_CO_TRY(co_await read(key, stop));
-  if (!live) {
+void CustomResource::Documents::hold(std::shared_ptr<const void> bytes,
+                                     std::string namespace_name) {
+  bytes_ = std::move(bytes);
+  namespace_ = std::move(namespace_name);
+}
+
+bool CustomResource::waits_still(const kube::Object& object) {
+  const kube::Ration* const ration = platform_.cache.ration();
+  const MemoryWaits::Waiting* const known = waiting_.find(object.key());
+  return ration != nullptr && known != nullptr && !object.is_being_deleted() &&
+         known->resource_version == object.resource_version() &&
+         known->is_bare == object.is_bare() &&
+         !ration->has_room(object.key().namespace_, known->bytes);
+}
+
+io::Task<Result<kube::ObjectPtr>> CustomResource::with_room(kube::ObjectPtr object,
+                                                            Documents& documents, Outcome& waits,
+                                                            std::stop_token stop) {
+  const kube::ObjectKey key = object->key();
+  const kube::Ration* const ration = platform_.cache.ration();
+  const bool is_bare = object->is_bare();
+  waits.requeue_after = kMemoryRecheck;
+  if (waits_still(*object)) co_return kube::ObjectPtr();
+  if (is_bare) object = HANGAR_CO_TRY(co_await read(key, stop));
+  if (!object) {
     waits = {};
-    co_return live;
+    co_return object;
   }
-  Result<kube::ObjectPtr> held = ration.hold(live);
+  // Without a ration no object is bare, and nothing is counted.
+  if (ration == nullptr) co_return object;
+
+  // A deletion waits for nothing.
+  const bool is_going = object->is_being_deleted();
+  const std::uint64_t document_bytes =
+      is_going ? 0 : document_memory_of(*object, options_.documents);
+  // The documents first: an object that is not worked on is not held either.
+  Result<std::shared_ptr<const void>> room = ration->hold_bytes(key.namespace_, document_bytes);
+  Result<kube::ObjectPtr> held = object;
+  if (!room) {
+    held = std::unexpected(room.error());
+  } else if (is_bare) {
+    held = ration->hold(object);
+  }
   if (held) {
+    documents.hold(*std::move(room), key.namespace_);
     waiting_.erase(key);
-    remember(*held, Newest::Origin::Whole);
+    if (is_bare) remember(*held, Newest::Origin::Whole);
     co_return held;
   }
-  // A deletion waits for nothing.
-  if (live->is_being_deleted()) co_return live;
-  waiting_.put(key, {.resource_version = std::string(live->resource_version()),
-                     .bytes = live->size_bytes()});
-  HANGAR_CO_TRY(co_await report_wait(live->to_value(), held.error(), std::move(stop)));
+  if (is_going) co_return object;
+  room = std::shared_ptr<const void>();  // A run that waits holds nothing.
+  waiting_.put(key, {.resource_version = std::string(object->resource_version()),
+                     .bytes = document_bytes + (is_bare ? object->size_bytes() : 0),
+                     .is_bare = is_bare});
+  HANGAR_CO_TRY(co_await report_wait(std::move(object), held.error(), std::move(stop)));
   co_return kube::ObjectPtr();
 }
 
-io::Task<Result<>> CustomResource::report_wait(const json::Value& object, const Error& error,
+io::Task<Result<>> CustomResource::report_wait(kube::ObjectPtr object, Error error,
                                                std::stop_token stop) {
+  const json::Value identity = identity_of(*object, options_.kind);
   const std::string message =
       fmt::format("the host has no memory for this object: {}", error.message());
   announce(
-      object, message,
+      identity, message,
       EventText{
           .type = EventType::Warning, .reason = std::string(kNamespaceMemory), .message = message});
-  json::Value status = status_of(object);
+  std::optional<json::Value> known = small_status_of(*object);
+  if (!known) co_return Result<>();  // The Event says it.
+  json::Value status = *std::move(known);
   bool is_news = false;
   const auto put = [&](std::string_view type, ConditionStatus value) {
-    is_news |=
-        set_condition(status,
-                      {.type = std::string(type),
-                       .status = value,
-                       .reason = std::string(kNamespaceMemory),
-                       .message = message,
-                       .observed_generation = json::int_at(object, {"metadata", "generation"})},
-                      io::Loop::wall_now());
+    is_news |= set_condition(status,
+                             {.type = std::string(type),
+                              .status = value,
+                              .reason = std::string(kNamespaceMemory),
+                              .message = message,
+                              .observed_generation = object->generation()},
+                             io::Loop::wall_now());
   };
   put(kReady, ConditionStatus::False);
   if (options_.has_stalled) put(kStalled, ConditionStatus::True);
   if (!is_news) co_return Result<>();
   const Result<json::Value> answer =
-      co_await write_status(object, std::move(status), StatusOf::Spec, std::move(stop));
+      co_await put_status(identity, std::move(status), StatusOf::Spec, kube::Detail::Metadata,
+                          std::move(stop), /*observer=*/nullptr);
   // A kind without this subresource has the Event only.
   if (!answer && answer.error().kind() == ErrorKind::Cancelled) co_return Result<>();
   if (!answer) co_return std::unexpected(answer.error());
-  if (MemoryWaits::Waiting* const waiting = waiting_.find(kube::key_of(object))) {
+  if (MemoryWaits::Waiting* const waiting = waiting_.find(object->key())) {
     waiting->resource_version = json::string_at(*answer, {"metadata", "resourceVersion"});
   }
   co_return Result<>();
@@ -310,14 +352,15 @@ void CustomResource::remember(kube::ObjectPtr object, Newest::Origin origin) {
 }
 
 io::Task<Result<json::Value>> CustomResource::patch_status(const json::Value& object,
-                                                           json::Value status, bool dry_run,
+                                                           json::Value status,
+                                                           kube::WriteOptions options,
                                                            std::stop_token stop,
                                                            kube::RequestObserver* observer) const {
+  options.field_manager = options_.field_manager;
+  options.subresource = "status";
   Result<json::Value> answer = co_await platform_.client.observed_by(observer).patch(
       options_.kind, kube::key_of(object), kube::PatchType::Json,
-      status_replacement(object, std::move(status)),
-      {.field_manager = options_.field_manager, .dry_run = dry_run, .subresource = "status"},
-      std::move(stop));
+      status_replacement(object, std::move(status)), std::move(options), std::move(stop));
   if (answer) co_return answer;
   if (answer.error().kind() == ErrorKind::NotFound) co_return std::unexpected(gone());
   co_return std::unexpected(std::move(answer).error().in("write the status"));
@@ -326,18 +369,26 @@ io::Task<Result<json::Value>> CustomResource::patch_status(const json::Value& ob
 io::Task<Result<json::Value>> CustomResource::try_status(json::Value object, json::Value status,
                                                          std::stop_token stop,
                                                          kube::RequestObserver* observer) {
-  co_return co_await patch_status(object, std::move(status), /*dry_run=*/true, std::move(stop),
+  co_return co_await patch_status(object, std::move(status), {.dry_run = true}, std::move(stop),
                                   observer);
 }
 
 io::Task<Result<json::Value>> CustomResource::write_status(json::Value object, json::Value status,
                                                            StatusOf of, std::stop_token stop,
                                                            kube::RequestObserver* observer) {
+  co_return co_await put_status(std::move(object), std::move(status), of, kube::Detail::Whole,
+                                std::move(stop), observer);
+}
+
+io::Task<Result<json::Value>> CustomResource::put_status(json::Value object, json::Value status,
+                                                         StatusOf of, kube::Detail detail,
+                                                         std::stop_token stop,
+                                                         kube::RequestObserver* observer) {
   const kube::ObjectKey key = kube::key_of(object);
   for (int attempt = 1;; ++attempt) {
     Result<json::Value> answer =
-        co_await patch_status(object, status, /*dry_run=*/false, stop, observer);
-    if (answer) remember(*answer);
+        co_await patch_status(object, status, {.detail = detail}, stop, observer);
+    if (answer && detail == kube::Detail::Whole) remember(*answer);
     if (answer || answer.error().kind() != ErrorKind::Conflict) co_return answer;
 
     const Result<kube::ObjectPtr> live = co_await read(key, stop);
@@ -345,7 +396,7 @@ io::Task<Result<json::Value>> CustomResource::write_status(json::Value object, j
     if (!*live) co_return std::unexpected(gone());
     // The cache may not have the other writer's state yet, and the next run must see it.
     remember(*live, Newest::Origin::Read);
-    json::Value now = (*live)->to_value();
+    json::Value now = identity_of(**live, options_.kind);
     if (of == StatusOf::Version || !is_same_spec(object, now) || attempt == kStatusAttemptsMax) {
       controller_.enqueue(key);
       co_return answer;
@@ -403,6 +454,42 @@ bool is_same_spec(const json::Value& left, const json::Value& right) {
              json::string_at(right, {"metadata", "uid"}) &&
          json::int_at(left, {"metadata", "generation"}) ==
              json::int_at(right, {"metadata", "generation"});
+}
+
+std::uint64_t document_memory_of(const kube::Object& object, std::uint64_t documents) {
+  // A byte of text counts as 66 at most.
+  constexpr std::uint64_t kShortBytesMax = limits::kDocumentFreeBytesMax / 128;
+  if (documents == 0 || object.text_size() <= kShortBytesMax) return 0;
+  const kube::ObjectText text = object.text();
+  const std::uint64_t bytes = json::parsed_bytes_max(text.view());
+  return bytes > limits::kDocumentFreeBytesMax ? documents * bytes : 0;
+}
+
+json::Value identity_of(const kube::Object& object, const kube::Resource& kind) {
+  const kube::ObjectKey& key = object.key();
+  json::Object metadata{{"name", key.name},
+                        {"uid", object.uid()},
+                        {"resourceVersion", object.resource_version()},
+                        {"generation", object.generation()}};
+  if (!key.namespace_.empty()) metadata["namespace"] = key.namespace_;
+  return json::Object{{"apiVersion", kind.gvk().api_version()},
+                      {"kind", kind.kind},
+                      {"metadata", std::move(metadata)}};
+}
+
+std::optional<json::Value> small_status_of(const kube::Object& object) {
+  const kube::ObjectText text = object.text();
+  json::Skim skim(text.view());
+  std::string_view status;
+  for (auto members = skim.object(); const auto key = skim.next_key(members);) {
+    const std::string_view value = skim.value();
+    if (*key == "status") status = value;
+  }
+  if (status.empty()) return json::Object{};
+  if (json::parsed_bytes_max(status) > limits::kWaitStatusBytesMax) return std::nullopt;
+  Result<json::Value> parsed = json::parse(status);
+  if (!parsed) return std::nullopt;
+  return parsed->is_object() ? *std::move(parsed) : json::Value(json::Object{});
 }
 
 json::Value status_of(const json::Value& object) {

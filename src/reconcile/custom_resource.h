@@ -14,9 +14,9 @@
 //   - reconcile() receives the newest known state of an object that exists: never an older one than
 //     the answer to any write through this shell.
 //   - An echo of our own write starts no run.
-//   - reconcile() receives whole objects. Where the namespace of an object has no room for it in
-//   the
-//     host's memory (kube/cache/ration.h), the object waits, and its conditions say so.
+//   - reconcile() receives whole objects. Where the namespace of an object has no room in the
+//     host's memory (kube/cache/ration.h) for the object, or for the documents that a run makes of
+//     a dense one, the object waits, and its conditions say so. A deletion does not wait.
 //   - A status is written only over the object that it was computed for. Only this shell decides
 //     whether another writer was first: then the answer is Conflict, and the object's key is
 //     queued again.
@@ -32,6 +32,7 @@
 #include "kube/cache/store.h"
 #include "kube/client.h"
 #include "kube/object.h"
+#include "kube/scope.h"
 #include "reconcile/controller.h"
 #include "reconcile/event_recorder.h"
 #include "reconcile/memory_waits.h"
@@ -71,6 +72,10 @@ class CustomResource {
     std::string field_manager;
     Log log = {};
     std::size_t concurrency = 1;
+    // How many documents (json::Value) of its object a run of reconcile() holds at once. Those of a
+    // dense object are counted for its namespace until the run ends (document_memory_of()). Zero:
+    // none are.
+    std::uint64_t documents = 0;
     // Its status has a condition Stalled besides Ready.
     bool has_stalled = false;
     // Kept on each object while it lives, so that finalize() runs before it is deleted.
@@ -177,12 +182,32 @@ class CustomResource {
   [[nodiscard]] OutcomeTask run(kube::ObjectKey key, std::stop_token stop);
   [[nodiscard]] OutcomeTask run_finalize(kube::ObjectPtr object, std::stop_token stop);
   [[nodiscard]] OutcomeTask try_finalize(kube::ObjectPtr object, std::stop_token stop);
-  // Null: the run ends with `waits`, because the object is gone or its namespace has no room for
-  // it.
-  [[nodiscard]] io::Task<Result<kube::ObjectPtr>> whole(kube::ObjectPtr bare, Outcome& waits,
-                                                        std::stop_token stop);
-  // The status tells why the object has to wait.
-  [[nodiscard]] io::Task<Result<>> report_wait(const json::Value& object, const Error& error,
+  // The memory for the documents that a run makes of its object.
+  class Documents {
+   public:
+    explicit Documents(CustomResource& shell) : shell_(shell), shell_lives_(shell.alive_) {}
+    Documents(const Documents&) = delete;
+    Documents& operator=(const Documents&) = delete;
+    // Others of the namespace may wait for it.
+    ~Documents();
+
+    void hold(std::shared_ptr<const void> bytes, std::string namespace_name);
+
+   private:
+    CustomResource& shell_;
+    const std::weak_ptr<bool> shell_lives_;  // A run that does not end in time may outlive it.
+    std::shared_ptr<const void> bytes_;
+    std::string namespace_;
+  };
+  // The whole object, with the memory for its documents. Null: the run ends with `waits`, because
+  // the object is gone or its namespace has no room for it.
+  [[nodiscard]] io::Task<Result<kube::ObjectPtr>> with_room(kube::ObjectPtr object,
+                                                            Documents& documents, Outcome& waits,
+                                                            std::stop_token stop);
+  // Whether it waits for memory, in this state, and there still is none.
+  [[nodiscard]] bool waits_still(const kube::Object& object);
+  // The status tells why the object has to wait. Parses no more of the object than its status.
+  [[nodiscard]] io::Task<Result<>> report_wait(kube::ObjectPtr object, Error error,
                                                std::stop_token stop);
   // Soon looks again at some of those that wait for memory.
   void on_memory_freed(const std::string& namespace_name);
@@ -192,8 +217,15 @@ class CustomResource {
   // Null when there is none.
   [[nodiscard]] io::Task<Result<kube::ObjectPtr>> read(kube::ObjectKey key,
                                                        std::stop_token stop) const;
+  // Of `object`, only what identity_of() has is read. `detail` of the answer: with the metadata
+  // only, it is not remembered as the newest state.
+  [[nodiscard]] io::Task<Result<json::Value>> put_status(json::Value object, json::Value status,
+                                                         StatusOf of, kube::Detail detail,
+                                                         std::stop_token stop,
+                                                         kube::RequestObserver* observer);
   [[nodiscard]] io::Task<Result<json::Value>> patch_status(const json::Value& object,
-                                                           json::Value status, bool dry_run,
+                                                           json::Value status,
+                                                           kube::WriteOptions options,
                                                            std::stop_token stop,
                                                            kube::RequestObserver* observer) const;
 
@@ -223,6 +255,18 @@ class CustomResource {
 
 // Whether a status that was computed for one state may be written over the other.
 [[nodiscard]] bool is_same_spec(const json::Value& left, const json::Value& right);
+
+// The memory that so many documents of the object need; zero if that is not counted, because they
+// are no larger than those of usual objects (limits::kDocumentFreeBytesMax).
+[[nodiscard]] std::uint64_t document_memory_of(const kube::Object& object, std::uint64_t documents);
+
+// What identifies the object and its state, as a document without the rest: apiVersion, kind, and
+// of the metadata namespace, name, uid, resourceVersion and generation.
+[[nodiscard]] json::Value identity_of(const kube::Object& object, const kube::Resource& kind);
+
+// The object's status, without parsing the rest; an empty one when there is none. std::nullopt: it
+// needs more memory than limits::kWaitStatusBytesMax, or is nested too deep.
+[[nodiscard]] std::optional<json::Value> small_status_of(const kube::Object& object);
 
 // A copy of the object's status, to be changed; an empty one when there is none.
 [[nodiscard]] json::Value status_of(const json::Value& object);

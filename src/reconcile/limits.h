@@ -11,6 +11,15 @@ namespace hangar::limits {
 // metav1.Condition's schema allows no longer message.
 inline constexpr std::uint64_t kConditionMessageBytesMax = 32 * kKiB;
 
+// Documents of objects that need no more memory than this each (json::parsed_bytes_max()) are not
+// counted for the namespace: those of usual objects. A MiB of usual JSON needs 7 MiB, one of
+// `[1,1,1` 34 MiB, and one of long strings 2 MiB.
+inline constexpr std::uint64_t kDocumentFreeBytesMax = 8 * kMiB;
+
+// The memory that a status may need to be parsed only to report that its object waits for memory.
+// An inventory of a thousand resources needs 2 MiB.
+inline constexpr std::uint64_t kWaitStatusBytesMax = 4 * kMiB;
+
 // A wait for the processor time of a namespace is reported after this time, and so is its end. A
 // namespace at its limit waits for seconds between any two turns, and reporting each wait would
 // cost two writes.

@@ -25,7 +25,9 @@ class MemoryWaits {
 
   struct Waiting {
     std::string resource_version = {};
-    std::uint64_t bytes = 0;  // That it needs.
+    // That it needs: for itself, if the cache has it bare, and for the documents made of it.
+    std::uint64_t bytes = 0;
+    bool is_bare = false;  // The cache has it so.
   };
   // kube::Ration::has_room(), or its replacement in a test.
   using HasRoom = std::function<bool(const std::string& namespace_name, std::uint64_t bytes)>;

@@ -119,6 +119,19 @@ ObjectPtr Ration::hold_or_bare(ObjectPtr object) const {
   return Counted::pointer_to(std::move(bare), std::move(share), bytes);
 }
 
+Result<std::shared_ptr<const void>> Ration::hold_bytes(const std::string& namespace_name,
+                                                       std::uint64_t bytes) const {
+  if (namespace_name.empty() || bytes == 0) return std::shared_ptr<const void>();
+  std::shared_ptr<Share> share = Share::of(state_, namespace_name);
+  HANGAR_TRY(share->add(bytes));
+  Share* const counted = share.get();
+  return std::shared_ptr<const void>(
+      counted, [share = std::move(share), bytes](const void* /*counted*/) mutable {
+        share->subtract(bytes);
+        share.reset();
+      });
+}
+
 bool Ration::has_room(const std::string& namespace_name, std::uint64_t bytes) const {
   if (namespace_name.empty()) return true;
   const std::shared_ptr<Share> share = Share::of(state_, namespace_name);

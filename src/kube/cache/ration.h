@@ -27,6 +27,10 @@ class Ration {
   // The same; the bare object in place of an error. It is counted whether it has room or not: while
   // the bare objects of a namespace exceed its bound, hold() takes no other.
   [[nodiscard]] ObjectPtr hold_or_bare(ObjectPtr object) const;
+  // Counts that many bytes besides the objects, for what is made of one, until nobody holds what is
+  // returned. LimitExceeded like hold(). Null: there is no namespace, or nothing to count.
+  [[nodiscard]] Result<std::shared_ptr<const void>> hold_bytes(const std::string& namespace_name,
+                                                               std::uint64_t bytes) const;
   // Whether hold() would take an object of that many bytes (Object::size_bytes()) now.
   [[nodiscard]] bool has_room(const std::string& namespace_name, std::uint64_t bytes) const;
 

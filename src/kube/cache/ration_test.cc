@@ -147,6 +147,22 @@ TEST_F(RationTest, TellsWhetherThereIsRoomAndTakesNone) {
   EXPECT_EQ(books_.held["b"], 0U);
 }
 
+TEST_F(RationTest, CountsBytesBesidesObjectsUntilNobodyHoldsThem) {
+  const ObjectPtr held = ration_.hold(object("a", 4'000)).value();
+
+  std::shared_ptr<const void> bytes = ration_.hold_bytes("a", 3'000).value();
+
+  EXPECT_EQ(books_.held["a"], held->size_bytes() + 3'000);
+  const Result<std::shared_ptr<const void>> more = ration_.hold_bytes("a", 6'000);
+  ASSERT_FALSE(more.has_value());
+  EXPECT_EQ(more.error().kind(), ErrorKind::LimitExceeded);
+  EXPECT_EQ(books_.held["a"], held->size_bytes() + 3'000);
+  EXPECT_TRUE(ration_.hold_bytes("b", 6'000).has_value());
+  bytes.reset();
+  EXPECT_EQ(books_.held["a"], held->size_bytes());
+  EXPECT_EQ(ration_.hold_bytes("", 60'000).value(), nullptr);
+}
+
 TEST_F(RationTest, BoundsNoObjectOutsideOfNamespaces) {
   EXPECT_FALSE(ration_.hold_or_bare(object("", 60'000))->is_bare());
   EXPECT_TRUE(ration_.has_room("", 60'000));

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/result.h"
+#include "io/event.h"
 #include "io/loop.h"
 #include "io/task.h"
 #include "io/workers.h"
@@ -68,10 +69,15 @@ kube::Resource things() {
 // What the objects of one namespace may take.
 class Purse final : public kube::Allowance {
  public:
+  explicit Purse(const std::uint64_t& bytes_max) : bytes_max_(bytes_max) {}
+
   Result<> resize(std::uint64_t bytes) override {
-    if (bytes > 50'000) return fail(ErrorKind::LimitExceeded, "no more than 50 KB");
+    if (bytes > bytes_max_) return fail(ErrorKind::LimitExceeded, "no more than its purse has");
     return {};
   }
+
+ private:
+  const std::uint64_t& bytes_max_;
 };
 
 // One feature without decisions of its own: the test says what a run does.
@@ -85,7 +91,7 @@ class CustomResourceTest : public ::testing::Test {
                               "crd/things.tests.example.com"})
                     .has_value());
     namespace_ = cluster.unique_namespace().value();
-    host_ = std::make_unique<Host>(cluster.kubeconfig());
+    host_ = std::make_unique<Host>(cluster.kubeconfig(), purse_bytes_);
   }
 
   void TearDown() override {
@@ -138,6 +144,16 @@ class CustomResourceTest : public ::testing::Test {
                      {"spec", json::Object{{"size", 1}, {"text", std::string(text_bytes, 'x')}}}},
         {}, {}));
   }
+  // With a spec of many numbers: each needs 64 bytes of memory, and two of text.
+  json::Value create_dense(std::string_view name, std::size_t numbers) {
+    return host_->session.must(host_->session.client.create(
+        things(),
+        json::Object{{"apiVersion", "tests.example.com/v1"},
+                     {"kind", "Thing"},
+                     {"metadata", json::Object{{"namespace", namespace_}, {"name", name}}},
+                     {"spec", json::Object{{"numbers", json::Array(numbers, json::Value(1))}}}},
+        {}, {}));
+  }
   json::Value merge(std::string_view name, json::Value patch) {
     return host_->session.must(host_->session.client.patch(
         things(), key(name), kube::PatchType::Merge, std::move(patch), {}, {}));
@@ -174,12 +190,13 @@ class CustomResourceTest : public ::testing::Test {
   io::Loop& loop() { return host_->session.loop; }
 
   struct Host {
-    explicit Host(const std::string& kubeconfig)
+    Host(const std::string& kubeconfig, const std::uint64_t& purse_bytes)
         : session(kubeconfig),
           workers(session.loop, 1),
           cache(session.loop, session.client, session.metrics, Log(),
-                {.ration = std::make_shared<const kube::Ration>(
-                     [](const std::string&) { return std::make_unique<Purse>(); })}),
+                {.ration = std::make_shared<const kube::Ration>([&purse_bytes](const std::string&) {
+                   return std::make_unique<Purse>(purse_bytes);
+                 })}),
           discovery(session.client),
           acting(session.client),
           events(session.loop, session.client, Log(), "tests"),
@@ -206,6 +223,7 @@ class CustomResourceTest : public ::testing::Test {
   };
 
   std::string namespace_;
+  std::uint64_t purse_bytes_ = 50'000;  // Of each namespace.
   std::unique_ptr<Host> host_;
   std::unique_ptr<CustomResource> shell_;
   std::vector<std::string> runs_;  // The version that each run received.
@@ -382,6 +400,42 @@ TEST_F(CustomResourceTest, AnObjectIsWorkedOnOnceOthersHaveMadeRoom) {
   remove("first");
 
   EXPECT_TRUE(wait(loop(), [&] { return sizes.back() == "second 30000"; }));
+}
+
+TEST_F(CustomResourceTest, ADenseObjectWaitsUntilThereIsRoomForItsDocuments) {
+  purse_bytes_ = 32'000'000;  // Each needs 2 x 10 MB.
+  io::OneShot<bool> may_end(loop());
+  std::vector<std::string> begun;
+  start({.concurrency = 4,
+         .documents = 2,
+         .reconcile = [&](kube::ObjectPtr newest, std::stop_token) -> CustomResource::OutcomeTask {
+           if (newest->key().namespace_ != namespace_) co_return Outcome{};
+           begun.push_back(newest->key().name);
+           if (newest->key().name == "first") (void)co_await may_end.wait();
+           co_return Outcome{};
+         }});
+  create_dense("first", 150'000);
+  ASSERT_TRUE(wait(loop(), [&] { return begun.size() == 1; }));
+  create_dense("second", 150'000);
+  ASSERT_TRUE(wait(loop(), [&] { return reason("second", "Ready") == "NamespaceMemory"; }));
+  create("small");
+  ASSERT_TRUE(wait(loop(), [&] { return begun.back() == "small"; })) << "is not held up";
+
+  may_end.set(true);
+
+  EXPECT_TRUE(wait(loop(), [&] { return begun.back() == "second"; }));
+}
+
+TEST_F(CustomResourceTest, ADenseObjectIsDeletedWithoutRoomForItsDocuments) {
+  purse_bytes_ = 16'000'000;
+  start({.documents = 2});
+  create_dense("dense", 150'000);
+  ASSERT_TRUE(wait(loop(), [&] { return reason("dense", "Ready") == "NamespaceMemory"; }));
+  EXPECT_TRUE(runs_.empty());
+
+  remove("dense");
+
+  EXPECT_TRUE(wait(loop(), [&] { return forgotten_ == std::vector<std::string>{"dense"}; }));
 }
 
 TEST_F(CustomResourceTest, AnObjectWithoutRoomIsFinalizedAsAWhole) {
