@@ -573,29 +573,43 @@ io::Task<Result<VerifiedProof>> Fetcher::find_proof(Requester requester, Referen
                                                     std::stop_token stop) {
   const std::string& module = reference.display();
   const OciSource source = std::get<OciSource>(reference.source());
-  const Result<budget::FairSlots::Slot> slot =
-      co_await fetches_.acquire(requester.consumer(reference.key()), {}, stop);
-  if (!slot) {
-    const bool is_full = slot.error().kind() == ErrorKind::LimitExceeded;
-    co_return fail(is_full ? ErrorKind::Unavailable : slot.error().kind(),
-                   fmt::format("module {}: its signature: {}", module, slot.error().message()));
-  }
-  Result<VerifiedProof> proof = fail(ErrorKind::Denied, "");
-  if (Result<Credential> credential = credentials_.find(source.registry, source.repository)) {
-    Registry registry(client_, source, *std::move(credential),
-                      {.transport = transport(requester, insecure),
-                       .plain_http = insecure,
-                       .requester = requester.tenant()});
-    proof = co_await modules::find_proof(registry, workers_, requester.consumer("module"),
-                                         std::move(manifest), std::move(signers), std::move(stop));
-  } else {
-    proof = std::unexpected(std::move(credential).error());
+  const budget::Consumer consumer = requester.consumer(reference.key());
+  FetchMemory memory(memory_, consumer);
+  Result<VerifiedProof> proof = fail(ErrorKind::LimitExceeded, "");
+  for (int surprises = 0; surprises <= kSurprisesMax; ++surprises) {
+    if (Result<> waited = co_await memory.wait(stop, {}); !waited) {
+      co_return std::unexpected(
+          std::move(waited).error().in(fmt::format("module {}: its signature", module)));
+    }
+    const Result<budget::FairSlots::Slot> slot = co_await fetches_.acquire(consumer, {}, stop);
+    if (!slot) {
+      const bool is_full = slot.error().kind() == ErrorKind::LimitExceeded;
+      co_return fail(is_full ? ErrorKind::Unavailable : slot.error().kind(),
+                     fmt::format("module {}: its signature: {}", module, slot.error().message()));
+    }
+    proof = co_await find_proof_once(requester, source, insecure, manifest, signers, memory, stop);
+    if (proof || !memory.is_short()) break;
   }
   if (!proof) {
     Error error = told(requester, module, std::move(proof).error());
     co_return std::unexpected(std::move(error).in("module " + module));
   }
   co_return proof;
+}
+
+io::Task<Result<VerifiedProof>> Fetcher::find_proof_once(Requester requester, OciSource source,
+                                                         bool insecure, std::string manifest,
+                                                         std::shared_ptr<const Signers> signers,
+                                                         FetchMemory& memory,
+                                                         std::stop_token stop) {
+  Credential credential = HANGAR_CO_TRY(credentials_.find(source.registry, source.repository));
+  Registry registry(client_, std::move(source), std::move(credential),
+                    {.transport = transport(requester, insecure),
+                     .plain_http = insecure,
+                     .requester = requester.tenant()});
+  co_return co_await modules::find_proof(registry, workers_, requester.consumer("module"),
+                                         std::move(manifest), std::move(signers), memory,
+                                         std::move(stop));
 }
 
 bool Fetcher::has_unpacked(const std::string& blob_digest, const std::string& sha256) const {

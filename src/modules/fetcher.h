@@ -232,6 +232,11 @@ class Fetcher {
   io::Task<Result<Download>> download_http(Requester requester, Reference reference,
                                            std::optional<Resolution> known, FetchOptions options,
                                            FetchMemory& memory, std::stop_token stop);
+  // One attempt of find_proof(). LimitExceeded when `memory` is short.
+  io::Task<Result<VerifiedProof>> find_proof_once(Requester requester, OciSource source,
+                                                  bool insecure, std::string manifest,
+                                                  std::shared_ptr<const Signers> signers,
+                                                  FetchMemory& memory, std::stop_token stop);
   io::Task<Result<Download>> download_oci(Requester requester, OciSource source,
                                           std::optional<Resolution> known, FetchOptions options,
                                           FetchMemory& memory, std::stop_token stop);

@@ -4,18 +4,22 @@
 #include "base/result.h"
 #include "io/task.h"
 #include "io/workers.h"
+#include "json/value.h"
 #include "modules/cosign.h"
+#include "modules/internal/fetch_memory.h"
 #include "modules/internal/registry.h"
 #include "modules/oci_manifest.h"
 
 #include <fmt/format.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <set>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -34,12 +38,13 @@ bool is_absent(const Error& error) {
 class ProofSearch {
  public:
   ProofSearch(Registry& registry, io::Workers& workers, budget::Consumer whose, std::string digest,
-              std::shared_ptr<const Signers> signers, std::stop_token stop)
+              std::shared_ptr<const Signers> signers, FetchMemory& memory, std::stop_token stop)
       : registry_(registry),
         workers_(workers),
         whose_(std::move(whose)),
         digest_(std::move(digest)),
         signers_(std::move(signers)),
+        memory_(memory),
         stop_(std::move(stop)) {}
 
   io::Task<Result<VerifiedProof>> run() {
@@ -59,6 +64,7 @@ class ProofSearch {
       }
     }
     if (index) {
+      HANGAR_CO_TRY(count(*index));
       const Result<std::vector<Descriptor>> listed = co_await workers_.run(
           whose_, [bytes = *std::move(index)] { return read_referrers(bytes); });
       if (!listed) why_not_ = listed.error().message();
@@ -70,13 +76,24 @@ class ProofSearch {
   }
 
  private:
+  // Reserves the memory in which a document is parsed, besides that of the proof: a registry may
+  // send a MiB of numbers, which takes 34 MiB.
+  [[nodiscard]] Result<> count(std::string_view document) {
+    return memory_.grow_to(proof_bytes_ + document.size() + json::parsed_bytes_max(document));
+  }
+
   io::Task<Result<>> read_manifests() {
     Registry::Manifest manifest = HANGAR_CO_TRY(co_await registry_.manifest(digest_, stop_));
+    HANGAR_CO_TRY(count(manifest.bytes));
     auto content = HANGAR_CO_TRY(
         co_await workers_.run(whose_, [bytes = manifest.bytes] { return read_manifest(bytes); }));
+    proof_bytes_ += manifest.bytes.size();
     found_.proof.manifests.push_back(std::move(manifest.bytes));
     if (const auto* const inner = std::get_if<ModuleManifest>(&content)) {
       manifest = HANGAR_CO_TRY(co_await registry_.manifest(inner->manifest.digest, stop_));
+      proof_bytes_ += manifest.bytes.size();
+      // Verifying the proof parses it.
+      HANGAR_CO_TRY(count(manifest.bytes));
       found_.proof.manifests.push_back(std::move(manifest.bytes));
     }
     co_return Result<>();
@@ -93,6 +110,7 @@ class ProofSearch {
     }
     // The tag often names one of the referrers.
     if (!seen_.insert(manifest->digest).second) co_return false;
+    HANGAR_CO_TRY(count(manifest->bytes));
     Result<std::vector<ListedSignature>> listed = co_await workers_.run(
         whose_, [bytes = std::move(manifest->bytes)] { return read_signatures(bytes); });
     if (!listed) {
@@ -114,6 +132,7 @@ class ProofSearch {
       why_not_ = blob.error().message();
       co_return false;
     }
+    HANGAR_CO_TRY(count(*blob));
     found_.proof.form = listed.form;
     found_.proof.blob = *std::move(blob);
     found_.proof.signature = std::move(listed.signature);
@@ -154,9 +173,11 @@ class ProofSearch {
   const budget::Consumer whose_;
   const std::string digest_;
   const std::shared_ptr<const Signers> signers_;
+  FetchMemory& memory_;
   const std::stop_token stop_;
   VerifiedProof found_;
-  std::set<std::string> seen_;  // Digests of manifests.
+  std::uint64_t proof_bytes_ = 0;  // Of its manifests.
+  std::set<std::string> seen_;     // Digests of manifests.
   std::size_t signature_count_ = 0;
   std::string why_not_;
 };
@@ -166,9 +187,9 @@ class ProofSearch {
 io::Task<Result<VerifiedProof>> find_proof(Registry& registry, io::Workers& workers,
                                            budget::Consumer whose, std::string digest,
                                            std::shared_ptr<const Signers> signers,
-                                           std::stop_token stop) {
+                                           FetchMemory& memory, std::stop_token stop) {
   ProofSearch search(registry, workers, std::move(whose), std::move(digest), std::move(signers),
-                     std::move(stop));
+                     memory, std::move(stop));
   co_return co_await search.run();
 }
 

@@ -4,8 +4,11 @@
 #include "modules/signature_gate.h"
 
 #include "base/base64.h"
+#include "base/limits.h"
 #include "base/result.h"
+#include "budget/accounts.h"
 #include "budget/consumer.h"
+#include "budget/reservation_queue.h"
 #include "fetching.h"
 #include "io/run.h"
 #include "modules/cosign.h"
@@ -229,6 +232,37 @@ TEST_F(SignatureGateTest, LooksAtABoundedNumberOfSignatures) {
   for (const RawServer::Request& request : server_.requests())
     blob_count += request.path.contains("/blobs/") ? 1 : 0;
   EXPECT_EQ(blob_count, modules::kSignatureManifestsMax + 1) << "and the module";
+}
+
+TEST_F(SignatureGateTest, ReservesTheMemoryInWhichItReadsManifests) {
+  const std::string digest = sha(manifest_);
+  budget::Accounts accounts({.host_bytes_max = 16 * limits::kMiB});
+  budget::ReservationQueue memory(host_->loop, accounts);
+  modules::Fetcher fetcher({.loop = host_->loop,
+                            .workers = host_->workers,
+                            .client = host_->client,
+                            .store = *host_->store,
+                            .memory = &memory});
+  const auto find = [&] {
+    return io::run_to_end(
+        host_->loop,
+        fetcher.find_proof(modules::Requester::cluster_wide(), reference(), /*insecure=*/false,
+                           digest, std::make_shared<NamedSigner>("team"), {}));
+  };
+  repository_.put("manifests/" + modules::signature_tag(digest), repository_.sign(digest, "team"));
+  const Result<modules::VerifiedProof> usual = find();
+  EXPECT_TRUE(usual) << usual.error().message();
+
+  std::string numbers = "1";
+  for (int count = 0; count < 500'000; ++count)
+    numbers += ",1";
+  repository_.put("manifests/" + modules::signature_tag(digest),
+                  fmt::format(R"({{"schemaVersion": 2, "layers": [{}]}})", numbers));
+  const Result<modules::VerifiedProof> dense = find();
+
+  ASSERT_FALSE(dense);
+  EXPECT_EQ(dense.error().kind(), ErrorKind::LimitExceeded) << dense.error().message();
+  EXPECT_EQ(accounts.held_bytes(), 0U);
 }
 
 TEST_F(SignatureGateTest, RefusesBlobsThatAreNotTheirDigests) {
