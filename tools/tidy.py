@@ -73,7 +73,7 @@ ABOVE_BASE = re.compile(r"\bk\w*(?:Airway|Flight|Guest|Machine|Module|Operator|W
 
 def layers() -> dict[str, set[str]]:
     text = (ROOT / "CMakeLists.txt").read_text()
-    found = re.findall(r"^hangar_library\(([\w/]+)(?:\s+DEPS\s+([\w/\s]+?))?(?:\s+SYSTEM[^)]*)?\)", text, re.M)
+    found = re.findall(r"^hangar_library\(([\w/]+)(?:\s+DEPS\s+([\w/\s]+?))?(?:\s+(?:SYSTEM|TEST_DEPS)[^)]*)?\)", text, re.M)
     return {name: set(deps.split()) | {name} for name, deps in found}
 
 

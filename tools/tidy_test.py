@@ -87,6 +87,12 @@ def test_the_list_of_layers_is_in_order(tree, tmp_path):
     assert "CMakeLists.txt: io is listed before base, which it may include" in tidy.structure_findings(tidy.layers())
 
 
+def test_what_only_the_tests_of_a_folder_need_is_not_a_layer(tree, tmp_path):
+    (tmp_path / "CMakeLists.txt").write_text("hangar_library(base)\nhangar_library(io DEPS base TEST_DEPS abi/flight)\n")
+
+    assert tidy.layers() == {"base": {"base"}, "io": {"base", "io"}}
+
+
 def test_a_folder_says_what_it_is(tree, tmp_path):
     tree(base__a_cc="", io__a_cc="", abi__flight__a_cc="", compile__main_cc="")
     for folder in ("base", "abi/flight"):
