@@ -180,6 +180,11 @@ void Network::act(const ExchangePtr& exchange) {
   if (strikes(faults.broken)) {
     return answer(exchange, status(500, "InternalError", "an error on the server"));
   }
+  if (on_arrival_) {
+    if (std::optional<ApiAnswer> given = on_arrival_(exchange->api)) {
+      return answer(exchange, *std::move(given));
+    }
+  }
   if (ApiServer::is_watch(exchange->api) && exchange->handler) {
     auto opened = server_.open(exchange->api);
     if (auto* const watch = std::get_if<ApiServer::Watch>(&opened)) {

@@ -69,6 +69,11 @@ class Network final : public http::SimulatedNetwork {
   };
   void set_on_act(std::function<void(const Acted&)> on_act) { on_act_ = std::move(on_act); }
 
+  // Called for each request that arrives, before the server acts; a result is the answer in place
+  // of the server's.
+  using OnArrival = std::function<std::optional<ApiAnswer>(const ApiRequest& request)>;
+  void set_on_arrival(OnArrival on_arrival) { on_arrival_ = std::move(on_arrival); }
+
   struct Statistics {
     std::uint64_t requests = 0;
     std::uint64_t faults = 0;
@@ -111,6 +116,7 @@ class Network final : public http::SimulatedNetwork {
   io::VirtualTime::Queue world_;
   std::map<std::string, Faults> faults_;
   std::function<void(const Acted&)> on_act_;
+  OnArrival on_arrival_;
   std::list<ExchangePtr> open_;
   Statistics statistics_;
 };
