@@ -1,16 +1,13 @@
 #include "operators/operator_controller.h"
 
 #include "base/assert.h"
-#include "base/base64.h"
-#include "base/limits.h"
 #include "base/time.h"
 #include "io/loop.h"
 #include "kube/core_resources.h"
 #include "modules/reference.h"
 #include "modules/requester.h"
-#include "operators/limits.h"
+#include "operators/guest_inputs.h"
 #include "operators/operator_status.h"
-#include "operators/pod_view.h"
 #include "reconcile/guest_waits.h"
 #include "tenants/policies.h"
 #include "tenants/rules.h"
@@ -41,104 +38,6 @@ constexpr std::chrono::seconds kStatusIntervalMin{5};
 // A status in which only figures would change is written this long after the last write. An
 // operator that wakes every few seconds would otherwise cost a write for each of its own.
 constexpr std::chrono::seconds kFiguresInterval{15};
-kube::Resource core_resource(bool is_secret) {
-  return is_secret ? kube::secret_resource() : kube::config_map_resource();
-}
-
-// The value of one key, decoded; nothing if there is no such key.
-std::optional<std::string> value_at(const json::Value& object, bool is_secret,
-                                    std::string_view key) {
-  const auto text_of = [&](std::string_view member) -> const json::Value* {
-    const json::Value* const value = json::find(object, {member, key});
-    return value != nullptr && value->is_string() ? value : nullptr;
-  };
-  const json::Value* const text = is_secret ? nullptr : text_of("data");
-  if (text != nullptr) return std::string(text->get_string());
-  const json::Value* const encoded = text_of(is_secret ? "data" : "binaryData");
-  if (encoded == nullptr) return std::nullopt;
-  return base64_decode(encoded->get_string());
-}
-
-std::vector<std::string> keys_of(const json::Value& object, bool is_secret) {
-  std::vector<std::string> keys;
-  for (const std::string_view member : {"data", "binaryData"}) {
-    if (is_secret && member == "binaryData") continue;
-    const json::Object* const values = json::object_at(object, {member});
-    if (values == nullptr) continue;
-    for (const auto& value : *values)
-      keys.emplace_back(value.key());
-  }
-  return keys;
-}
-
-io::Task<Result<json::Value>> read_source(kube::Client client, std::string namespace_,
-                                          std::string name, bool is_secret, bool is_optional,
-                                          std::stop_token stop) {
-  Result<json::Value> object = co_await client.get(
-      core_resource(is_secret), {.namespace_ = std::move(namespace_), .name = name}, stop);
-  if (!object && object.error().kind() == ErrorKind::NotFound && is_optional) {
-    co_return json::Value(json::Object{});
-  }
-  if (!object) {
-    co_return std::unexpected(std::move(object).error().in(
-        fmt::format("{} {}", is_secret ? "Secret" : "ConfigMap", name)));
-  }
-  co_return object;
-}
-
-// Counts what is read for one operator.
-class InputBytes {
- public:
-  [[nodiscard]] Result<> add(std::size_t bytes) {
-    bytes_ += bytes;
-    if (bytes_ <= limits::kOperatorInputBytesMax) return {};
-    return fail(ErrorKind::LimitExceeded,
-                fmt::format("spec.env and spec.files: their values have more than {} MiB together",
-                            limits::kOperatorInputBytesMax / limits::kMiB));
-  }
-
- private:
-  std::uint64_t bytes_ = 0;
-};
-
-// Reads only from the operator's own namespace. Values never become part of a message.
-io::Task<Result<GuestInputs>> read_inputs(kube::Client client, const Operator& spec,
-                                          std::stop_token stop) {
-  GuestInputs inputs;
-  InputBytes read;
-  inputs.in_pod = pod_view({.namespace_ = spec.key.namespace_,
-                            .name = spec.key.name,
-                            .cluster_ca = HANGAR_CO_TRY(co_await client.server_ca(stop))});
-  for (const EnvironmentEntry& entry : spec.environment) {
-    if (entry.source == EnvironmentEntry::Source::Literal) {
-      inputs.environment.push_back(fmt::format("{}={}", entry.name, entry.value));
-      continue;
-    }
-    const bool is_secret = entry.source == EnvironmentEntry::Source::Secret;
-    const json::Value object = HANGAR_CO_TRY(co_await read_source(
-        client, spec.key.namespace_, entry.object, is_secret, entry.is_optional, stop));
-    const std::optional<std::string> value = value_at(object, is_secret, entry.key);
-    if (!value && entry.is_optional) continue;
-    if (!value || value->find('\0') != std::string::npos) {
-      co_return fail(ErrorKind::NotFound,
-                     fmt::format("env {}: {} {} has no text at the key {}", entry.name,
-                                 is_secret ? "Secret" : "ConfigMap", entry.object, entry.key));
-    }
-    HANGAR_CO_TRY(read.add(value->size()));
-    inputs.environment.push_back(fmt::format("{}={}", entry.name, *value));
-  }
-  for (const FileEntry& entry : spec.files) {
-    const json::Value object = HANGAR_CO_TRY(co_await read_source(
-        client, spec.key.namespace_, entry.object, entry.is_secret, entry.is_optional, stop));
-    for (const std::string& key : keys_of(object, entry.is_secret)) {
-      if (std::optional<std::string> value = value_at(object, entry.is_secret, key)) {
-        HANGAR_CO_TRY(read.add(value->size()));
-        inputs.files[fmt::format("{}/{}", entry.path, key)] = *std::move(value);
-      }
-    }
-  }
-  co_return inputs;
-}
 
 ShownOperator shown(const RunningOperator& running) {
   PackedOperator::Parts outline = running.outline();
@@ -196,7 +95,7 @@ OperatorController::OperatorController(Parts parts)
                   },
               .read_inputs =
                   [this](const Operator& spec, std::stop_token stop) {
-                    return read_inputs(platform_.client, spec, std::move(stop));
+                    return read_guest_inputs(platform_.client, spec, std::move(stop));
                   },
               .log = log_,
               .memory_budget_bytes = parts_.memory_budget_bytes,
