@@ -490,6 +490,17 @@ static_assert(kCarriedOperatorsMax * kLeftBytesMax < kCarriedBytesMax - kCarried
 
 }  // namespace
 
+std::optional<std::string> misfit(const CarriedOperator& carried, const Operator& spec,
+                                  const wasm::Digest& module, std::uint64_t image) {
+  if (carried.uid != spec.uid) return "it is another object of the same name";
+  if (carried.generation != spec.generation) return "its spec has changed";
+  if (carried.module != module) return "its module has changed";
+  if (carried.image != image) {
+    return "this version of hangar lays out the module's memory in another way";
+  }
+  return std::nullopt;
+}
+
 void leave_unreadable(CarriedFleet& fleet, Instant now) {
   const auto leave = [&fleet](const CarriedOperator& carried, std::string_view why) {
     fleet.left.push_back({.key = carried.key,

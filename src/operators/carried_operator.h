@@ -13,6 +13,7 @@
 #include "http/client.h"
 #include "io/descriptor.h"
 #include "kube/object.h"
+#include "operators/operator.h"
 #include "operators/operator_ledger.h"
 #include "wasm/digest.h"
 
@@ -72,6 +73,12 @@ struct CarriedOperator {
   abi::kube_runtime::CarriedGuest guest;
   CarriedRequests requests;
 };
+
+// Why the guest does not fit the object and the module of now, for people; nothing if it does.
+// `image`: the module's SleepableModule::image_number().
+[[nodiscard]] std::optional<std::string> misfit(const CarriedOperator& carried,
+                                                const Operator& spec, const wasm::Digest& module,
+                                                std::uint64_t image);
 
 // An operator that could not be carried over.
 struct LeftOperator {

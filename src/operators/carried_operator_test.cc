@@ -5,6 +5,7 @@
 #include "base/time.h"
 #include "gateway/limits.h"
 #include "io/descriptor.h"
+#include "operators/operator.h"
 #include "wasm/digest.h"
 
 #include <fcntl.h>
@@ -106,6 +107,23 @@ void expect_refusal(const CarriedFleet& fleet, std::string_view why) {
   ASSERT_FALSE(read.has_value()) << why;
   EXPECT_EQ(read.error().kind(), ErrorKind::Corrupt);
   EXPECT_THAT(read.error().message(), HasSubstr(why));
+}
+
+TEST(CarriedOperator, FitsTheObjectAndTheModuleThatItWasMadeOf) {
+  const CarriedOperator carried = sleeper("mirror");
+  const Operator spec{.key = carried.key, .uid = "uid-mirror", .generation = 7};
+  const wasm::Digest module = wasm::Digest::of("module");
+  EXPECT_FALSE(misfit(carried, spec, module, 99).has_value());
+
+  Operator other = spec;
+  other.uid = "uid-later";
+  EXPECT_EQ(misfit(carried, other, module, 99), "it is another object of the same name");
+  other = spec;
+  other.generation = 8;
+  EXPECT_EQ(misfit(carried, other, module, 99), "its spec has changed");
+  EXPECT_EQ(misfit(carried, spec, wasm::Digest::of("another"), 99), "its module has changed");
+  EXPECT_EQ(misfit(carried, spec, module, 98),
+            "this version of hangar lays out the module's memory in another way");
 }
 
 TEST(CarriedOperators, AreReadAsTheyWereWritten) {

@@ -61,18 +61,6 @@ modules::Source source_of(const Operator& spec) {
   return {.reference = spec.module, .sha256 = spec.sha256, .insecure = spec.insecure};
 }
 
-// Why a guest of the host before this one does not fit; nothing if it does.
-std::optional<std::string> misfit(const CarriedOperator& carried, const Operator& spec,
-                                  const wasm::SleepableModule& module) {
-  if (carried.uid != spec.uid) return "it is another object of the same name";
-  if (carried.generation != spec.generation) return "its spec has changed";
-  if (carried.module != module.digest()) return "its module has changed";
-  if (carried.image != module.image_number()) {
-    return "this version of hangar lays out the module's memory in another way";
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 OperatorController::OperatorController(Parts parts)
@@ -367,7 +355,8 @@ io::Task<void> OperatorController::begin(Operator spec, OperatorModule module) {
   auto carried = carried_.extract(key);
   const auto left = left_.extract(key);
   std::optional<std::string> why = left ? std::optional(left.mapped()) : std::nullopt;
-  if (carried) why = misfit(carried.mapped(), spec, *module.code);
+  if (carried)
+    why = misfit(carried.mapped(), spec, module.code->digest(), module.code->image_number());
   if (carried && !why) {
     const Result<> taken =
         co_await fleet_.take_over(std::move(spec), std::move(module), std::move(carried.mapped()));
