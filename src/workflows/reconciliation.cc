@@ -207,7 +207,7 @@ io::Task<Result<>> Reconciliation::carry_out(Decision::Execute next) {
     if (kind == ActionKind::DeleteResources) decision_.drop_resources();
     if (!done->seen.empty()) decision_.on_made(done->event, done->seen);
     decision_.on_done(action.id, done->event);
-    parts_.instruments.action_ended(action, "done", now);
+    parts_.instruments.action_ended(action, ActionOutcome::Done, now);
   } else if (const auto* const pinned = std::get_if<Executor::Pinned>(&ended)) {
     decision_.on_pinned(action.id, pinned->uid);
   } else if (const auto* const waits = std::get_if<Executor::Waits>(&ended)) {
@@ -233,7 +233,7 @@ io::Task<Result<>> Reconciliation::carry_out(Decision::Execute next) {
 // The action has failed for good: a FAILURE notifies the machine, this notifies people.
 void Reconciliation::action_failed(const PendingAction& action, std::string_view why,
                                    WallTime now) {
-  parts_.instruments.action_ended(action, "failed", now);
+  parts_.instruments.action_ended(action, ActionOutcome::Failed, now);
   parts_.platform.events.record(manifest_,
                                 {.type = reconcile::EventType::Warning,
                                  .reason = "ActionFailed",
@@ -245,7 +245,7 @@ void Reconciliation::skip_action() {
   if (wanted.empty()) return;
   for (const PendingAction& action : decision_.ledger().outbox) {
     if (fmt::format("{}", action.id) != wanted) continue;
-    parts_.instruments.action_ended(action, "skipped", io::Loop::wall_now());
+    parts_.instruments.action_ended(action, ActionOutcome::Skipped, io::Loop::wall_now());
     (void)decision_.on_failed(
         action.id,
         {.reason = "Skipped",

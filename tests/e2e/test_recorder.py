@@ -451,6 +451,35 @@ def test_why_leads_from_a_write_to_who_began_it(audited, recording, chain):
     assert drawn.startswith("flowchart LR\n") and f"operator {second}/copier" in drawn and "| object" in drawn
 
 
+def test_why_tells_of_every_write_of_a_go_operator(audited, recording, place):
+    audited.apply_crds(ROOT / "examples/website/crd.yaml")
+    audited.learn("examples.hangar.dev/v1", "Website", "websites")
+    grants = (("examples.hangar.dev", ["websites", "websites/status"]), ("apps", ["deployments"]))
+    prefix = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{place}"
+    audited.request("POST", f"{prefix}/roles", {"metadata": {"name": "website"}, "rules": [
+        {"apiGroups": [group], "resources": resources, "verbs": list(EVERYTHING)} for group, resources in grants]})
+    audited.request("POST", f"{prefix}/rolebindings", {
+        "metadata": {"name": "website"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "website"},
+        "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": place}]})
+    audited.create(operators.manifest("website", place, wasm="website", env=[{"name": "NAMESPACE", "value": place}],
+                                      sleep={"after": "200ms"}, limits={"memory": "256Mi"}))
+    audited.create({"apiVersion": "examples.hangar.dev/v1", "kind": "Website", "metadata": {"name": "shop", "namespace": place},
+                    "spec": {"image": "example.com/server:1", "replicas": 2}})
+
+    def replicas():
+        return ((audited.get("apps/v1", "Deployment", "shop", place) or {}).get("spec") or {}).get("replicas")
+    eventually(lambda: replicas() == 2, "the Deployment is there", COMPILED)
+    audited.patch("examples.hangar.dev/v1", "Website", "shop", {"spec": {"replicas": 5}}, place)
+    eventually(lambda: replicas() == 5, "the Deployment follows", 60)
+
+    for resource, verbs in (("deployments.apps", {"create", "update"}), ("websites.examples.hangar.dev", {"update"})):
+        def is_told(resource=resource, verbs=verbs):
+            expected = audited_changes(audited, place, resource.split(".", maxsplit=1)[0], "shop")
+            found = why_json(recording, audited, f"{resource}/shop", "-n", place)
+            return verbs <= {verb for _, verb, _ in expected} and changes_in(found) == expected and all(turn["causes"] for turn, _ in writes_in(found))
+        eventually(is_told, f"no write on {resource} is missing", 60)
+
+
 def test_why_tells_of_what_others_wrote(audited, recording, place):
     create_config_map(audited, "manual", place, key="value")
     done = why(recording, audited, "configmap/manual", "-n", place)
