@@ -3,8 +3,12 @@
 #include "airways/limits.h"
 #include "airways/reasons.h"
 #include "io/loop.h"
+#include "kube/object.h"
+#include "recorder/limits.h"
 #include "recorder/record.h"
 
+#include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -36,12 +40,18 @@ void FlightRecording::looked_up(const kube::Resource& resource, kube::ObjectKey 
                                 Instant asked_at, const abi::flight::LookupAnswer& answer) {
   if (!is_on() || lookups_.size() >= limits::kRecordedLookupsMax) return;
   const bool is_shown = answer.state == abi::flight::LookupState::Ok;
-  lookups_.push_back({.resource = resource,
-                      .key = std::move(key),
-                      .asked_at = asked_at,
-                      .answered_at = io::Loop::now(),
-                      .status = status_of(answer.state),
-                      .bytes = is_shown ? answer.body.size() : 0});
+  const auto object =
+      is_shown
+          ? kube::identify(std::string_view(answer.body).substr(0, recorder::kAnswerReadBytesMax))
+          : std::nullopt;
+  lookups_.push_back(
+      {.resource = resource,
+       .key = std::move(key),
+       .asked_at = asked_at,
+       .answered_at = io::Loop::now(),
+       .status = status_of(answer.state),
+       .bytes = is_shown ? answer.body.size() : 0,
+       .version = object ? kube::parse_version(object->resource_version).value_or(0) : 0});
 }
 
 void FlightRecording::ran(Instant began, std::string_view user, std::string_view module_sha256,
@@ -70,7 +80,8 @@ void FlightRecording::ran(Instant began, std::string_view user, std::string_view
               .asked_at = lookup.asked_at,
               .answered_at = lookup.answered_at,
               .status = lookup.status,
-              .bytes = lookup.bytes});
+              .bytes = lookup.bytes,
+              .version = lookup.version});
   }
 }
 

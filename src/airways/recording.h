@@ -41,6 +41,7 @@ class FlightRecording final : public reconcile::GuestRecording {
     Instant answered_at;
     std::uint64_t status = 0;
     std::uint64_t bytes = 0;
+    std::uint64_t version = 0;
   };
   std::vector<Lookup> lookups_;  // Of the run in progress.
 };

@@ -221,6 +221,10 @@ TEST(FlightRecording, WhatItLookedUpIsReadByItsRun) {
     FlightRecording recording(flights, kBackends, instance());
     const Instant began = io::Loop::now();
     recording.looked_up(kConfigMaps, kMade, began,
+                        {.state = abi::flight::LookupState::Ok,
+                         .body = R"({"kind":"ConfigMap","apiVersion":"v1",)"
+                                 R"("metadata":{"name":"made","resourceVersion":"17"}})"});
+    recording.looked_up(kConfigMaps, kMade, began,
                         {.state = abi::flight::LookupState::Ok, .body = "{}"});
     recording.looked_up(kConfigMaps, kMade, began,
                         {.state = abi::flight::LookupState::Forbidden, .body = "you may not"});
@@ -232,14 +236,17 @@ TEST(FlightRecording, WhatItLookedUpIsReadByItsRun) {
   ASSERT_THAT(found, SizeIs(2));
   EXPECT_THAT(found[0].requests, IsEmpty());
   const std::vector<recorder::Request>& requests = found[1].requests;
-  ASSERT_THAT(requests, SizeIs(2));
+  ASSERT_THAT(requests, SizeIs(3));
   EXPECT_EQ(requests[0].verb, recorder::Verb::Get);
   EXPECT_EQ(requests[0].resource, "configmaps");
   EXPECT_EQ(requests[0].object.name, "made");
+  EXPECT_EQ(requests[0].object.version, 17U);
   EXPECT_EQ(requests[0].status, 200U);
-  EXPECT_EQ(requests[0].answer_bytes, 2U);
-  EXPECT_EQ(requests[1].status, 403U);
-  EXPECT_EQ(requests[1].answer_bytes, 0U);
+  EXPECT_EQ(requests[1].object.name, "made");
+  EXPECT_EQ(requests[1].object.version, 0U);
+  EXPECT_EQ(requests[1].answer_bytes, 2U);
+  EXPECT_EQ(requests[2].status, 403U);
+  EXPECT_EQ(requests[2].answer_bytes, 0U);
 }
 
 TEST(FlightRecording, BoundsWhatIsRecordedOfLookups) {

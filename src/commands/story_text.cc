@@ -54,7 +54,8 @@ std::string result_text(const recorder::Request& request) {
   if (!request.took) return "no answer is recorded";
   if (request.status == 0) return "cancelled after " + in_words(*request.took);
   std::string text = fmt::format("{} in {}", request.status, in_words(*request.took));
-  if (!request.is_write() || request.object.version == 0) return text;
+  if (request.object.version == 0) return text;
+  if (!request.is_write()) return fmt::format("{}, at {}", text, request.object.version);
   if (request.version_before == request.object.version) {
     return fmt::format("{}, still {}", text, request.object.version);
   }

@@ -204,7 +204,7 @@ TEST(TimelineText, KeepsItsLinesWhenTextIsHostile) {
             shape(two_turns(), [] { return std::string("<script>"); }));
 }
 
-TEST(ResultText, SaysWhatIsKnownOfAWrite) {
+TEST(ResultText, SaysWhatIsKnownOfARequest) {
   recorder::Request request{.verb = Verb::Patch, .resource = "pods"};
   EXPECT_EQ(result_text(request), "no answer is recorded");
   request.took = 2ms;
@@ -214,6 +214,8 @@ TEST(ResultText, SaysWhatIsKnownOfAWrite) {
   EXPECT_EQ(result_text(request), "200 in 2.0ms, now 5");
   request.version_before = 5;
   EXPECT_EQ(result_text(request), "200 in 2.0ms, still 5");
+  request.verb = recorder::Verb::Get;
+  EXPECT_EQ(result_text(request), "200 in 2.0ms, at 5");
 }
 
 }  // namespace

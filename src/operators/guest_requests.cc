@@ -175,7 +175,7 @@ class GuestRequests::Call final : public gateway::Answer, public slots::InSlot {
     // Another server's answer says nothing about objects of the cluster.
     const bool has_object = !is_stream_ && !is_outbound_ && status != 0;
     const std::string_view body = has_object ? text_ : std::string_view();
-    requests_->ledger_.record_answer(id_, method_, status, body);
+    requests_->ledger_.record_answer(id_, status, body);
   }
 
  private:

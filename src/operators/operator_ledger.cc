@@ -174,17 +174,16 @@ std::string OperatorLedger::traceparent(std::uint64_t id, std::uint64_t turn) co
   return parts_.recorder->trace_ids()->traceparent(recorded_guest(), turn, id);
 }
 
-void OperatorLedger::record_answer(std::uint64_t id, KnownMethod method, int status,
-                                   std::string_view body) const {
+void OperatorLedger::record_answer(std::uint64_t id, int status, std::string_view body) const {
   if (!is_recording()) return;
-  const AnsweredObject written(is_write(method) ? body : std::string_view());
+  const AnsweredObject answered(body);
   parts_.recorder->record(recorder::Answered{.guest = recorded_guest(),
                                              .id = id,
                                              .at = io::Loop::now(),
                                              .status = static_cast<std::uint64_t>(status),
                                              .bytes = body.size(),
-                                             .is_write = is_write(method),
-                                             .object = written.object()});
+                                             .has_object = answered.is_known(),
+                                             .object = answered.object()});
 }
 
 }  // namespace hangar::operators

@@ -124,7 +124,7 @@ class OperatorLedger {
   // The header that makes the request part of its turn's trace; empty: there are no traces.
   [[nodiscard]] std::string traceparent(std::uint64_t id, std::uint64_t turn) const;
   // Status zero: the guest no longer waits for the answer.
-  void record_answer(std::uint64_t id, KnownMethod method, int status, std::string_view body) const;
+  void record_answer(std::uint64_t id, int status, std::string_view body) const;
 
  private:
   [[nodiscard]] recorder::Guest recorded_guest() const;

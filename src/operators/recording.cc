@@ -198,7 +198,8 @@ void SecretsRead::add(std::string_view namespace_, std::string_view name) {
 }
 
 AnsweredObject::AnsweredObject(std::string_view body) {
-  auto found = kube::identify(body);
+  // The API server writes the items of some lists before the rest.
+  auto found = kube::identify(body.substr(0, recorder::kAnswerReadBytesMax));
   if (!found || found->kind == "Status") return;
   group_ = found->group();
   kind_ = found->kind;

@@ -87,11 +87,12 @@ class SecretsRead {
   recorder::SecretNames names_;
 };
 
-// The object in the answer to a write, as views into both. Empty for a Status, and for text that is
-// not JSON.
+// The object in an answer, as views into both; of a list, its version. Unknown for a Status, for
+// text that is not JSON, and if more comes before it than is read.
 class AnsweredObject {
  public:
   explicit AnsweredObject(std::string_view body);
+  [[nodiscard]] bool is_known() const { return !kind_.empty(); }
   [[nodiscard]] recorder::Object object() const;
 
  private:

@@ -241,7 +241,24 @@ TEST(SecretsRead, StandForAllAfterAReviewOfOne) {
   EXPECT_EQ(read.names(), (recorder::SecretNames{{"", ""}}));
 }
 
-TEST(AnsweredObject, IsTheOneThatWasWritten) {
+TEST(AnsweredObject, IsTheVersionOfAList) {
+  const AnsweredObject answered(
+      R"({"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"90"},"items":[)");
+
+  EXPECT_TRUE(answered.is_known());
+  EXPECT_EQ(answered.object().name, "");
+  EXPECT_EQ(answered.object().version, 90U);
+}
+
+TEST(AnsweredObject, IsUnknownBehindMoreThanIsRead) {
+  const std::string text = R"({"kind":"Thing","apiVersion":"v1","data":")" +
+                           std::string(recorder::kAnswerReadBytesMax, 'x') +
+                           R"(","metadata":{"name":"front","resourceVersion":"1"}})";
+
+  EXPECT_FALSE(AnsweredObject(text).is_known());
+}
+
+TEST(AnsweredObject, IsTheOneThatWasWrittenOrRead) {
   const AnsweredObject answered(kFront);
   EXPECT_EQ(answered.object().kind, "Deployment");
   EXPECT_EQ(answered.object().name, "front");
@@ -250,6 +267,7 @@ TEST(AnsweredObject, IsTheOneThatWasWritten) {
   for (const char* const other :
        {"", "no JSON", R"({"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success"})",
         "k8s\x00"}) {
+    EXPECT_FALSE(AnsweredObject(other).is_known()) << other;
     EXPECT_EQ(AnsweredObject(other).object().name, "") << other;
     EXPECT_EQ(AnsweredObject(other).object().version, 0U) << other;
   }

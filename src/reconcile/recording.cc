@@ -102,8 +102,7 @@ recorder::Answered GuestRecording::Exchange::answered() const {
           .id = id_,
           .at = io::Loop::now(),
           .status = status_,
-          .bytes = bytes_,
-          .is_write = recorder::is_write(request_.verb)};
+          .bytes = bytes_};
 }
 
 void GuestRecording::Exchange::end(const Result<json::Value>& result) {
@@ -111,11 +110,12 @@ void GuestRecording::Exchange::end(const Result<json::Value>& result) {
   recorder::Recorder& recorder = *recording_.recorder_.recorder_;
   recorder::Answered answer = answered();
   if (status_ == 0 && !result) answer.status = status_of(result.error());
-  if (!result || !answer.is_write) return recorder.record(answer);
+  if (!result) return recorder.record(answer);
   const Result<kube::GroupVersionKind> kind = kube::gvk_of(*result);
   // The server may answer a deletion with a Status.
   if (!kind || kind->kind == "Status") return recorder.record(answer);
   const kube::ObjectKey key = kube::key_of(*result);
+  answer.has_object = true;
   answer.object = {.group = kind->group,
                    .kind = kind->kind,
                    .namespace_ = key.namespace_,
@@ -133,7 +133,13 @@ void GuestRecording::has_read(const Read& read) {
                                                  .id = id,
                                                  .at = read.answered_at,
                                                  .status = read.status,
-                                                 .bytes = read.bytes});
+                                                 .bytes = read.bytes,
+                                                 .has_object = read.version > 0,
+                                                 .object = {.group = read.resource.group,
+                                                            .kind = read.resource.kind,
+                                                            .namespace_ = read.key.namespace_,
+                                                            .name = read.key.name,
+                                                            .version = read.version}});
 }
 
 kube::Client::ValueTask GuestRecording::recorded(Request request, Send send) {

@@ -90,6 +90,7 @@ class GuestRecording {
     Instant answered_at;
     std::uint64_t status = 0;  // As recorder::Answered has it.
     std::uint64_t bytes = 0;
+    std::uint64_t version = 0;  // Of the object that was read; zero: there is none.
   };
   void has_read(const Read& read);
   // Sends a request with its observer. Null: not recorded.

@@ -152,8 +152,8 @@ void visit_fields(Fields& fields, Kind& answered) {
   fields.instant(answered.at);
   fields.number(answered.status);
   fields.number(answered.bytes);
-  fields.flag(answered.is_write);
-  if (answered.is_write) visit_fields(fields, answered.object);
+  fields.flag(answered.has_object);
+  if (answered.has_object) visit_fields(fields, answered.object);
 }
 
 template <class Fields, Is<Slept> Kind>

@@ -85,7 +85,7 @@ Answered answered(std::uint64_t id) {
           .at = kInstant + 9ms,
           .status = 200,
           .bytes = 2048,
-          .is_write = true,
+          .has_object = true,
           .object = {.group = "apps", .kind = "Deployment", .name = "front", .version = 4712}};
 }
 

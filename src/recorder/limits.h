@@ -45,6 +45,10 @@ inline constexpr std::size_t kTimersMax = 16;
 // truncated.
 inline constexpr std::size_t kTextBytesMax = 512;
 
+// How far an answer is read to find which object it has, and its version: past the annotations of
+// an object, which have 256 KiB at most, and not through a long list.
+inline constexpr std::size_t kAnswerReadBytesMax = 320 * limits::kKiB;
+
 // Bodies of requests. The text that is written of one: more than almost all objects have.
 inline constexpr std::size_t kBodyBytesMax = 16 * limits::kKiB;
 // A body is parsed to be searched for secrets, in the background. Larger ones are left out.

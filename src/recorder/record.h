@@ -132,8 +132,9 @@ struct Answered {
   Instant at;
   std::uint64_t status = 0;  // HTTP status; zero: the guest no longer waited.
   std::uint64_t bytes = 0;
-  bool is_write = false;
-  Object object;  // The object in the answer to a write.
+  bool has_object = false;
+  // In the answer: the object that was written or read; of a list, without a name, its version.
+  Object object;
 };
 
 // A guest that was suspended after a turn, or could not be.

@@ -154,7 +154,7 @@ class TenThousandGuests : public RecorderTest {
                              .id = number,
                              .at = io::Loop::now(),
                              .status = 200,
-                             .is_write = true,
+                             .has_object = true,
                              .object = {.kind = "ConfigMap",
                                         .namespace_ = namespace_name,
                                         .name = name,

@@ -178,7 +178,11 @@ std::optional<Story> Storyteller::add(const Place& place, const Record& record) 
       request.took = found.at - asked->at;
       request.status = found.status;
       request.answer_bytes = found.bytes;
-      if (!found.object.name.empty()) answer_with(request, found.object);
+      if (!found.object.name.empty()) {
+        answer_with(request, found.object);
+      } else if (request.verb == Verb::List) {
+        request.object.version = found.object.version;
+      }
     }
     if (auto body = of.bodies.extract(asked->id); !body.empty()) {
       request.body = std::move(body.mapped());

@@ -95,7 +95,7 @@ TEST_F(StoryTest, HasWhatCameOfATurn) {
           .at = kInstant + 9ms,
           .status = 201,
           .bytes = 50,
-          .is_write = true,
+          .has_object = true,
           .object = {.kind = "ConfigMap", .namespace_ = "shop", .name = "made-1", .version = 44}},
       Slept{.guest = guest("web", 1), .turn = 3, .took = 2ms, .disk_bytes = 10, .is_asleep = true});
 
@@ -136,7 +136,7 @@ TEST_F(StoryTest, KeepsTheGroupThatWasAskedWhereTheAnswerIsOfAnother) {
          Answered{.guest = guest("web", 1),
                   .id = 9,
                   .status = 200,
-                  .is_write = true,
+                  .has_object = true,
                   .object = {.group = "autoscaling",
                              .kind = "Scale",
                              .namespace_ = "shop",
@@ -148,6 +148,40 @@ TEST_F(StoryTest, KeepsTheGroupThatWasAskedWhereTheAnswerIsOfAnother) {
   ASSERT_THAT(found[0].requests, SizeIs(1));
   EXPECT_EQ(found[0].requests[0].object,
             (ObjectVersion{.group = "apps", .namespace_ = "shop", .name = "front", .version = 44}));
+}
+
+TEST_F(StoryTest, KnowsTheVersionsThatWereRead) {
+  Files files(root(), kLimits, 7);
+  const auto asked = [](std::uint64_t id, Verb verb, std::string_view name) {
+    return Asked{.guest = guest("web", 1),
+                 .turn = 3,
+                 .id = id,
+                 .verb = verb,
+                 .resource = "configmaps",
+                 .namespace_ = "shop",
+                 .name = name};
+  };
+  append(files, Turn{.guest = guest("web", 1), .number = 3}, asked(8, Verb::Get, "front"),
+         asked(9, Verb::List, ""),
+         Answered{
+             .guest = guest("web", 1),
+             .id = 8,
+             .status = 200,
+             .has_object = true,
+             .object = {.kind = "ConfigMap", .namespace_ = "shop", .name = "front", .version = 44}},
+         Answered{.guest = guest("web", 1),
+                  .id = 9,
+                  .status = 200,
+                  .has_object = true,
+                  .object = {.kind = "ConfigMapList", .version = 90}});
+
+  const std::vector<Story> found = stories();
+  ASSERT_THAT(found, SizeIs(1));
+  ASSERT_THAT(found[0].requests, SizeIs(2));
+  EXPECT_EQ(
+      found[0].requests[0].object,
+      (ObjectVersion{.kind = "ConfigMap", .namespace_ = "shop", .name = "front", .version = 44}));
+  EXPECT_EQ(found[0].requests[1].object, (ObjectVersion{.namespace_ = "shop", .version = 90}));
 }
 
 TEST_F(StoryTest, KnowsAWriteWhoseAnswerNeverCame) {
