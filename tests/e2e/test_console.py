@@ -242,6 +242,7 @@ def test_every_page_is_readable_in_both_themes_and_at_360_px(console, nowhere, b
           f"between frames: median {statistics.median(frames):.1f} ms, most {max(frames):.1f} ms")
     # One path for each of the four states, not one for each operator.
     assert {(one["cells"], one["paths"] <= 4) for one in seen["draws"]} == {(10_000, True)}
+    assert seen["elements"] < 10_000, "the page has an element for each operator"
     # Each key and each answer draws once at most; two questions may have been under way.
     assert len(times) <= seen["keys"] + seen["asked"] + 2, seen
 

@@ -118,7 +118,7 @@ async function canned() {
 }
 
 // From the map to an operator without a mouse. Meanwhile `map.draws` has of each drawing of the map its time, its cells and the paths that it
-// fills; `frames` the time between frames.
+// fills; `frames` the time between frames; `elements` the number of the page's elements.
 const KEYS = 30;
 async function keyboard(page) {
   await go(page, "#/");
@@ -148,6 +148,7 @@ async function keyboard(page) {
   for (let step = 0; step < KEYS; step++) await page.keyboard.press(step % 2 ? "ArrowRight" : "ArrowDown");
   await page.waitForFunction(() => window.seen_.draws.length > 0);
   report.map = { ...(await page.evaluate(() => window.seen_)), keys: KEYS, asked: report.requests.length - asked };
+  report.map.elements = await page.locator("*").count();
   report.texts.selected = await page.locator("#shown").textContent();
   await page.keyboard.press("Enter");
   await page.waitForFunction(() => location.hash.startsWith("#/operator/"));
