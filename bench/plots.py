@@ -33,6 +33,7 @@ ROWS_MAX = 14
 DIGITS = 6
 
 SIZES = {"2 MiB, resumes in 0.8 ms of 20": "small guest", "24 MiB, resumes in 25 ms of 5": "large guest"}
+EDGE_PROGRAMS = ("ring", "label_mirror", "answers", "assembly", "website")
 PATTERNS = ("periodic", "periodic, with other events", "period that changes", "bursty", "diurnal", "times of the day", "dependent")
 
 
@@ -61,6 +62,15 @@ CHOICES = {
     "density": ("RSS of a host with 10,000 and with 200 operators", same(
         "10000 operators, one module: RSS, all asleep", "10000 operators, one module: peak RSS while all wake",
         "200 operators, a module each: RSS, all asleep", "200 operators, a module each: peak RSS while all wake")),
+    "edge": ("operators in a cgroup of 128 MiB and half a core, beside a host without limits", {
+        "20 operators asleep: memory, page cache included": "memory, all asleep, page cache included",
+        "peak memory": "peak memory",
+        **{f"{program}: question to answer, median": f"from a change to the answer, {program}, median" for program in EDGE_PROGRAMS},
+        "all: question to answer, 95th percentile": "from a change to the answer, all programs, 95th percentile",
+        "written to disk while all sleep": "written to disk while all sleep"}),
+    "failover": ("from the kill of the leader to the other host's work", {
+        "defaults: the same, p99": "defaults, p99",
+        "3s, 2s, 500ms: the same, p99": "settings of 3 s, 2 s and 500 ms, p99"}),
     "fairness": ("an operator beside one that never pauses", {
         **{f"question to answer, {figure}, beside one {old} ({where})": f"question to answer, {figure}, beside one {new} ({where})"
            for where in ("one process", "guest processes") for figure in ("median", "99th percentile")
@@ -112,6 +122,13 @@ CHOICES = {
     "takeover": ("10,000 sleeping operators when their host is replaced, beside a host that starts anew", {
         "10000 operators: until all are taken over": "until all are taken over",
         "10000 operators: until all have seen what has changed meanwhile": "until all have seen what has changed meanwhile"}),
+    "tenants": ("a tenant while others attack, all attacks at once", {
+        "alone: 99th percentile of the operator": "an answer of the operator without attacks, 99th percentile",
+        "all at once: 99th percentile, of the one alone": "an answer, 99th percentile, relative to the one without attacks",
+        "all at once: 99th percentile of a review, of the one alone": "a review, 99th percentile, relative to the one without attacks",
+        "all at once: until a deleted operator of the victim is gone, of the one alone": "until a deleted operator is gone, relative to without attacks",
+        "all at once: peak memory of the host": "peak memory of the host",
+        "all at once: until the attacker's operators are stopped": "until the attacker's operators are stopped"}),
     "workflows": ("machines of workflows, beside wazero", {
         "the step alone: CPU": "CPU of a step",
         "the step alone: time, median": "time of a step, median",
