@@ -25,7 +25,7 @@ DOORS = {
     "CLI/": {"cli", "compile", "node_install", "node_fetch"},
     "archive": {"node_fetch"},
     "nghttp2": {"node_install"},
-    "protozero": {"tracing"},
+    "protozero": {"kube", "tracing"},
     "toml++": {"node_install"},
     "zlib": {"modules", "airways"},
     "zstd.h": {"kube", "wasm"},

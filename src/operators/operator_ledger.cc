@@ -3,6 +3,7 @@
 #include "base/seconds.h"
 #include "io/loop.h"
 #include "kube/object.h"
+#include "kube/protobuf_object.h"
 #include "recorder/limits.h"
 #include "recorder/trace_ids.h"
 
@@ -155,7 +156,7 @@ void OperatorLedger::record_request(std::uint64_t id, std::uint64_t turn,
                                     const gateway::RequestTarget& target,
                                     const gateway::Request& request) const {
   if (!is_recording()) return;
-  const std::optional<kube::Identification> body = kube::identify(request.body);
+  const std::optional<kube::Identification> body = kube::identify_json_or_protobuf(request.body);
   recorder::Asked asked = asked_of(target, request, body);
   asked.guest = recorded_guest();
   asked.turn = turn;

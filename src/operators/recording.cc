@@ -1,6 +1,7 @@
 #include "operators/recording.h"
 
 #include "kube/object.h"
+#include "kube/protobuf_object.h"
 #include "recorder/limits.h"
 #include "recorder/trace_ids.h"
 
@@ -198,8 +199,10 @@ void SecretsRead::add(std::string_view namespace_, std::string_view name) {
 }
 
 AnsweredObject::AnsweredObject(std::string_view body) {
-  // The API server writes the items of some lists before the rest.
-  auto found = kube::identify(body.substr(0, recorder::kAnswerReadBytesMax));
+  // The API server writes the items of some lists before the rest. Protobuf is read by its lengths.
+  const bool is_json = body.starts_with('{');
+  auto found = is_json ? kube::identify(body.substr(0, recorder::kAnswerReadBytesMax))
+                       : kube::identify_protobuf(body);
   if (!found || found->kind == "Status") return;
   group_ = found->group();
   kind_ = found->kind;

@@ -87,8 +87,8 @@ class SecretsRead {
   recorder::SecretNames names_;
 };
 
-// The object in an answer, as views into both; of a list, its version. Unknown for a Status, for
-// text that is not JSON, and if more comes before it than is read.
+// The object in an answer, as views into both; of a list in JSON, its version. Unknown for a
+// Status, for what is neither JSON nor protobuf, and if more comes before it than is read.
 class AnsweredObject {
  public:
   explicit AnsweredObject(std::string_view body);

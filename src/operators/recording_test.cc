@@ -4,6 +4,7 @@
 #include "gateway/gateway.h"
 #include "gateway/request_target.h"
 #include "kube/object.h"
+#include "kube/protobuf_object.h"
 #include "operators/mailbox.h"
 #include "recorder/limits.h"
 #include "recorder/record.h"
@@ -36,7 +37,7 @@ recorder::Asked asked(std::string_view method, std::string_view target, std::str
   static std::optional<kube::Identification> object;
   understood = gateway::parse_target(method, target).value();
   request = {.method = std::string(method), .target = std::string(target), .body = std::move(body)};
-  object = kube::identify(request.body);
+  object = kube::identify_json_or_protobuf(request.body);
   return asked_of(understood, request, object);
 }
 
@@ -271,6 +272,32 @@ TEST(AnsweredObject, IsTheOneThatWasWrittenOrRead) {
     EXPECT_EQ(AnsweredObject(other).object().name, "") << other;
     EXPECT_EQ(AnsweredObject(other).object().version, 0U) << other;
   }
+}
+
+// A Deployment shop/front- in Kubernetes' protobuf.
+constexpr std::string_view kProtobuf(
+    "k8s\0"
+    "\x0a\x15\x0a\x07"
+    "apps/v1\x12\x0a"
+    "Deployment"
+    "\x12\x16\x0a\x14\x0a\x06"
+    "front-\x1a\x04"
+    "shop\x32\x04"
+    "4711",
+    51);
+
+TEST(AnsweredObject, IsReadFromProtobuf) {
+  const AnsweredObject answered(kProtobuf);
+  EXPECT_EQ(answered.object().kind, "Deployment");
+  EXPECT_EQ(answered.object().namespace_, "shop");
+  EXPECT_EQ(answered.object().name, "front-");
+  EXPECT_EQ(answered.object().version, 4711U);
+}
+
+TEST(AskedOf, KnowsTheNameInAProtobufBody) {
+  const recorder::Asked creation =
+      asked("POST", "/apis/apps/v1/namespaces/shop/deployments", std::string(kProtobuf));
+  EXPECT_EQ(creation.name, "front-");
 }
 
 }  // namespace
