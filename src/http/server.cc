@@ -348,6 +348,18 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
   // Whether a connection of `source` may be added: ends one that waits for its client if there are
   // too many. False: all that could make room wait for the handler.
   [[nodiscard]] bool make_room(const std::string& source);
+  // What connections of one phase hold, of which there may be too much.
+  struct Holding {
+    Phase phase;
+    std::uint64_t Connection::* bytes;
+    std::uint64_t Source::* of_source;
+    bool spares_asker;  // The connection that needs room is not ended for it.
+  };
+  // Of the connections that hold some, one of the source that holds the most: the one that has been
+  // in its phase for the longest. `is_source_full`: only connections of the asker's source. Null:
+  // there is none.
+  [[nodiscard]] Connection* first_to_end(const Holding& holding, const Connection& asker,
+                                         bool is_source_full);
   // Ends connections that are sending a body until all bodies fit. False: `reader` is among them.
   [[nodiscard]] bool make_room_for_bodies(const Connection& reader);
   // Counts a response of `bytes`, and ends connections that take theirs until all fit. False: there
@@ -446,22 +458,33 @@ bool Server::Impl::make_room(const std::string& source) {
   return true;
 }
 
+Server::Impl::Connection* Server::Impl::first_to_end(const Holding& holding,
+                                                     const Connection& asker, bool is_source_full) {
+  const auto goes_before = [&holding](const Connection& left, const Connection& right) {
+    const std::uint64_t left_bytes = left.source->second.*holding.of_source;
+    const std::uint64_t right_bytes = right.source->second.*holding.of_source;
+    return std::tie(right_bytes, left.since) < std::tie(left_bytes, right.since);
+  };
+  Connection* first = nullptr;
+  for (Connection* connection : connections_) {
+    if (connection->phase != holding.phase || connection->*holding.bytes == 0) continue;
+    if (holding.spares_asker && connection == &asker) continue;
+    if (is_source_full && connection->source != asker.source) continue;
+    if (first == nullptr || goes_before(*connection, *first)) first = connection;
+  }
+  return first;
+}
+
 bool Server::Impl::make_room_for_bodies(const Connection& reader) {
+  constexpr Holding kBodies = {.phase = Phase::Reading,
+                               .bytes = &Connection::body_bytes,
+                               .of_source = &Source::bodies_bytes,
+                               .spares_asker = false};
   const auto is_source_full = [&] {
     return reader.source->second.bodies_bytes > options_.source_bodies_bytes_max;
   };
-  const auto goes_before = [](const Connection& left, const Connection& right) {
-    const std::uint64_t left_bytes = left.source->second.bodies_bytes;
-    const std::uint64_t right_bytes = right.source->second.bodies_bytes;
-    return std::tie(right_bytes, left.since) < std::tie(left_bytes, right.since);
-  };
   while (is_source_full() || bodies_bytes_ > options_.bodies_bytes_max) {
-    Connection* first = nullptr;
-    for (Connection* connection : connections_) {
-      if (connection->phase != Phase::Reading || connection->body_bytes == 0) continue;
-      if (is_source_full() && connection->source != reader.source) continue;
-      if (first == nullptr || goes_before(*connection, *first)) first = connection;
-    }
+    Connection* const first = first_to_end(kBodies, reader, is_source_full());
     if (first == nullptr || first == &reader) return false;
     first->end();
   }
@@ -469,25 +492,18 @@ bool Server::Impl::make_room_for_bodies(const Connection& reader) {
 }
 
 bool Server::Impl::make_room_for_response(Connection& writer, std::uint64_t bytes) {
+  constexpr Holding kResponses = {.phase = Phase::Writing,
+                                  .bytes = &Connection::response_bytes,
+                                  .of_source = &Source::responses_bytes,
+                                  .spares_asker = true};
   if (bytes <= kUncountedResponseBytes || writer.phase == Phase::Leaving) return true;
   if (ended_bytes_ > options_.responses_bytes_max) return false;
   writer.hold_response(bytes);
   const auto is_source_full = [&] {
     return writer.source->second.responses_bytes > options_.source_responses_bytes_max;
   };
-  const auto goes_before = [](const Connection& left, const Connection& right) {
-    const std::uint64_t left_bytes = left.source->second.responses_bytes;
-    const std::uint64_t right_bytes = right.source->second.responses_bytes;
-    return std::tie(right_bytes, left.since) < std::tie(left_bytes, right.since);
-  };
   while (is_source_full() || responses_bytes_ > options_.responses_bytes_max) {
-    Connection* first = nullptr;
-    for (Connection* connection : connections_) {
-      if (connection->phase != Phase::Writing || connection->response_bytes == 0) continue;
-      if (connection == &writer) continue;
-      if (is_source_full() && connection->source != writer.source) continue;
-      if (first == nullptr || goes_before(*connection, *first)) first = connection;
-    }
+    Connection* const first = first_to_end(kResponses, writer, is_source_full());
     if (first == nullptr) break;
     first->end();
   }
