@@ -417,16 +417,16 @@ TEST_F(ServerTest, RefusesABodyForWhichThereIsNoRoomWhileOthersAreHandled) {
 
 // More than the kernel takes for a client that reads nothing.
 constexpr std::size_t kLarge = 24'000'000;
+io::Task<Response> large_response(int& answered) {
+  ++answered;
+  co_return Response{.status = 200, .body = std::string(kLarge, 'x')};
+}
 constexpr std::string_view kAsk = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
 
 TEST_F(ServerTest, HoldsNoMoreOfAllResponsesThanItMay) {
   int answered = 0;
-  serve(
-      [&](ServerRequest) -> io::Task<Response> {
-        ++answered;
-        co_return Response{.status = 200, .body = std::string(kLarge, 'x')};
-      },
-      {.responses_bytes_max = 60'000'000, .write_max = hours(1)});
+  serve([&](ServerRequest) { return large_response(answered); },
+        {.responses_bytes_max = 60'000'000, .write_max = hours(1)});
   // It takes its response for longest, but it is the only one of its source.
   const Peer quiet(server_->port(), 0x7f000002);
   quiet.send(kAsk);
@@ -444,12 +444,8 @@ TEST_F(ServerTest, HoldsNoMoreOfAllResponsesThanItMay) {
 
 TEST_F(ServerTest, HoldsNoMoreResponsesToOneSourceThanItMay) {
   int answered = 0;
-  serve(
-      [&](ServerRequest) -> io::Task<Response> {
-        ++answered;
-        co_return Response{.status = 200, .body = std::string(kLarge, 'x')};
-      },
-      {.source_responses_bytes_max = 30'000'000, .write_max = hours(1)});
+  serve([&](ServerRequest) { return large_response(answered); },
+        {.source_responses_bytes_max = 30'000'000, .write_max = hours(1)});
   const Peer other(server_->port(), 0x7f000002);
   other.send(kAsk);
   loop_.run_until([&] { return answered == 1; });
